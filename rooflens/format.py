@@ -248,3 +248,12 @@ def cut_name(name: str, width: int) -> str:
     if left < _SHORTEST_ARGUMENTS:
         return cut_middle(function, width)
     return function + cut_middle(bracket + arguments, left)
+
+
+_TYPE = re.compile(r"(?:fp|int|tf|bf)\d+")
+
+
+def sentence_case(words: str) -> str:
+    """Begin with a capital: `fp64 divisions` is written as the pipes are, `FP64 divisions`."""
+    first, space, rest = words.partition(" ")
+    return f"{first.upper() if _TYPE.fullmatch(first) else first[:1].upper() + first[1:]}{space}{rest}"

@@ -223,9 +223,9 @@ def test_a_comment_that_may_not_be_written_fails_nothing(base: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("inputs", "words"),
     [
-        ({"fail-on": "$(touch pwned)"}, "--fail-on takes a per cent, not `$(touch pwned)`"),
+        ({"fail-on": "$(touch pwned)"}, "--fail-on takes a percentage, not `$(touch pwned)`"),
         ({"floor": "`touch pwned`"}, "a floor is a time with its unit"),
-        ({"threshold": "3%; touch pwned"}, "--threshold takes a per cent"),
+        ({"threshold": "3%; touch pwned"}, "--threshold takes a percentage"),
         ({"head": "--help"}, "--help"),
         ({"head": '"; touch pwned; "'}, "error: "),
         ({"package": "--index-url=http://127.0.0.1:1/ x; touch pwned"}, "ERROR: "),

@@ -163,10 +163,10 @@ def compare(
         head: After.
         more: Further sides; each is set against the base, as `head` is.
         threshold: Changes of a smaller part than this count as none: 0.03 is 3 %.
-        anyway: Compare even what was not collected alike.
+        anyway: Compare even recordings that were not collected alike.
 
     Raises:
-        InputError: A side cannot be read whole, the sides have no program in common, or were not collected alike.
+        InputError: A side cannot be read completely, the sides have no program in common, or were not collected alike.
 
     >>> import rooflens as rl
     >>> report = "fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep"
@@ -183,7 +183,7 @@ def _side(given: Recorded) -> Report:
     report = given if isinstance(given, Report) else open_reports(*_paths(given))
     if report.failures:
         source, error = report.failures[0]
-        raise InputError(f"a side cannot be read whole: {source}: {error}", "leave the damaged reports out")
+        raise InputError(f"a side cannot be read completely: {source}: {error}", "leave out the damaged reports")
     return report
 
 

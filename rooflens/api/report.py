@@ -251,7 +251,7 @@ class Report:
         Args:
             path: Its ending says what is written: `.html` is the page, `.md` Markdown, `.png` and `.svg` the rooflines,
                 `.json` the data, `.csv` a table.
-            title: Title; by default the names of the reports.
+            title: Title of the page; by default the names of the reports.
             force: Write over a file that is there.
 
         Returns:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflens.model.totals import Total
     from rooflens.report.text.table import Section
 
-FORMAT_HELP = "What to write; by default the table, or what the ending of the file says."
+FORMAT_HELP = "What to write; by default the table, or what the file's extension says."
 
 
 def echo(text: str, *, nl: bool = True) -> None:
@@ -235,7 +235,7 @@ def check_output(output: Path | None, style: str | None, formats: Sequence[str],
     if output is None and style == "html":
         raise UsageError("a page needs a file", f"name it with -o, for example -o {page}")
     if output is not None and style == "table":
-        raise UsageError("a table goes to the terminal", "choose another --format for a file, for example json")
+        raise UsageError("a table is for the terminal", "choose another --format for a file, for example json")
     if output is not None:
         check_place(output, force=force)
     return style

@@ -22,7 +22,7 @@ PREDICT = click.option(
     "--predict",
     "predict",
     metavar="TEXT|FILE",
-    help="What the program must do: `gemm:m=4096,n=4096,k=4096,dtype=bf16`, or a TOML file by kernel name.",
+    help="What the program has to do: `gemm:m=4096,n=4096,k=4096,dtype=bf16`, or a TOML file by kernel name.",
 )
 
 
@@ -67,7 +67,7 @@ def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> E
     met = {rule.kernel for a in analyses if (rule := rule_of(a.kernel.name, stated.rules))}
     for rule in stated.rules:
         if rule.kernel not in met:
-            say(f"warning: the prediction of `{rule.kernel}` meets no kernel")
+            say(f"warning: the prediction of `{rule.kernel}` matches no kernel")
     return Expected(bundled(runs), stated.rules)
 
 

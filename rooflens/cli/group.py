@@ -27,7 +27,7 @@ SECTIONS = {
     "Read reports": ("analyze", "report", "explain", "hotspots", "ingest", "store"),
     "Compare and predict": ("compare", "check", "history", "predict"),
     "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
-    "Look up": ("workloads", "gpus", "metrics", "doctor", "completion"),
+    "Look up": ("about", "workloads", "gpus", "metrics", "doctor", "completion"),
     "For agents": ("mcp", "skill"),
 }
 """The commands as `--help` lists them. Each is a file of `commands/`, imported when used."""
@@ -63,7 +63,11 @@ class _Group(NamedGroup):
             show_error(_of_system(error))
             ctx.exit(1)
         except MemoryError:
-            show_error(InputError("out of memory", "read fewer reports at once, or into a store: `rooflens ingest`"))
+            show_error(
+                InputError(
+                    "out of memory", "read fewer reports at once, or ingest them into a store: `rooflens ingest`"
+                )
+            )
             ctx.exit(1)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -99,7 +103,7 @@ def _of_system(error: OSError) -> InputError:
     if told := _TOLD.get(error.errno or 0):
         return InputError(*told)
     if isinstance(error, FileNotFoundError) and not _is_somewhere():
-        return InputError("the folder you are in was deleted", "change into another one")
+        return InputError("the current folder was deleted", "change to another one")
     return InputError(f"{error.strerror or error}{place}")
 
 
@@ -111,8 +115,8 @@ def _is_somewhere() -> bool:
 
 
 _TOLD = {
-    errno.ENOSPC: ("no space left to write to", "free some, or write elsewhere"),
-    errno.EMFILE: ("too many files are open for this process", "`ulimit -n 1024` allows more"),
+    errno.ENOSPC: ("no disk space left", "free some space, or write elsewhere"),
+    errno.EMFILE: ("too many files are open for this process", "allow more with `ulimit -n 1024`"),
     errno.ENFILE: ("too many files are open on this machine", "close other programs, and try again"),
 }
 

@@ -40,17 +40,17 @@ STORE = click.option(
     "--store",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Store that `ingest` wrote, a folder or an address such as s3://bucket/store.",
+    help="Store written by `ingest`: a folder or an address such as s3://bucket/store.",
 )
 WHERE = click.option(
     "--where",
     metavar="CONDITION",
-    help="Only kernels of the store for which it holds: \"gpu like '%H100%' and name like 'flash%'\".",
+    help="Only kernels of the store that meet this, such as \"gpu like '%H100%' and name like 'flash%'\".",
 )
 THRESHOLDS = click.option(
     "--thresholds",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="TOML file with a [thresholds] table to put over the defaults.",
+    help="TOML file with a [thresholds] table that overrides the defaults.",
 )
 
 
@@ -61,14 +61,14 @@ def _parsed_size(ctx: click.Context, param: click.Parameter, value: str | None) 
     match = _SIZE.fullmatch(value.strip())
     size_bytes = float(match[1]) * _base(match[3]) ** _POWERS[match[2].upper()] if match else 0.0
     if not 1 <= size_bytes < _MOST_BYTES:
-        raise click.BadParameter(f"`{value}` is no size: it looks like 4GiB, 500MB or 1000000", ctx, param)
+        raise click.BadParameter(f"`{value}` is not a size: write it like 4GiB, 500MB or 1000000", ctx, param)
     return int(size_bytes)
 
 
 def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     """Refuse `nan`, which is in every range."""
     if value is not None and math.isnan(value):
-        raise click.BadParameter("`nan` is no number", ctx, param)
+        raise click.BadParameter("`nan` is not a number", ctx, param)
     return value
 
 
@@ -85,30 +85,33 @@ RAW_CELLS = click.option(
     "--csv-raw-cells",
     "raw_cells",
     is_flag=True,
-    help="Leave texts of the CSV as they are, also what a spreadsheet would run as a formula.",
+    help="Leave CSV cells as they are, even those a spreadsheet would run as a formula.",
 )
 _READING = (
     click.option(
         "--reader",
         type=click.Choice(["auto", "direct", "ncu-report"]),
-        help="Who reads: rooflens, NVIDIA's module, or the second where the first does not know all.  [default: auto]",
+        help="What reads reports: rooflens itself, NVIDIA's module, or the module where rooflens cannot read "
+        "everything.  [default: auto]",
     ),
-    click.option("--verify", is_flag=True, default=None, help="Read with both, and refuse a report where they differ."),
+    click.option(
+        "--verify", is_flag=True, default=None, help="Read with both, and refuse a report on which they differ."
+    ),
     click.option(
         "--deadline",
         "deadline_s",
         type=click.FloatRange(0, 1e6, min_open=True),
         metavar="SECONDS",
         callback=_a_number,
-        help="What NVIDIA's module may take for a report, and a second more for each MB.  [default: 120]",
+        help="Time limit of NVIDIA's module for a report, plus a second for each MB.  [default: 120]",
     ),
-    click.option("--gpu", metavar="NAME", help="The GPU, for CSV exports that do not name it."),
+    click.option("--gpu", metavar="NAME", help="The GPU of CSV exports that do not name it."),
     click.option(
         "--max-unpacked",
         "max_unpacked_bytes",
         metavar="SIZE",
         callback=_parsed_size,
-        help="Refuse what unpacks to more, or sends more through a pipe.  [default: 4GiB]",
+        help="Refuse input that is larger than this once unpacked, or through a pipe.  [default: 4GiB]",
     ),
 )
 
@@ -150,13 +153,13 @@ def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> In
     if not paths:
         raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
     if "" in paths:
-        raise UsageError("one of the paths is empty", "`.` is the folder you are in")
+        raise UsageError("one of the paths is empty", "`.` is the current folder")
     pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
     inputs = find_inputs(paths, pipes)
     _name_ignored(inputs.ignored, "no report")
     if inputs.closed:
         named = _some([f"{path} ({reason})" for path, reason in inputs.closed])
-        say(f"warning: passed over {count(len(inputs.closed), 'place')}: {named}")
+        say(f"warning: skipped {count(len(inputs.closed), 'place')}: {named}")
     return inputs
 
 
@@ -172,7 +175,9 @@ def _received(given: str, reading: ReadOptions | None) -> Job:
             raise UsageError(f"`{given}` reads stdin, and nothing is piped into it", "`ncu ... | rooflens analyze -`")
         path = ctx.with_resource(spooled(sys.stdin.buffer, max_bytes))
         if not path.stat().st_size:
-            raise InputError("nothing came through stdin", "did what is piped in fail? its own messages say why")
+            raise InputError(
+                "nothing came through stdin", "the command before the pipe may have failed: see its messages"
+            )
         return Job(path, "<stdin>")
     stream = ctx.with_resource(Path(given).open("rb"))  # noqa: SIM115 - the context closes it
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
@@ -227,9 +232,9 @@ def load_analyzed(
     """
     if bool(paths) == bool(store):
         command = context.info_name if (context := click.get_current_context(silent=True)) else "analyze"
-        raise UsageError("give reports or --store, one of the two", f"`rooflens {command} report.ncu-rep`")
+        raise UsageError("give either reports or --store", f"`rooflens {command} report.ncu-rep`")
     if where is not None and store is None:
-        raise UsageError("--where chooses among the kernels of a store", "give it with --store")
+        raise UsageError("--where selects kernels of a store", "give it with --store")
     choice = Choice.of(selection, on_piece)
     if store is not None:
         from rooflens.streaming import analyze_store, check_chosen
@@ -260,7 +265,7 @@ def print_remarks(read: Analyzed | Ingested) -> None:
         for line in lines[:_MOST_REMARKS]:
             say(line)
         if len(lines) > _MOST_REMARKS:
-            say(f"{what}: the same of {count(len(lines) - _MOST_REMARKS, 'other report')}, or the like")
+            say(f"{what}: {count(len(lines) - _MOST_REMARKS, 'other report')} had the same or a similar one")
 
 
 def _name_ignored(files: Sequence[Path], what: str) -> None:
@@ -274,6 +279,6 @@ def _print_warnings(found: Analyzed) -> None:
         say(f"warning: {missing.words}; `{missing.option}` profiles them")
     print_remarks(found)
     if found.skipped_count:
-        say(f"note: {count(found.skipped_count, 'report')} came twice and counted once: a copy is no second run")
+        say(f"note: {count(found.skipped_count, 'report')} came twice and counted once: a copy is not a second run")
     if found.not_kept is not None:
         say(f"warning: {found.not_kept}; verdicts are not kept")

@@ -22,8 +22,8 @@ _KERNEL = click.option(
     "--kernel",
     multiple=True,
     metavar="PATTERN",
-    help="Only kernels with this in their name; a glob (`flash*`), `re:` and a regular expression, or a key. "
-    "Repeatable.",
+    help="Only kernels whose name contains this; or a glob (`flash*`), `re:` and a regular expression, or a "
+    "key. Repeatable.",
 )
 _NVTX = click.option(
     "--nvtx",

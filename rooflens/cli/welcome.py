@@ -25,7 +25,7 @@ def welcome(folder: Path) -> str:
     return f"""\
 Which wall is each GPU kernel hitting, and how far is it from that wall?
 
-  I have a report of Nsight Compute
+  I have an Nsight Compute report
     rooflens analyze {report}
     rooflens report {report} -o page.html
 
@@ -36,7 +36,7 @@ Which wall is each GPU kernel hitting, and how far is it from that wall?
   I have neither
     rooflens predict gemm --m 4096 --n 4096 --k 4096 --gpu h100-sxm
 
-`rooflens --help` lists all commands, `rooflens COMMAND --help` tells one with examples."""
+`rooflens --help` lists all commands, `rooflens COMMAND --help` explains one, with examples."""
 
 
 def _newest_report(folder: Path) -> str | None:

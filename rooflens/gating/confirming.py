@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.ncu.log import Progress
     from rooflens.model.records import AnalyzedReport, Run
 
-_BY_HAND = "record the head again yourself, and compare anew"
+_BY_HAND = "record the head again yourself, then compare again"
 _REPLACED = frozenset({"-o", "--export", "--log-file", "-f", "--force-overwrite", "--open-in-ui"})
 """Options of ncu about where its report goes."""
 

@@ -117,7 +117,7 @@ class Chooser:
         kernels, ranges = _either(self._kernel), _either(self._nvtx)
         raise NoMatchError(
             f"no kernel that matches {kernels} was launched in a range that matches {ranges}",
-            "leave one of the two out",
+            "drop one of the two",
         )
 
     def _is_wanted(self, analysis: Analysis) -> bool:

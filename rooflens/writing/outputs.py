@@ -39,7 +39,7 @@ def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
     named = FORMATS.get(output.suffix.lower())
     told = named if named in formats else None
     if style and told and style != told:
-        raise UsageError(f"`{output}` ends like {told}, and --format is {style}", "leave one of the two out")
+        raise UsageError(f"`{output}` ends like {told}, and --format is {style}", "drop one of the two")
     if found := style or told:
         return found
     endings = ", ".join(ending for ending, known in FORMATS.items() if known in formats)
@@ -66,7 +66,7 @@ def check_place(output: Path, *, force: bool) -> None:
         UsageError: The place is taken.
     """
     refuse_report(output)
-    check_free(output, force=force, hint="give another name with -o, or --force to write over it")
+    check_free(output, force=force, hint="give another name with -o, or --force to overwrite it")
 
 
 def check_free(output: Path, *, force: bool, hint: str) -> None:

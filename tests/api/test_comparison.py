@@ -86,7 +86,10 @@ def test_sides_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     assert rl.compare(base, head, anyway=True).warnings
     recorded(tmp_path / "side", 1e6)
     (tmp_path / "side" / "bad.ncu-rep").write_bytes(b"NVR\0")
-    with pytest.warns(UserWarning, match="could not be read"), pytest.raises(InputError, match="cannot be read whole"):
+    with (
+        pytest.warns(UserWarning, match="could not be read"),
+        pytest.raises(InputError, match="cannot be read completely"),
+    ):
         rl.compare(tmp_path / "side", base)
 
 

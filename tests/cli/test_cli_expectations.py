@@ -115,7 +115,7 @@ def test_a_pattern_without_a_kernel_is_named(fixtures: Path, tmp_path: Path) -> 
     report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
     done = CliRunner().invoke(main, ["analyze", report, "--predict", str(rules)])
     assert done.exit_code == 0
-    assert "warning: the prediction of `gemm` meets no kernel" in done.stderr
+    assert "warning: the prediction of `gemm` matches no kernel" in done.stderr
 
 
 def test_a_prediction_goes_with_a_page_or_a_table(fixtures: Path, tmp_path: Path) -> None:

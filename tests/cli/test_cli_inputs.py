@@ -127,7 +127,7 @@ def test_a_deadline_is_so_many_seconds(scratch: Path, deadline: str) -> None:
 @pytest.mark.parametrize("text", ["", "4 parsecs", "-1", "0", "1e40", "GiB", "0x10", "nan", "inf"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     """Nothing, less than a byte and more than there can be are no sizes."""
-    with pytest.raises(click.BadParameter, match="it looks like 4GiB"):
+    with pytest.raises(click.BadParameter, match="write it like 4GiB"):
         _size(text)
 
 
@@ -157,7 +157,7 @@ def test_what_a_folder_keeps_closed_is_named_and_counted(tmp_path: Path, monkeyp
     os.mkfifo(tmp_path / "c.ncu-rep")
     result = run("analyze", tmp_path, "--format", "csv")
     assert len(result.stdout.splitlines()) == 2
-    assert "passed over 2 places" in result.stderr
+    assert "skipped 2 places" in result.stderr
     assert "b.ncu-rep (a link to nothing)" in result.stderr
     assert "c.ncu-rep (a named pipe)" in result.stderr
     (tmp_path / "d").symlink_to("/dev/zero")
@@ -172,7 +172,7 @@ def test_what_a_folder_keeps_closed_is_named_and_counted(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "scandir", refuse)
     said = run("analyze", tmp_path, "--format", "csv").stderr
-    assert "passed over 5 places" in said
+    assert "skipped 5 places" in said
     assert "closed (a folder that cannot be read: Permission denied)" in said
 
 
@@ -252,7 +252,7 @@ def test_a_store_among_reports_is_passed_over_as_one(tmp_path: Path) -> None:
     result = run("analyze", tmp_path, "--format", "csv")
     assert len(result.stdout.splitlines()) == 2
     assert result.stderr.splitlines() == [
-        f"warning: passed over 1 place: {tmp_path / 'results' / 'store'} (a store: --store reads it)"
+        f"warning: skipped 1 place: {tmp_path / 'results' / 'store'} (a store: --store reads it)"
     ]
 
 
@@ -280,7 +280,7 @@ def test_an_export_beside_its_report_is_passed_over(tmp_path: Path) -> None:
         "gemm.v2.csv",
         "gemm.v1.ncu-rep",
     ]
-    assert "passed over 2 places: " in result.stderr
+    assert "skipped 2 places: " in result.stderr
     assert "gemm.v1.csv (an export of a report that is read)" in result.stderr
     named = run("analyze", tmp_path / "gemm.v1.ncu-rep", tmp_path / "exports" / "gemm.v1.csv", "--format", "csv", *GPU)
     assert len(named.stdout.splitlines()) == 3
@@ -321,7 +321,7 @@ def test_an_export_of_another_report_of_the_same_name_is_read(tmp_path: Path) ->
         "profile.csv",
         "profile.ncu-rep",
     ]
-    assert "passed over" not in result.stderr
+    assert "skipped" not in result.stderr
 
 
 def test_an_export_comes_through_stdin(scratch: Path) -> None:

@@ -33,7 +33,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     [
         ("| true", 0, ""),
         (">&-", 1, "error: stdout is closed: nothing can be written to it\n"),
-        ("> /dev/full", 1, "error: no space left to write to\n\nhint: free some, or write elsewhere\n"),
+        ("> /dev/full", 1, "error: no disk space left\n\nhint: free some space, or write elsewhere\n"),
         ("2>&- > listed && grep -c H100 listed > counted", 0, ""),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_deleted_working_folder_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        (errno.EMFILE, "error: too many files are open for this process\n\nhint: `ulimit -n 1024` allows more\n"),
+        (errno.EMFILE, "error: too many files are open for this process\n\nhint: allow more with `ulimit -n 1024`\n"),
         (errno.EIO, "error: Input/output error: `a?file`\n"),
     ],
 )

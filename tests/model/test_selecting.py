@@ -117,7 +117,7 @@ def test_without_patterns_everything_stays() -> None:
             ("add",),
             ("forward",),
             "no kernel that matches `add` was launched in a range that matches `forward`",
-            "leave one of the two out",
+            "drop one of the two",
         ),
     ],
 )

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     type=click.Choice(["table", "json", "csv", "md", "digest", "sarif"]),
     default="table",
     show_default=True,
-    help="`digest` is short Markdown for a model or a chat message; `sarif` has the findings at source lines.",
+    help="`digest` is short Markdown for a model or a chat message; `sarif` puts the findings at source lines.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N kernels of each GPU.")
 @click.option(
@@ -57,11 +57,9 @@ if TYPE_CHECKING:
     metavar="N",
     help=f"Size of a digest, in tokens estimated at {BYTES_PER_TOKEN} bytes each.  [default: {DEFAULT_TOKENS}]",
 )
-@click.option("--launches", is_flag=True, help="Show each launch by itself, not the kernels.")
+@click.option("--launches", is_flag=True, help="Show one row per launch instead of one per kernel.")
 @click.option("--plot", is_flag=True, help="Also draw the roofline of each GPU, below its table.")
-@click.option(
-    "--without-nvidia", is_flag=True, help="Withhold what NVIDIA's own rules say; the store then keeps no verdicts."
-)
+@click.option("--without-nvidia", is_flag=True, help="Ignore NVIDIA's own rules; the store then keeps no verdicts.")
 @RAW_CELLS
 @with_reading
 @PREDICT
@@ -82,7 +80,7 @@ def analyze(
     reading: ReadOptions,
     predict: str | None,
 ) -> None:
-    """Say for every kernel which wall it hits."""
+    """Show which wall each kernel hits."""
     _check_options(style, top, plot=plot, predict=predict, max_tokens=max_tokens)
     if plot:
         from rooflens.report.text.plot import check_library
@@ -135,9 +133,9 @@ def _check_options(style: str, top: int | None, *, plot: bool, predict: str | No
     """
     for name, is_given in (("--plot", plot), ("--predict", predict is not None)):
         if is_given and style != "table":
-            raise UsageError(f"{name} goes with the table, not with --format {style}", "leave one of the two out")
+            raise UsageError(f"{name} goes with the table, not with --format {style}", "drop one of the two")
     if top is not None and style in {"json", "csv", "sarif"}:
-        hint = "they hold each launch by itself: `jq`, `sort` and `head` choose among them; `--format md` takes --top"
+        hint = "it lists every launch: select with `jq`, `sort` or `head`, or use `--format md`, which takes --top"
         raise UsageError(f"--top goes with tables of kernels, not with --format {style}", hint)
     if max_tokens is not None and style != "digest":
         raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")

@@ -9,7 +9,7 @@ from rooflens.cli.console import say
 
 @click.command()
 def calibrate() -> None:
-    """Measure what this GPU can reach, to be drawn as dashed roofs from then on. Needs nvcc."""
+    """Measure what this GPU can reach; charts then draw it as dashed roofs. Needs nvcc."""
     import time
 
     from rooflens.model.roofline.calibrations import calibrations_folder, parse_attainable, save_attainable

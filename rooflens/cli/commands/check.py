@@ -23,18 +23,28 @@ if TYPE_CHECKING:
     epilog=examples(
         "rooflens check saxpy_1.ncu-rep saxpy_2.ncu-rep saxpy_3.ncu-rep --best-of 3 --min-share 60% --stable 60%",
         "rooflens check ladder/ --plateau 3% --steps 2",
-        "rooflens check report.ncu-rep --kernel saxpy --level dram --min-share 80%",
+        "rooflens check report.ncu-rep --kernel x_279 --level dram --min-share 30%",
     ),
 )
 @PATHS
 @STORE
 @with_selection
-@click.option("--min-share", metavar="PER_CENT", help="The best run of each kernel must reach this of its roof.")
-@click.option("--level", metavar="UNIT", help="The roof that is meant: dram, l2, fp32. By default the busiest unit.")
-@click.option("--best-of", type=click.IntRange(1), metavar="N", help="Each kernel must have been run so often.")
-@click.option("--stable", metavar="PER_CENT", help="The slowest run must have this of the rate of the best.")
-@click.option("--plateau", metavar="PER_CENT", help="The last steps, version to version, must have gained no more.")
-@click.option("--steps", type=click.IntRange(1), default=2, show_default=True, help="How many last steps those are.")
+@click.option("--min-share", metavar="PER_CENT", help="The best run of each kernel must reach this share of its roof.")
+@click.option(
+    "--level", metavar="UNIT", help="Which roof to rate by: dram, l2, fp32; by default that of the busiest unit."
+)
+@click.option("--best-of", type=click.IntRange(1), metavar="N", help="Each kernel must have at least N runs.")
+@click.option("--stable", metavar="PER_CENT", help="The slowest run must reach this share of the best run's rate.")
+@click.option(
+    "--plateau", metavar="PER_CENT", help="The last steps from version to version must have gained no more than this."
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="How many of the last steps --plateau looks at.",
+)
 @click.option("--format", "style", type=click.Choice(("table", "json")), default="table", show_default=True)
 @THRESHOLDS
 def check(
@@ -51,10 +61,10 @@ def check(
     style: str,
     thresholds: Path | None,
 ) -> None:
-    """Rate kernels by the share of their roof, and hold them to what is asked: exit with 5 where it is not met.
+    """Rate kernels by the share of their roof, and exit with code 5 if one misses what you ask for.
 
-    Launches of one name, shape and version that do the same FLOPs are runs of one kernel. Without anything asked for,
-    the table is all there is.
+    Launches of the same name, shape and version that do the same FLOPs are runs of one kernel. If you ask for
+    nothing, it only prints the table.
     """
     from rooflens.analyzing import read_thresholds
     from rooflens.model.compare import checklist

@@ -79,61 +79,64 @@ _OPTIONS = (
         "cases",
         multiple=True,
         metavar="NAME",
-        help="Case of the workload, by default the first one, of a ladder all; several make a report each.",
+        help="Case of the workload; by default the first one, or all of a ladder. Each makes a report. Repeatable.",
     ),
-    click.option("--all-cases", is_flag=True, help="Every case of the workload, a report each."),
-    _choice("--detail", "standard", "quick standard deep", "How many counters, and so how many passes."),
-    click.option("--metrics", default="", metavar="NAMES", help="Further metrics, separated by commas."),
+    click.option("--all-cases", is_flag=True, help="All cases of the workload, each in a report of its own."),
+    _choice("--detail", "standard", "quick standard deep", "How many counters to collect, and so how many passes."),
+    click.option("--metrics", default="", metavar="NAMES", help="Additional metrics, separated by commas."),
     click.option("--kernel", metavar="NAME", help="Only kernels of this name, or `regex:EXPRESSION`."),
-    _number("--launch-skip", 0, "Pass over the first N matching launches."),
-    _number("--launch-count", 1, "Profile N matching launches, not one of each distinct launch."),
-    _number("--max-launches", 1, "Stop after N profiles where --launch-count does not say.  [default: 200]"),
+    _number("--launch-skip", 0, "Skip the first N matching launches."),
+    _number("--launch-count", 1, "Profile N matching launches, instead of one of each distinct launch."),
+    _number("--max-launches", 1, "Stop after N profiled launches, unless --launch-count is given.  [default: 200]"),
     click.option(
         "--nvtx-include",
         multiple=True,
         metavar="RANGE",
-        help="Only kernels in this NVTX range: `NAME` for start/end, `NAME/` for push/pop.",
+        help="Only kernels in this NVTX range: `NAME` for a start/end range, `NAME/` for push/pop.",
     ),
-    _choice("--replay-mode", "kernel", "kernel application range app-range", "What is repeated for each pass."),
+    _choice("--replay-mode", "kernel", "kernel application range app-range", "What ncu repeats for each pass."),
     _choice("--cache-control", "all", "all none", "`all` empties the caches before each pass."),
     _choice("--clock-control", "base", "base none", "`base` locks the clocks to base, `none` leaves them alone."),
-    _choice("--target-processes", "all", "all application-only", "Profile child processes too, or not."),
-    _choice("--graph-profiling", None, "node graph", "Profile CUDA graphs by kernel, or whole."),
+    _choice("--target-processes", "all", "all application-only", "Whether to profile child processes too."),
+    _choice("--graph-profiling", None, "node graph", "Profile CUDA graphs kernel by kernel, or as a whole."),
     click.option(
         "--import-source",
         is_flag=True,
-        help="Embed the program's source text in the report (what was compiled with -lineinfo); off by default.",
+        help="Embed the source of code compiled with -lineinfo in the report; off by default.",
     ),
     click.option(
         "--ncu-args",
         multiple=True,
         metavar="OPTIONS",
-        help="Further options of ncu, as one quoted text: '--section MemoryWorkloadAnalysis --call-stack'.",
+        help="Additional ncu options, quoted as one argument: '--section MemoryWorkloadAnalysis --call-stack'.",
     ),
     click.option(
         "--ranks",
         default="all",
         show_default=True,
         metavar="RANKS",
-        help="Which ranks of `torchrun` to profile, as `0,1`; each makes a report of its own.",
+        help="Which ranks of `torchrun` to profile, such as `0,1`; each makes a report of its own.",
     ),
-    click.option("--chip", metavar="CHIP", help="Chip to ask counters for, as `gh100`; by default the one at hand."),
-    click.option("--ncu", "ncu_path", metavar="PATH", help="The ncu to run, or its folder."),
+    click.option(
+        "--chip", metavar="CHIP", help="Chip to choose counters for, such as `gh100`; by default this machine's."
+    ),
+    click.option("--ncu", "ncu_path", metavar="PATH", help="Path of the ncu to run, or of its folder."),
     click.option(
         "--timeout",
         "timeout_s",
         type=click.FloatRange(0, min_open=True),
         metavar="SECONDS",
-        help="End it all after this time, the run without ncu included; by default it takes what it needs.",
+        help="Stop everything after this time, the run without ncu included; by default there is no limit.",
     ),
     click.option(
         "--no-unprofiled",
         is_flag=True,
-        help="Skip the run without ncu: it says how much of the time is gaps, but takes the program's whole time.",
+        help="Skip the run without ncu, which takes as long as the program does and shows how much of its time is "
+        "gaps.",
     ),
     click.option("--kill", is_flag=True, help="End the program once --launch-count launches are profiled."),
     click.option("--dry-run", is_flag=True, help="Print ncu's command line and run nothing."),
-    click.option("--force", is_flag=True, help="Write over existing files."),
+    click.option("--force", is_flag=True, help="Overwrite existing files."),
 )
 
 
@@ -156,14 +159,14 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Report to write, `NAME.ncu-rep`; by default named after what runs, in `out/`. Several cases put theirs "
-    "behind NAME.",
+    help="Report to write, `NAME.ncu-rep`; by default in `out/`, named after what runs. With several cases, "
+    "their names follow NAME.",
 )
 @click.pass_context
 def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
-    """Run Nsight Compute on a bundled workload, or on a program of yours, and keep its report.
+    """Run Nsight Compute on a bundled workload or your own program, and keep the report.
 
-    The program first runs once without the profiler: it must work by itself, and its gaps are measured.
+    The program first runs once without the profiler, to see that it works and to measure its gaps.
     """
     targets = targets_of(ctx, options)
     reports = [_place(output, target, alone=len(targets) == 1) for target in targets]
@@ -193,7 +196,7 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
         example = f"`rooflens {ctx.info_name} saxpy`, or `rooflens {ctx.info_name} -- python train.py --my-option`"
         raise UsageError("give a workload, or a command after `--`", example)
     if cases and all_cases:
-        raise UsageError("--case and --all-cases exclude each other", "leave one of the two out")
+        raise UsageError("--case and --all-cases cannot be combined", "drop one of the two")
     if name is not None:
         workload = find_workload(name)
         is_whole = all_cases or (workload.together and not cases)
@@ -201,7 +204,7 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
         return [workload_target(name, case) for case in wanted] or [workload_target(name, None)]
     if cases or all_cases:
         raise UsageError(
-            "--case and --all-cases are for bundled workloads", "give your program's own options after `--`"
+            "--case and --all-cases are for bundled workloads", "put your program's own options after `--`"
         )
     target = command_target(command)
     if options["ranks"] != "all" and target.launcher is None:
@@ -311,7 +314,9 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
         return []
     _announce(plan)
     if options["kernel"] == NO_COMMUNICATION:
-        words = "kernels that wait for other ranks (NCCL, NVSHMEM) run but are not profiled: ncu would hang in them;"
+        words = (
+            "kernels that wait for other ranks (NCCL, NVSHMEM) run without being profiled, as ncu would hang in them;"
+        )
         say(f"note: {words} --kernel regex:nccl with --ncu-args '--communicator tcp ...' profiles them")
     unprofiled = None if options["no_unprofiled"] else _run_unprofiled(plan)
     say(_said(unprofiled))
@@ -378,7 +383,7 @@ def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Reques
 def keep(path: Path, options: Mapping[str, Any]) -> None:
     """Refuse to write over a file without being told to."""
     if not options["dry_run"]:
-        check_free(path, force=options["force"], hint="give another name, or --force to write over it")
+        check_free(path, force=options["force"], hint="give another name, or --force to overwrite it")
 
 
 def _announce(plan: Plan) -> None:
@@ -409,7 +414,7 @@ def _sum_up(collected: Collected, plan: Plan) -> None:
     if profiles_one_of_each(plan.ncu, plan.collection):
         words = "each distinct launch was profiled once, told apart by its shape: if a kernel is missing,"
         say(f"note: {words} --kernel NAME or --launch-count N profiles it")
-    count = "kernels, how many its log does not say,"
+    count = "some kernels (the log does not say how many)"
     if collected.profiled_count is not None:
         count = f"{collected.profiled_count} kernel{'' if collected.profiled_count == 1 else 's'}"
     passes = f", at most {collected.max_passes} passes each" if collected.max_passes else ""
@@ -450,6 +455,6 @@ def progress_line(progress: Progress) -> str:
         return f"{progress.doing} the program without ncu, {elapsed}"
     passes = [f"{progress.passes} passes"] if progress.passes else []
     kernel = [printable(progress.kernel)] if progress.kernel else []
-    quiet = f"nothing new for {progress.quiet_s:.0f} s: if it hangs, see --replay-mode application"
+    quiet = f"no progress for {progress.quiet_s:.0f} s: if it hangs, see --replay-mode application"
     hanging = [quiet] if progress.quiet_s > _QUIET_SECONDS else []
     return ", ".join([f"profiling: {progress.profiled_count} done", *passes, elapsed, *kernel, *hanging])

@@ -50,20 +50,28 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 @click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...")
 @with_selection
 @click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--fail-on", metavar="PER_CENT", help="Exit with 5 when GPU time grew by more than this, beyond noise.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file instead of stdout."
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option(
+    "--fail-on", metavar="PER_CENT", help="Exit with code 5 if GPU time grew by more than this, beyond noise."
+)
 @click.option("--per-kernel", is_flag=True, help="With --fail-on: judge every kernel, not only the total.")
 @click.option(
     "--floor",
     metavar="TIME",
     default="2us",
     show_default=True,
-    help="With --fail-on: so much time must be lost, too (2us, 500ns, 0).",
+    help="With --fail-on: fail only if at least this much time is lost (2us, 500ns, 0).",
 )
-@click.option("--confirm", is_flag=True, help="With --fail-on: record a head that fails anew, as its reports say.")
-@click.option("--threshold", metavar="PER_CENT", default="3%", show_default=True, help="Smaller changes count as none.")
-@click.option("--anyway", is_flag=True, help="Compare even what was not collected alike.")
+@click.option(
+    "--confirm", is_flag=True, help="With --fail-on: record a failing head again, with the command line in its reports."
+)
+@click.option(
+    "--threshold", metavar="PER_CENT", default="3%", show_default=True, help="Smaller changes count as no change."
+)
+@click.option("--anyway", is_flag=True, help="Compare even recordings that were not collected alike.")
 def compare(
     places: tuple[str, ...],
     *,
@@ -78,12 +86,12 @@ def compare(
     threshold: str,
     anyway: bool,
 ) -> None:
-    """Show what became of each kernel between two or more recordings of a program.
+    """Show how each kernel changed between two or more recordings of a program.
 
-    BASE and HEAD are a report, a folder of reports, a store, or a report of one (STORE/DIGEST). Several
-    reports of one program on a side are taken as repeated recordings: they give the noise, without which nothing is
-    called slower. With more than one HEAD each is set against BASE. A folder or store alone is taken by the versions
-    in the names of its reports (v4_gemm, v5_gemm), in the order of their recording.
+    BASE and HEAD are each a report, a folder of reports, a store, or one report of a store
+    (STORE/DIGEST). Several reports of one program on a side count as repeated recordings: they show the noise, without
+    which nothing is called slower. With more than one HEAD, each is compared with BASE. A single folder or store is
+    split by the versions in the names of its reports (v4_gemm, v5_gemm), in the order of recording.
     """
     style = check_output(output, style, _formats(style), "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel, confirm=confirm)
@@ -176,7 +184,7 @@ def per_cent(text: str, option: str) -> float:
     """
     match = _PER_CENT.fullmatch(text.strip())
     if match is None or not 0 <= float(match[1]) <= 1000:
-        raise UsageError(f"{option} takes a per cent, not `{text}`", f"for example `{option} 5%`")
+        raise UsageError(f"{option} takes a percentage, not `{text}`", f"for example `{option} 5%`")
     return float(match[1]) / 100
 
 
@@ -184,7 +192,7 @@ def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, 
     """Load what is wanted of the sides and pair their programs, each later side with the first one.
 
     Raises:
-        InputError: A side cannot be read whole, two sides have no program in common, or one place has no versions.
+        InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
     from rooflens.model.compare.across import Sides
     from rooflens.report.versions import path_labels
@@ -234,7 +242,7 @@ def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:
-        raise InputError(f"`{shown(place)}` cannot be read whole", "leave the damaged reports out")
+        raise InputError(f"`{shown(place)}` cannot be read completely", "leave out the damaged reports")
     return list(found.reports)
 
 
@@ -319,12 +327,12 @@ def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
             try:
                 planned = reruns(comparison.head, Path(name))
                 for rerun in planned:
-                    _say(f"recording anew: {shlex.join(rerun.argv)}")
+                    _say(f"recording again: {shlex.join(rerun.argv)}")
                 with Shown() as shown:
                     head = record_again(comparison.head, planned, shown)
             except RooflensError as error:
                 _say(f"note: {one.program}: not confirmed: {error}")
-                _say(f"hint: {error.hint or 'record the head again yourself, and compare anew'}")
+                _say(f"hint: {error.hint or 'record the head again yourself, then compare again'}")
                 continue
             recordings += len(planned)
             anew = compare_sides(comparison.base, head, comparison.threshold)
@@ -344,7 +352,7 @@ def _tell(gated: Gated) -> None:
     for line in gated.failures:
         _say(f"gate failed: {line}")
     for line in gated.let_through:
-        _say(f"gate lets through: {line}")
+        _say(f"gate passed:  {line}")
     for line in gated.unjudged:
         _say(f"note: {line}")
     if gated.failed:

@@ -33,12 +33,14 @@ FORMATS = ("table", "json", "html")
 @click.option("--store", type=click.Path(file_okay=False), metavar="DIR", required=True, help="Store to read.")
 @with_selection
 @click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
-@click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file instead of stdout."
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def history(store: str, *, selection: Selection | None, style: str | None, output: Path | None, force: bool) -> None:
     """Show time, share and verdict of each kernel over the runs of a store, oldest first.
 
-    With --kernel it shows them run by run.
+    With --kernel, show them run by run.
     """
     style = check_output(output, style, FORMATS, "history.html", force=force)
     from rooflens.guarding import write_all

@@ -46,11 +46,11 @@ class _Written(Struct, frozen=True):
 @click.option(
     "--by",
     type=click.Choice(["line", "sass", "function"]),
-    help="What to list.  [default: lines where the report knows them, else instructions]",
+    help="What to list.  [default: lines where the report has them, else instructions]",
 )
 @with_selection
 @click.option(
-    "--top", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="How many a kernel."
+    "--top", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="How many for each kernel."
 )
 @click.option(
     "--format",

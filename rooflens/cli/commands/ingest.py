@@ -29,25 +29,25 @@ if TYPE_CHECKING:
     required=True,
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Where to: an empty folder, a store, or an address such as s3://bucket/store.",
+    help="Where to write: an empty folder, a store, or an address such as s3://bucket/store.",
 )
 @click.option(
     "--raw",
     type=click.Choice(["none", "values", "all"]),
     default="values",
     show_default=True,
-    help="Which of the reports' own values to keep besides: none, one a metric, or those of its instances too.",
+    help="Which raw values of the reports to keep as well: none, one per metric, or its instances too.",
 )
 @click.option(
     "--executor",
     metavar="WHERE",
-    help="Who reads: process:8 (processes here), dask:tcp://host:8786, or mpi.  [default: by how much there is]",
+    help="Where to read: process:8 (local processes), dask:tcp://host:8786, or mpi.  [default: by how much there is]",
 )
 @with_reading
 def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, reading: ReadOptions) -> None:
     """Read reports, or folders of them, into a Parquet store.
 
-    A report that is stored already is skipped; a damaged one is named and costs nothing but itself.
+    A report that is already stored is skipped; a damaged one is named and the rest are read.
     """
     from rooflens.ingest.loading.load import ingest_reports
     from rooflens.ingest.ncu.unprofiled import read_unprofiled

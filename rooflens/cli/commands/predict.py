@@ -44,9 +44,9 @@ class _Operations(NamedGroup):
 )
 @click.pass_context
 def predict(ctx: click.Context) -> None:
-    """Predict an operation before it is measured, on any GPU that `rooflens gpus` lists.
+    """Predict an operation before measuring it, on any GPU that `rooflens gpus` lists.
 
-    Counts FLOPs and compulsory bytes by formula, and sets them against the GPU's dense datasheet peaks.
+    FLOPs and compulsory bytes are counted by formula and divided by the GPU's dense datasheet peaks.
 
     \b
     rooflens predict gemm --m 4096 --n 4096 --k 4096 --dtype bf16 --gpu h100-sxm
@@ -61,30 +61,34 @@ def predict(ctx: click.Context) -> None:
 def _command(operation: Operation) -> click.Command:
     sizes = [_size_option(size) for size in operation.sizes]
     shared = [
-        click.Option(["--dtype"], default="bf16", show_default=True, help="Type of the operands; several with commas."),
+        click.Option(
+            ["--dtype"], default="bf16", show_default=True, help="Type of the operands; separate several by commas."
+        ),
         click.Option(
             ["--gpu", "gpu_names"],
             multiple=True,
             default=(DEFAULT_GPU,),
             show_default=True,
-            help="Short name of a GPU or part of its name; may be repeated; `all` for all.",
+            help="Short name of a GPU, part of its name, or `all`. Repeatable.",
         ),
         click.Option(
             ["--link"],
             type=click.Choice(LINKS),
-            help="What GPUs that share the work talk over. By default NVLink where it joins so many, else PCIe.",
+            help="Link between GPUs that share the work; by default NVLink where it joins that many, else PCIe.",
         ),
-        click.Option(["--achieved", "achieved_flop_per_s"], type=float, help="Measured FLOP/s, set against the roof."),
+        click.Option(
+            ["--achieved", "achieved_flop_per_s"], type=float, help="Measured FLOP/s, to compare with the roof."
+        ),
         click.Option(["--format", "form"], type=click.Choice(FORMATS), help=FORMAT_HELP),
         click.Option(
             ["-o", "--output"],
             type=click.Path(path_type=Path, dir_okay=False),
-            help="Write to a file, not to stdout.",
+            help="Write to a file instead of stdout.",
         ),
-        click.Option(["--force"], is_flag=True, help="Write over an existing file."),
+        click.Option(["--force"], is_flag=True, help="Overwrite an existing file."),
     ]
     sent = f" Sent by each of N GPUs: {operation.sent_source}." if operation.sent_source else ""
-    beside = f" Beside them: {operation.beside}." if operation.beside else ""
+    beside = f" Also counted: {operation.beside}." if operation.beside else ""
     about = (
         f"{operation.summary[0].upper()}{operation.summary[1:]}.\n\n"
         f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{beside}{sent}\n\n"

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 )
 @click.pass_context
 def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
-    """Collect, analyze and draw a bundled workload, or a program of yours, in one go.
+    """Collect, analyze and draw a bundled workload or your own program in one go.
 
-    Several cases of a workload make a report each, and one page of all.
+    Each case of a workload makes a report of its own; one page shows them all.
     """
     targets = targets_of(ctx, options)
     name = targets[0].name if len(targets) == 1 else options["workload"]

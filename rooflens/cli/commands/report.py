@@ -50,13 +50,13 @@ _PICTURES = ("png", "svg")
     "--format",
     "style",
     type=click.Choice(_FORMATS),
-    help="What to write; by default what the ending of the file says, else html.",
+    help="What to write; by default taken from the file's extension, else html.",
 )
 @click.option("--theme", type=click.Choice(["light", "dark"]), help="Colours of a png or svg.  [default: light]")
-@click.option("--title", help="Title; by default the names of the reports.")
+@click.option("--title", help="Title of the page; by default the names of the reports.")
 @PREDICT
 @with_reading
-@click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
 def report(
     paths: tuple[str, ...],
@@ -74,7 +74,7 @@ def report(
     force: bool,
     table: bool,
 ) -> None:
-    """Write one offline file about all kernels: the page, Markdown for a pull request, a picture or JSON."""
+    """Write one file on all kernels: an offline page, Markdown for a pull request, a picture or JSON."""
     if output not in {None, _STDOUT}:
         refuse_report(output)
     style = _format_of(output, style)
@@ -83,7 +83,7 @@ def report(
     if theme and style not in _PICTURES:
         raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
     if predict is not None and style != "html" and not table:
-        raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "leave one of the two out")
+        raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "drop one of the two")
     from rooflens.analyzing import read_thresholds
     from rooflens.writing.rendering import default_title, render
 
@@ -122,11 +122,11 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None
     """Refuse to write over a file without being told to, or two things at once."""
     if output == _STDOUT:
         if table:
-            raise UsageError("--table and `-o -` both write to stdout", "leave one of the two out")
+            raise UsageError("--table and `-o -` both write to stdout", "drop one of the two")
         if style == "png" and _stdout_is_terminal():
             raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
         return
-    check_free(output, force=force, hint="give another name with -o, or --force to write over it")
+    check_free(output, force=force, hint="give another name with -o, or --force to overwrite it")
 
 
 def _stdout_is_terminal() -> bool:

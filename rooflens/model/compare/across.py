@@ -91,7 +91,7 @@ class Across(Struct, frozen=True):
     Attributes:
         labels: What the sides are called, the first one first.
         totals: GPU time of the whole program on each side.
-        threshold: Smaller changes count as none.
+        threshold: Smaller changes count as no change.
         under_wave: As of `Timing`, of the first side.
     """
 

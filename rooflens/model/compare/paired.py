@@ -60,8 +60,8 @@ def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint
 
     Args:
         pairs: Two sides of a program each.
-        threshold: Smaller changes count as none.
-        anyway: Compare even what was not collected alike.
+        threshold: Smaller changes count as no change.
+        anyway: Compare even recordings that were not collected alike.
         hint: How to say that.
 
     Raises:

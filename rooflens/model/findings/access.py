@@ -62,14 +62,20 @@ class _Use(Struct, frozen=True):
 def uncoalesced_global_load(facts: Facts) -> Found | None:
     """Say that global loads touch more sectors than the bytes they ask for would fill.
 
-    A warp's load goes to memory in sectors of 32 bytes. Threads that read neighbouring addresses share sectors; threads
-    whose addresses lie apart take one each, and most of what is moved goes unused. Counters, in order of preference:
+    A warp's load goes to memory in sectors of 32 bytes. Neighbouring addresses share sectors; addresses
+    that lie apart take one each, and most of what is moved goes unused. Counters, in order of preference:
     `memory_l2_theoretical_sectors_global` against `memory_l2_theoretical_sectors_global_ideal` of the load
     instructions; `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld`, which counts a byte once that several
-    threads read; sectors of global loads against the width of the load instructions; sectors a request. Confirm by the
+    threads read; sectors against the width of the loads; sectors a request. Confirm by the
     line it names: the index must grow by one from thread to thread. Where whole warps take about one sector more than
     they fill, only the start of their rows lies within a sector, and that is said. It does not show whether a cache
     serves the rest of a sector later: where one does, L1 and L2 move more, but device memory does not.
+
+    Try:
+    - let `threadIdx.x` (in Triton the last `tl.arange`) walk the dimension that is contiguous
+    - store a structure of arrays in place of an array of structures; in PyTorch `.contiguous()` once before many uses
+    - read rows into shared memory and columns from there: `__shared__ float tile[32][33]`
+    - start each row on 32 bytes, by padding the leading dimension (`cudaMallocPitch`)
     """
     return _uncoalesced(facts, "load")
 
@@ -82,6 +88,13 @@ def uncoalesced_global_store(facts: Facts) -> Found | None:
     ideal for the store instructions, `smsp__sass_average_data_bytes_per_sector_mem_global_op_st`, sectors of global
     stores against the width of the store instructions, sectors a request. Confirm by the line it names. It does not
     show stores that L2 gathers into full sectors before they leave it.
+
+    Try:
+    - let neighbouring threads write neighbouring elements, also where they read others
+    - turn the tile in shared memory, then write whole rows; Triton does so where the pointers of `tl.store` are
+      contiguous
+    - write 16 bytes a thread (`float4`) to aligned addresses
+    - sort or bin by destination before a scatter, so that a warp's stores land together
     """
     return _uncoalesced(facts, "store")
 

@@ -80,6 +80,11 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
     `smsp__sass_thread_inst_executed_op_{f,d}{add,mul,fma}_pred_on`, or the opcode table. Confirm with `-fmad=true`
     (the default) and in the SASS of the hot lines. It does not show which of them feed each other: sums that
     are only added up stay as they are.
+
+    Try:
+    - drop what forbids fusing: `-fmad=false`, `__fmul_rn`, `__fadd_rn`
+    - write the products into the sums: `fmaf(a, b, c)`, `tl.fma`, polynomials by Horner's rule
+    - fold a scale or a bias into the constants of the multiplication before or after it
     """
     mixes = [mix for dtype in _LETTERS if (mix := _mix(facts.kernel, dtype)) is not None]
     found = [mix for mix in mixes if _is_worth_a_word(facts, mix)]
@@ -153,6 +158,11 @@ def fp64_divisions(facts: Facts) -> Found | None:
     inverted once and multiplied with. No speed-up is given, because how long another sequence of instructions would
     take is not measured. It does not show which divisors are constant. Products may differ from quotients in the last
     bit.
+
+    Try:
+    - invert a divisor once outside of the loop and multiply: `const double r = 1.0 / d;`
+    - merge divisions: `a / (b * c)` in place of `a / b / c`, `rsqrt(x)` in place of `1.0 / sqrt(x)`
+    - do in fp32 what does not need more
     """
     divisions = sum(n for opcode, n in facts.kernel.thread_opcodes.items() if opcode.startswith(_FP64_SEEDS))
     mix = _mix(facts.kernel, "fp64") if divisions else None
@@ -184,6 +194,12 @@ def slow_fp64(facts: Facts) -> Found | None:
     `smsp__sass_thread_inst_executed_op_d{add,mul,fma}_pred_on`, and the busy cycles of the fp64 pipe, which are enough
     where no operations were counted. Confirm by searching the hot lines for literals without `f` (`0.5` for `0.5f`) and
     for `sqrt` or `pow` in place of `sqrtf` and `powf`. It does not show whether the accuracy of fp64 is needed.
+
+    Try:
+    - find doubles nobody asked for: `-Xptxas -warn-double-usage`, literals without `f`, `sqrt` for `sqrtf`
+    - in PyTorch look for float64 tensors that came from NumPy, and call `.float()` where they are made
+    - keep only the accumulation in fp64, or add up in two fp32 parts (Kahan)
+    - run it on a chip with full fp64 (V100, A100, H100)
     """
     work = facts.pipes.get("fp64")
     counted = work.amount if work is not None else None
@@ -247,6 +263,11 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     products and convolutions can go to tensor cores, most other sums cannot. No speed-up is given, because tensor
     cores need their operands faster, and memory may not deliver them. It does not show whether the accuracy is enough:
     TF32 and fp16 keep 10 bits of each factor's mantissa, bf16 7.
+
+    Try:
+    - allow TF32: `torch.set_float32_matmul_precision("high")`, `CUBLAS_COMPUTE_32F_FAST_TF32`
+    - compute in bf16 or fp16: `torch.autocast`
+    - in a kernel of your own use `tl.dot`, CUTLASS or `mma.sync`, and pad sizes to multiples of 8
     """
     kernel, busy = facts.kernel, facts.share("fp32")
     if busy is None or busy < facts.limits.matrix_pipe_share or _uses_matrix(facts):

@@ -30,6 +30,13 @@ def contended_atomics(facts: Facts) -> Found | None:
     beside all memory instructions, with the stalls of memory. Confirm by letting each block add up in shared memory
     first. It does not show how many addresses there are: many atomics to many addresses are traffic, few addresses are
     a queue.
+
+    Try:
+    - reduce within the warp before (`cg::reduce`, `__shfl_down_sync`; in Triton `tl.sum`), then one atomic a warp
+    - keep a copy in shared memory for each block, and add it to global memory once (`cub::BlockHistogram`)
+    - spread a hot address over several, and add these up at the end
+    - sort by key, then reduce segments (`cub::DeviceReduce::ReduceByKey`) where `index_add_` or `scatter_add_` is the
+      kernel
     """
     kernel = facts.kernel
     operations = _operations(kernel)

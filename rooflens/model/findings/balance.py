@@ -28,6 +28,12 @@ def small_grid(facts: Facts) -> Found | None:
     whole run. Counters: `launch__waves_per_multiprocessor`, the grid and the number of SMs. Confirm with a larger
     problem: the time hardly grows until the wave is full. The speed-up is that of a full wave, and no
     more than the busiest unit allows. It does not show whether the problem can be cut into more blocks.
+
+    Try:
+    - cut tiles smaller, so that there are more blocks (`BLOCK_M`, `BLOCK_N`)
+    - split the reduction over blocks: split-K or stream-K of CUTLASS, splitting the keys in attention for decoding
+    - batch several problems into one launch
+    - run it beside others: streams, or branches of a CUDA graph
     """
     waves, blocks, sms = (facts.counter(name) for name in _WAVES)
     an_sm = ratio(blocks, sms)
@@ -68,6 +74,11 @@ def tail_wave(facts: Facts) -> Found | None:
     for part of the run, and it promises no more than the smaller of the two. Counters: waves, cycles with
     work of the mean SM, elapsed cycles. Confirm with the time series, or with a grid of whole waves. It does not
     tell the tail from SMs that idle at the start.
+
+    Try:
+    - try other tile sizes, for a last wave that is full or short (`triton.autotune`)
+    - launch as many blocks as fit at once and let each loop over tiles: a persistent kernel, stream-K
+    - let the next kernel start in the tail: a second stream, programmatic dependent launch from CC 9.0 on
     """
     waves, idle = facts.counter("waves"), idle_share(facts)
     if waves is None or waves <= 1 or idle is None or idle < facts.limits.tail_idle_share:
@@ -184,6 +195,12 @@ def load_imbalance(facts: Facts) -> Found | None:
     SMs (a note says so of the others); the most uneven kind counts. The part of the time that evenness would save is
     (1 - mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time series (a long tail) or by
     handing out the work dynamically. It does not show which blocks take longer.
+
+    Try:
+    - cut the work finer: with more blocks than fit at once, whichever SM is free takes the next
+    - begin with the longest pieces, such as the long rows of causal attention
+    - hand tiles out dynamically: a persistent kernel with an atomic counter
+    - balance by elements in place of rows, as merge-based sparse products do
     """
     worst = _most_uneven(facts, _SM_UNITS, _sms_a_block(facts))
     if worst is None:
@@ -261,6 +278,11 @@ def partition_imbalance(facts: Facts) -> Found | None:
     few again and again, and they fill while others idle. Counters: cycles with work of the busiest slice or
     channel against the mean, weighted with the part of the time in which they work at all: next to no traffic is uneven
     by nature. Confirm by padding the leading dimension. It does not show which array it is.
+
+    Try:
+    - pad the leading dimension so that it is no power of two (`cudaMallocPitch`, a slice of a wider tensor)
+    - order the blocks otherwise, so that those that run together touch different rows
+    - look for one address that all blocks read or update, and give each block a copy
     """
     worst = _most_uneven(facts, _MEMORY_UNITS)
     if worst is None or worst.waste < facts.limits.imbalance_share:

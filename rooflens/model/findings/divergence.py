@@ -33,6 +33,11 @@ def thread_divergence(facts: Facts) -> Found | None:
     Confirm by the lines it names, which lose most lanes. It does not tell branches of the algorithm from the bound
     check at the end of an array. Blocks that are not a multiple of 32 threads leave lanes idle as well: where these
     explain it, `partial_warps` says so.
+
+    Try:
+    - give an item to a warp in place of a thread, with lanes over its elements: long rows of sparse matrices
+    - sort, bin or compact the items so that a warp's threads go the same way (`torch.sort`, `cub::DeviceSelect`)
+    - turn short branches into selections: `c ? a : b`, `tl.where`
     """
     threads = _threads(facts)
     if threads is None or threads.value >= facts.limits.active_threads:
@@ -125,6 +130,11 @@ def partial_warps(facts: Facts) -> Found | None:
     A block is cut into warps of 32 threads; the last one holds what is left, and costs as much as a full one.
     Counters: the block size. Confirm by a launch with a multiple of 32, and a bound check in the kernel. It does not
     show whether the block size is given by the data, so that several rows would have to share a block.
+
+    Try:
+    - launch blocks of a multiple of 32 threads, 128 or 256 to begin with, and guard with `if (i < n)`
+    - let a block take several rows: `dim3 block(32, 4)`
+    - flatten small dimensions into one index
     """
     threads, fill = _block_size(facts.kernel), warp_fill(facts.kernel)
     if threads is None or fill is None or fill == 1:

@@ -18,6 +18,11 @@ def short_kernel(facts: Facts) -> Found | None:
     A launch costs some microseconds of host time, and a kernel needs about as long to fill the GPU and to empty it.
     Tuning such a kernel gains little; launching fewer gains more. Counter: the GPU time of the launch. Confirm with
     an un-profiled timeline: gaps stand between such kernels. It does not show what could be fused with it.
+
+    Try:
+    - replay many launches as one with a CUDA graph (`cudaGraphLaunch`, `torch.compile(mode="reduce-overhead")`)
+    - fuse it with its neighbours: `torch.compile`, one Triton kernel, an epilogue of CUTLASS
+    - batch: one launch over all inputs, as grouped products and optimizers with `foreach=True` or `fused=True` do
     """
     time_ns = facts.kernel.duration_ns
     if time_ns is None or time_ns >= facts.limits.overhead_duration_ns:
@@ -37,6 +42,12 @@ def launch_gaps(facts: Facts) -> Found | None:
     after it; the typical launch counts, so that one long pause says nothing. How much of the whole program is gaps
     is said of the program and not of its kernels. Source: a trace of a run without the profiler. Confirm on a
     timeline. It does not show what the host does in the gaps.
+
+    Try:
+    - look at what the host does in the gap with `nsys profile` or `torch.profiler`
+    - take out what makes it wait: `.item()`, `.cpu()`, `cudaDeviceSynchronize`, copies from memory that is not pinned
+    - launch ahead or all at once: a CUDA graph (`torch.cuda.graph`, `torch.compile(mode="reduce-overhead")`)
+    - load the next input meanwhile: `pin_memory=True`, `non_blocking=True`, more workers of the loader
     """
     launch = facts.in_program
     if launch is None or not launch.gap_outweighs:

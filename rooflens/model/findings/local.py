@@ -37,6 +37,12 @@ def local_memory(facts: Facts) -> Found | None:
     `derived__local_spilling_requests` where they are stored, else by whether a thread has as many registers as the
     block size allows. Confirm with `-Xptxas -v`, which prints spills and stack of each kernel. It does not show which
     variable it is, nor a cap of the registers by launch bounds or `-maxrregcount` below what the chip allows.
+
+    Try:
+    - tell spills from arrays with `-Xptxas -v` (Triton: `n_spills` of the compiled kernel)
+    - arrays: make every index a constant by unrolling fully (`#pragma unroll`), or move the array to shared memory
+    - spills: lift the cap (`__launch_bounds__`, `-maxrregcount`; in Triton more `num_warps`)
+    - hold fewer values at once: a smaller tile per thread, or recompute
     """
     found = _part(facts)
     if found is None or not found[0].value:

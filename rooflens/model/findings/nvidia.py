@@ -1,6 +1,13 @@
 """NVIDIA's own rule results that estimate a speed-up and that no finding of ours covers, as findings.
 
-They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked.
+They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked. Counters: those
+that the rule reads, which its text in the report names. Confirm with the numbers that it quotes, and with the findings
+beside it: nobody has held the estimate against a run. It does not show whether another unit would be full long before,
+so it never is what limits a kernel.
+
+Try:
+- read the rule's text: on the kernel's card, or with `ncu --import report.ncu-rep --page details`
+- do what our own findings say first, whose gains end at the next wall
 """
 
 from __future__ import annotations

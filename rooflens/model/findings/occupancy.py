@@ -35,6 +35,13 @@ def low_occupancy(facts: Facts) -> Found | None:
     may lower occupancy and win all the same; it comes first where warps wait on dependent instructions most, and where
     operands on their way to the threads keep a unit busiest: results that share their loads need fewer. It does not
     show which of both wins.
+
+
+    Try:
+    - change what the evidence names, by the step it gives, and measure
+    - registers: `__launch_bounds__`, a smaller tile per thread, in Triton more `num_warps`; watch for `local_memory`
+    - shared memory: fewer stages (`num_stages`), smaller tiles
+    - else let each warp keep more independent work in flight, which needs no occupancy
     """
     allowed = facts.counter("theoretical_occupancy")
     if not allowed or allowed >= facts.limits.full_occupancy_share:
@@ -192,6 +199,11 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     achieved occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the
     mean. It is a note where the schedulers have warps enough as it is. It does not show which of these it is where
     neither stands out.
+
+    Try:
+    - fill the grid first where `small_grid` stands beside it, and even the work out where `load_imbalance` does
+    - let each thread do several elements (a grid-stride loop), where warps end as soon as they have started
+    - launch smaller blocks, whose slots are free again sooner
     """
     allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:

@@ -1,6 +1,7 @@
 """What a rule of the findings is: it reads the facts of one kernel and says what it found, or nothing.
 
-The last part says what waste costs: the part of a kernel's time that goes with it, and how much that matters.
+Then it says what waste costs: the part of a kernel's time that goes with it, and how much that matters; and last what
+the rules of stalls share: how much of a warp's time a reason takes, and the finding that it makes.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from rooflens.model.hotspots import places
+from rooflens.format import percent, significant
+from rooflens.model.counters.balance import SAMPLED_AS, STALLS
+from rooflens.model.hotspots import STALL, places
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.levels import shares_of
+from rooflens.model.roofline.opcodes import executed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -41,6 +45,8 @@ SAID = re.compile(r"Say that,? ")
 """How every docstring of a rule begins: what follows is the finding."""
 _PARTS = re.compile(r"(?<=\.) (?=(?:Counters?[:,]|Source:|Confirm |It does not ))")
 """Where its counters, the way to confirm it and what it does not show begin."""
+_TRY = "Try:\n"
+"""What stands before the list that ends it."""
 
 _MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
@@ -130,7 +136,8 @@ class FindingRule(Struct, frozen=True):
 
     Attributes:
         title: A few words for people: `uncoalesced global loads`.
-        find: Returns None where the waste is not there or cannot be told. Its docstring is the rule's documentation.
+        find: Returns None where the waste is not there or cannot be told. Its docstring is the rule's documentation, of
+            which its page is written.
         needs: Groups of counters or other names of `needs.OTHERS`: with all of any one group it can tell.
     """
 
@@ -142,8 +149,27 @@ class FindingRule(Struct, frozen=True):
     @property
     def said(self) -> tuple[str, ...]:
         """Its documentation: what it means, its counters, how to confirm it, and what it does not show."""
-        text = SAID.sub("", " ".join((self.find.__doc__ or "").split()), count=1)
-        return tuple(_PARTS.split(text[:1].upper() + text[1:]))
+        return said(self.find.__doc__ or "")
+
+    @property
+    def tries(self) -> tuple[str, ...]:
+        """What to try, in the order in which an expert does."""
+        return tries(self.find.__doc__ or "")
+
+
+def said(doc: str) -> tuple[str, ...]:
+    """Divide what a docstring of a rule says before its list of things to try."""
+    text = SAID.sub("", _one_line(doc.partition(_TRY)[0]), count=1)
+    return tuple(_PARTS.split(text[:1].upper() + text[1:]))
+
+
+def tries(doc: str) -> tuple[str, ...]:
+    """Return the list that ends a docstring of a rule."""
+    return tuple(_one_line(one) for one in re.split(r"^ *- ", doc.partition(_TRY)[2], flags=re.MULTILINE)[1:])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 class Waste(Struct, frozen=True):
@@ -211,3 +237,138 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
         return "limiter"
     waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0
     return "limiter" if waits >= limits.limiting_waste_share else "contributes"
+
+
+_MEASURED_AS = {
+    reason: (f"{STALL}{reason}_cycles", SAMPLED_AS.get(reason, reason))
+    for reason in STALLS
+    if reason not in SAMPLED_AS.values()
+}
+"""Reason -> the counter of its cycles, and how the warp sampler spells it."""
+WAITS = frozenset({LATENCY})
+
+
+def stall(
+    facts: Facts, reason: str, do: str, bears_on: frozenset[str] = WAITS, extra: tuple[Evidence, ...] = ()
+) -> Found | None:
+    """Find one reason to wait; `do` is what helps, said before the numbers.
+
+    The busiest unit decides what it is worth: the wait can vanish, and the kernel be bound by that unit all the same.
+    """
+    share, issued = stall_shares(facts).get(reason), _issued(facts)
+    if share is None or share <= facts.limits.dominant_stall:
+        return None
+    if issued is not None and issued >= facts.limits.full_issue_share:
+        return None
+    evidence, words = _numbers(facts, reason, share)
+    gains = [1 / kept for kept in (1 - share, issued) if kept]
+    return Found(
+        evidence=(*evidence, *extra),
+        move=f"{do}: {words}",
+        bears_on=bears_on,
+        speedup_up_to=facts.without_wait(min(gains)) if gains else None,
+        where=_where(facts, reason),
+        confidence="high" if issued is not None else "medium",
+    )
+
+
+def stall_shares(facts: Facts) -> dict[str, float]:
+    """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
+    counters, stalls = facts.kernel.counters, facts.kernel.stalls
+    between = counters.get("warp_latency_cycles")
+    if not between and not stalls:
+        return {}
+    issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
+    waiting = 1 - issued / samples if issued is not None and samples else 1.0
+    shares = {}
+    for reason, (counter, sampled_as) in _MEASURED_AS.items():
+        cycles = counters.get(counter)
+        if cycles is not None and between:
+            shares[reason] = min(1.0, cycles / between)
+        elif (share := stalls.get(reason, stalls.get(sampled_as))) is not None:
+            shares[reason] = share * waiting
+    return shares
+
+
+def _issued(facts: Facts) -> float | None:
+    """Return the part of the cycles in which a scheduler issues, of those with work where that is known."""
+    active = facts.counter("issue_active_per_cycle")
+    return active if active is not None else facts.share("issue")
+
+
+def _numbers(facts: Facts, reason: str, share: float) -> tuple[tuple[Evidence, ...], str]:
+    what = _NEUTRAL.get(reason, STALLS[reason])
+    counter = f"stall_{reason}_cycles"
+    if facts.counter(counter) is None or not facts.counter("warp_latency_cycles"):
+        evidence = Evidence(f"{reason} stalls", share, "share", "samples of the warps")
+        return (evidence,), f"a warp {_during(what)} {percent(share)} of its time"
+    cycles, between = (facts.measured(name, "cycles") for name in (counter, "warp_latency_cycles"))
+    evidence = Evidence(f"{reason} stalls", share, "share", f"{cycles.source} / {between.source}")
+    words = (
+        f"a warp {_during(what)} {percent(share)} of its time, {significant(cycles.value)} of "
+        f"{significant(between.value)} cycles between two instructions"
+    )
+    return (evidence, cycles, between), words
+
+
+_NEUTRAL = {
+    "short_scoreboard": "waits for results from behind the memory instruction queue",
+    "mio_throttle": "waits for room in the memory instruction queue",
+}
+"""What a move says in place of the general words, which name what the kernel may not use at all."""
+
+
+def _during(what: str) -> str:
+    return "is ready while another one is picked for" if what.startswith("ready") else f"{what} for"
+
+
+def _where(facts: Facts, reason: str) -> tuple[Place, ...]:
+    for spelling in (reason, SAMPLED_AS.get(reason, reason)):
+        if found := facts.places(f"{STALL}{spelling}"):
+            return found
+    return ()
+
+
+_QUEUED: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "shared-memory instructions",
+        ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
+        "keep more values in registers and access shared memory wider",
+    ),
+    (
+        "special functions",
+        ("MUFU",),
+        "use fewer special functions, such as one reciprocal for several divisions",
+    ),
+    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles"),
+    ("conversions", ("I2F", "F2I", "F2F", "FRND"), "convert fewer values between types"),
+)
+"""What goes through the memory input/output queue: name, opcodes, and what there is to do about it."""
+
+
+def queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
+    """Find a wait for the queue behind which shared memory and special functions stand, and say what stands in it."""
+    table = facts.kernel.warp_opcodes
+    total = sum(table.values())
+    parts = {name: executed(table, opcodes) / total for name, opcodes, _ in _QUEUED if total}
+    name = max(parts, key=lambda queued: parts[queued], default=None)
+    if name is None or not parts[name]:
+        return stall(facts, reason, otherwise)
+    do = next(do for queued, _, do in _QUEUED if queued == name)
+    part = Evidence(f"{name} of all", parts[name], "share", "sass__inst_executed_per_opcode_with_modifier_all")
+    return stall(
+        facts,
+        reason,
+        f"{do}, {name} being {percent(parts[name])} of all instructions",
+        bears_on=frozenset({LATENCY, *_BEHIND_QUEUE[name]}),
+        extra=(part,),
+    )
+
+
+_BEHIND_QUEUE = {
+    "shared-memory instructions": ("smem", "l1", "mio"),
+    "special functions": ("xu", "mio"),
+    "shuffles": ("l1", "mio"),
+    "conversions": ("xu", "mio"),
+}
+"""Levels and pipes that such instructions keep busy."""

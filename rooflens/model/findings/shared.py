@@ -49,6 +49,12 @@ def bank_conflicts(facts: Facts) -> Found | None:
     is an even number of words, worst a multiple of 32. It does not show, where only the hardware's replays are known,
     which of them are collisions with other traffic of the L1 data stage, which padding does not help; where the
     addresses are known to be free of conflicts, it says so.
+
+    Try:
+    - pad each row by one word: `tile[32][33]`
+    - swizzle where padding breaks alignment: exclusive-or the column with the row (`Swizzle` of CuTe)
+    - access 16 bytes a thread with neighbouring threads side by side (`float4`, `ldmatrix`)
+    - exchange within a warp without shared memory: `__shfl_sync`, `cub::WarpReduce`
     """
     address, counted = _by_address(facts), _counted(facts)
     limit = facts.limits.bank_conflict_share

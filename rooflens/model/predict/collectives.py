@@ -55,7 +55,7 @@ def _collective(  # noqa: PLR0913, PLR0917 - one column each
 COLLECTIVES = (
     _collective(
         "all-reduce",
-        "GPUs add up their buffers, and each has the sums",
+        "GPUs add up their buffers, and each gets the sums",
         "bytes of the buffer that each GPU has",
         ("buffer read, sums written", f"{ALL_REDUCED} the buffer"),
         all_reduced,
@@ -63,7 +63,7 @@ COLLECTIVES = (
     ),
     _collective(
         "all-gather",
-        "each GPU has what all have, one after the other",
+        "each GPU gets the buffers of all, one after the other",
         "bytes of the whole, gathered",
         ("own part read, the parts of the others written", f"{EXCHANGED} the whole"),
         gathered,
@@ -71,7 +71,7 @@ COLLECTIVES = (
     ),
     _collective(
         "reduce-scatter",
-        "GPUs add up their buffers, and each has a part of the sums",
+        "GPUs add up their buffers, and each gets a part of the sums",
         "bytes of the whole buffer that each GPU has",
         ("buffer read, own part of the sums written", f"{EXCHANGED} the buffer"),
         gathered,
@@ -79,23 +79,23 @@ COLLECTIVES = (
     ),
     _collective(
         "all-to-all",
-        "each GPU gives every other one a part of its buffer, as experts need it",
+        "each GPU sends every other one a part of its buffer, as experts need",
         "bytes of the buffer that each GPU has",
-        ("what goes to others read, what comes from others written", f"{EXCHANGED} the buffer"),
+        ("parts for others read, parts from others written", f"{EXCHANGED} the buffer"),
         exchanged,
         lambda size, gpus: 2 * exchanged(size, gpus),
     ),
     _collective(
         "broadcast",
-        "each GPU has the buffer of one",
+        "each GPU gets the buffer of one",
         "bytes of the buffer",
-        ("buffer read by the GPU that has it, written by each other one", "the buffer"),
+        ("buffer read by the GPU that has it, written by every other one", "the buffer"),
         lambda size, _: size,
         lambda size, _: size,
     ),
     _collective(
         "send",
-        "one GPU gives another one its buffer",
+        "one GPU sends another its buffer",
         "bytes of the buffer",
         ("buffer read by one, written by the other", "the buffer"),
         lambda size, _: size,

@@ -113,7 +113,7 @@ def parse_prediction(text: str) -> Prediction:
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"`{text.strip()}` is no size of a prediction", _HINT)
+        raise UsageError(f"`{text.strip()}` is not a size of a prediction", _HINT)
     return key.strip().replace("-", "_"), value.strip()
 
 

@@ -49,7 +49,7 @@ from rooflens.model.predict.training import TRAINING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_BATCH = Size("batch", "how many at once", 1)
+_BATCH = Size("batch", "batch size", 1)
 _HEADS = (
     Size("heads", "query heads", 32),
     Size("kv_heads", "heads of keys and values, for grouped queries; 0: as many as query heads", 0),
@@ -61,7 +61,7 @@ _ATTENTION = (
     Size("width", "elements of a head", 128),
 )
 _CAUSAL = Size("causal", "1: a token sees only those before it", 0, most=1)
-_KV_BITS = Size("kv_bits", "bits of an element of the cache, 8 in fp8 and int8; 0: those of the operands", 0, most=64)
+_KV_BITS = Size("kv_bits", "bits of a cached element, 8 for fp8 and int8; 0: as wide as the operands", 0, most=64)
 _WEIGHT_GROUP = Size("weight_group", "packed weights of a column that share a scale", 128)
 _ZEROS = Size("zeros", "1: each scale of packed weights has a zero point beside it", 1, least=0, most=1)
 _WEIGHTS = (
@@ -87,7 +87,11 @@ _WHOLE_MODEL = (
 """Defaults are the sizes of Llama 3 8B (its published configuration): a decoder most readers know."""
 
 _ROWS = (Size("rows", "rows, normalised one by one", 1), Size("width", "elements of a row"))
-_PRODUCT = (Size("m", "rows of the result"), Size("n", "columns of the result"), Size("k", "length of the sums"))
+_PRODUCT = (
+    Size("m", "rows of the result"),
+    Size("n", "columns of the result"),
+    Size("k", "length of the dot products"),
+)
 _TILE = Size(
     "tile",
     "side of a tile of results that shares its loads from device memory, as if L2 caught none; where it catches most, "
@@ -107,7 +111,7 @@ _ONE_PRODUCT = {"batch": 1, "tile": 0}
 _L2_TILE = Size("l2_tile", "side of a tile of results that loads its operands from L2; 0: each goes through L2 once", 0)
 _L2_TILES = "L2: an operand element once for each row or column of tiles of l2_tile x l2_tile results"
 _UNPACKED = f"a packed weight takes {UNPACK_INSTRUCTIONS} instructions for each row of these tiles"
-_EXPONENTIALS = "one exponential a pair of tokens"
+_EXPONENTIALS = "one exponential per pair of tokens"
 _ONCE = "every operand read once, the result written once"
 
 _TABLE = (
@@ -119,7 +123,7 @@ _TABLE = (
             Size("n", "elements"),
             Size("reads", "arrays read", 1, least=0),
             Size("writes", "arrays written", 1, least=0),
-            Size("flops", "FLOPs an element", 1, least=0),
+            Size("flops", "FLOPs per element", 1, least=0),
         ),
         "`flops` for each element",
         "each array once",
@@ -131,7 +135,7 @@ _TABLE = (
         "y = a x + y",
         "vector",
         (Size("n", "elements"),),
-        "a multiplication and an addition an element",
+        "a multiplication and an addition per element",
         "x and y read, y written",
         lambda s: 2 * s["n"],
         lambda s: 3 * s["n"],
@@ -200,7 +204,7 @@ _TABLE = (
     ),
     Operation(
         "batched-gemm",
-        "many products of matrices of one shape",
+        "many matrix products of the same shape",
         "matrix",
         (Size("batch", "how many products"), *_PRODUCT, _TILE, _L2_TILE, _TENSOR_PARALLEL),
         "a multiply-add for each product, m, n and k",
@@ -215,7 +219,7 @@ _TABLE = (
     ),
     Operation(
         "grouped-gemm",
-        "rows times the one of several matrices that each belongs to, as of experts",
+        "each row times one of several matrices, such as those of experts",
         "matrix",
         (
             Size("m", "rows, of all matrices together"),
@@ -238,7 +242,7 @@ _TABLE = (
         "rows centred, scaled, weighted and shifted",
         "vector",
         _ROWS,
-        f"{LAYERNORM_FLOP} an element by convention",
+        f"{LAYERNORM_FLOP} per element, by convention",
         "rows, weight and bias read, rows written",
         lambda s: LAYERNORM_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"] + 2 * s["width"],
@@ -248,7 +252,7 @@ _TABLE = (
         "rows scaled and weighted",
         "vector",
         _ROWS,
-        f"{RMSNORM_FLOP} an element by convention",
+        f"{RMSNORM_FLOP} per element, by convention",
         "rows and weight read, rows written",
         lambda s: RMSNORM_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"] + s["width"],
@@ -258,19 +262,19 @@ _TABLE = (
         "rows turned into probabilities",
         "vector",
         _ROWS,
-        f"{SOFTMAX_FLOP} an element by convention",
+        f"{SOFTMAX_FLOP} per element, by convention",
         "rows read, rows written",
         lambda s: SOFTMAX_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"],
         special=lambda s: s["rows"] * s["width"],
-        beside="one exponential an element",
+        beside="one exponential per element",
     ),
     Operation(
         "attention-naive",
         "attention that writes its matrix of scores to memory",
         "matrix",
         (*_ATTENTION, _CAUSAL),
-        f"two products of 2 x width a pair of tokens, and {SOFTMAX_FLOP} for its softmax",
+        f"two products of 2 x width per pair of tokens, and {SOFTMAX_FLOP} for its softmax",
         "query, key, value read, result written, the scores written once and read once",
         attention_flop,
         naive_elements,
@@ -282,7 +286,7 @@ _TABLE = (
         "attention in one kernel that keeps its scores on chip",
         "matrix",
         (*_ATTENTION, _CAUSAL, Size("l2_tile", "queries that load keys and values from L2 together; 0: all", 0)),
-        f"two products of 2 x width a pair of tokens, and {SOFTMAX_FLOP} for its softmax",
+        f"two products of 2 x width per pair of tokens, and {SOFTMAX_FLOP} for its softmax",
         "query, key, value read, result written",
         attention_flop,
         flash_elements,
@@ -292,7 +296,7 @@ _TABLE = (
     ),
     Operation(
         "attention-decode",
-        "attention of one new token over the cache",
+        "attention of one new token to the cached ones",
         "matrix",
         (*_ATTENTION, _KV_BITS),
         "two products of 2 x width for each cached token and query head; softmax not counted",
@@ -313,7 +317,7 @@ _TABLE = (
             Size("out_channels", "channels of the result"),
             *_IMAGE,
             _PADDING,
-            Size("groups", "parts of the channels that see only one another; as many as channels: depthwise", 1),
+            Size("groups", "groups of channels, each convolved by itself; as many as channels: depthwise", 1),
         ),
         "a multiply-add for each result, kernel element and input channel of its group",
         "images and weights read, result written",
@@ -322,7 +326,7 @@ _TABLE = (
     ),
     Operation(
         "depthwise-conv2d",
-        "a convolution of each channel by itself, which has no products of matrices",
+        "a convolution of each channel by itself, with no matrix products",
         "vector",
         (
             _BATCH,
@@ -371,10 +375,10 @@ _TABLE = (
             Size("hidden", "width of the model", 4096),
             Size("ffn", "width of an expert", 14336),
             Size("experts", "experts of the layer, on all GPUs together", 8),
-            Size("top_k", "experts of a token", 2),
+            Size("top_k", "experts chosen for each token", 2),
             Size("gated", "1: an expert has a gate", 1, least=0, most=1),
             *_WEIGHTS,
-            Size("imbalance_percent", "rows of the busiest GPU, in per cent of the mean of all", 100, least=100),
+            Size("imbalance_percent", "rows of the busiest GPU, in per cent of the mean", 100, least=100),
             Size("expert_parallel", "GPUs that split the experts, with an all-to-all before and after them", 1),
         ),
         "the sum of its parts, on the busiest GPU",
@@ -413,7 +417,7 @@ _TABLE = (
 
 _CUSTOM = Operation(
     "custom",
-    "FLOPs and bytes counted by yourself",
+    "FLOPs and bytes that you counted yourself",
     "matrix",
     (Size("flop", "FLOPs"), Size("bytes", "bytes to and from device memory")),
     "as given",

@@ -32,7 +32,7 @@ def parse_values(text: str) -> tuple[int, ...]:
     """
     cleaned = text.replace("_", "").strip()
     if max(map(len, _NUMBERS.findall(cleaned)), default=0) > MOST_DIGITS:
-        raise UsageError(f"`{cleaned[:MOST_DIGITS]}...` is no size", _HINT)
+        raise UsageError(f"`{cleaned[:MOST_DIGITS]}...` is not a size", _HINT)
     if match := _RANGE.fullmatch(cleaned):
         return _walk(_whole(match[1]), _whole(match[2]), match[3], _whole(match[4]))
     return tuple(_whole(part) for part in cleaned.split(","))
@@ -42,15 +42,15 @@ def _whole(text: str) -> int:
     """Read a whole number, exactly: no float in between."""
     match = re.fullmatch(_PARTS, text)
     if match is None or not text.isascii():
-        raise UsageError(f"`{text}` is no size", _HINT)
+        raise UsageError(f"`{text}` is not a size", _HINT)
     whole, fraction, exponent, prefix, binary = match.groups(default="")
     power = _PREFIXES.index(prefix.replace("K", "k")) + 1 if prefix else 0
     if int(exponent or 0) > MOST_DIGITS:
-        raise UsageError(f"`{text}` is no size", _HINT)
+        raise UsageError(f"`{text}` is not a size", _HINT)
     factor = int(1024**power if binary else 1000**power * 10 ** int(exponent or 0))
     value, rest = divmod(int(whole + fraction) * factor, int(10 ** len(fraction)))
     if rest:
-        raise UsageError(f"`{text}` is no whole number", _HINT)
+        raise UsageError(f"`{text}` is not a whole number", _HINT)
     return value
 
 
@@ -80,7 +80,9 @@ def sweep_sizes(written: Mapping[str, str]) -> tuple[dict[str, int], ...]:
             values[name] = values[_end_of(name, names)]
     counts = {len(several) for several in values.values() if len(several) > 1}
     if len(counts) > 1:
-        raise UsageError("swept sizes have different numbers of steps", "they walk together: give each as many")
+        raise UsageError(
+            "swept sizes have different numbers of steps", "they are swept together: give each the same number"
+        )
     steps = counts.pop() if counts else 1
     return tuple(
         {name: several[step] if len(several) > 1 else several[0] for name, several in values.items()}

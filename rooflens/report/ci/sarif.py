@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -27,9 +25,8 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 ROOT = "SRCROOT"
 """What the root of the checkout is called in addresses."""
 
-DOC = "docs/reference/findings.md"
-_SAID = re.compile(r"Say that,? ")
-"""How the docstring of every rule begins; what follows is what the finding means."""
+DOC = "docs/reference/findings"
+"""Folder of the pages of the findings, one an id."""
 
 NAME_WIDTH = 100
 
@@ -91,14 +88,14 @@ class _Rules:
 
 def _rule(identifier: str, title: str, rule: FindingRule | None) -> dict[str, Any]:
     short = _sentence(title)
-    doc = _sentence(_SAID.sub("", " ".join((inspect.getdoc(rule.find) or "").split()), count=1)) if rule else short
-    anchor = f"{DOC}#{identifier}-{title.replace(' ', '-')}" if rule else DOC
+    doc = " ".join(rule.said) if rule else short
+    page = f"{DOC}/{identifier}.md"
     return {
         "id": identifier,
         "name": "".join(part.capitalize() for part in identifier.split("_")),
         "shortDescription": {"text": _message(short)},
         "fullDescription": {"text": _message(f"{doc.partition('. ')[0].removesuffix('.')}.")},
-        "help": {"text": _message(f"{doc} See {anchor}."), "markdown": f"{prose(doc)}\n\nMore: [{DOC}]({anchor})"},
+        "help": {"text": _message(f"{doc} See {page}."), "markdown": f"{prose(doc)}\n\nMore: [{page}]({page})"},
         "properties": {"tags": ["performance", "gpu"]},
     }
 

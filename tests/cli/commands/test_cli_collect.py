@@ -501,7 +501,7 @@ def test_a_repeated_case_is_taken_once_and_behind_the_given_name(gpu_box: Path) 
     dry = run("collect", "attention", *cases, "--dry-run", "--force")
     assert [line.count("--export out/attention.naive") for line in dry.stdout.splitlines()] == [1, 0]
     refused = run("collect", "attention", "--case", "naive", "--all-cases")
-    assert (refused.exit_code, "exclude each other" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "cannot be combined" in refused.stderr) == (2, True)
 
 
 def test_a_case_that_fails_costs_only_itself(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,22 +132,22 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
     (head / "triad_9.ncu-rep").write_bytes((head / "triad_0.ncu-rep").read_bytes()[:100])
     done = run("compare", base, head)
     assert done.exit_code == 1
-    assert "cannot be read whole" in done.stderr
+    assert "cannot be read completely" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (("--per-kernel",), "--per-kernel goes with --fail-on"),
-        (("--fail-on", "x"), "--fail-on takes a per cent"),
-        (("--threshold", "-1"), "--threshold takes a per cent"),
+        (("--fail-on", "x"), "--fail-on takes a percentage"),
+        (("--threshold", "-1"), "--threshold takes a percentage"),
         (("--confirm",), "--confirm goes with --fail-on"),
         (("--fail-on", "5%", "--floor", "2"), "a floor is a time with its unit"),
         (("--floor", "2 per cent"), "a floor is a time with its unit"),
         (("--format", "html"), "a page needs a file"),
         (("-o", "x.txt"), "names no format"),
         (("-o", "x.html", "--format", "json"), "ends like html"),
-        (("-o", "x.json", "--format", "table"), "a table goes to the terminal"),
+        (("-o", "x.json", "--format", "table"), "a table is for the terminal"),
     ],
 )
 def test_usage_errors(base: Path, options: tuple[str, ...], words: str) -> None:
@@ -334,7 +334,7 @@ def test_a_failed_gate_is_confirmed_by_recording_anew(
     at_a_gpu(time_ns)
     done = run("compare", base, slow, "--fail-on", "5%", "--confirm", "--format", "json")
     assert done.exit_code == code, done.stderr
-    told = [line for line in done.stderr.splitlines() if line.startswith("recording anew: ")]
+    told = [line for line in done.stderr.splitlines() if line.startswith("recording again: ")]
     assert len(told) == 3
     assert " --set full --launch-count 3 --nvtx --export " in told[0]
     assert told[0].endswith(" --force-overwrite sh -c 'exit 0'")
@@ -384,7 +384,7 @@ def test_a_gate_that_holds_records_nothing(base: Path, tmp_path: Path, at_a_gpu:
     at_a_gpu(9_000_000)
     done = run("compare", base, record(tmp_path / "same", [1_001_000, 1_006_000]), "--fail-on", "5%", "--confirm")
     assert done.exit_code == 0
-    assert "recording anew" not in done.stderr
+    assert "recording again" not in done.stderr
 
 
 def test_a_log_of_github_holds_no_command_of_a_name(tmp_path: Path) -> None:

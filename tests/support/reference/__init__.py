@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support import findings_doc
-from support.reference import cli, columns, gpus, json_fields, metrics, thresholds, workloads
+from support.reference import about, cli, columns, gpus, json_fields, metrics, thresholds, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,11 +15,11 @@ FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "columns.md": columns.page,
-    "findings.md": findings_doc.document,
     "gpus.md": partial(gpus.page, FOLDER / "gpus.md"),
     "json.md": json_fields.page,
     "metrics.md": metrics.page,
     "thresholds.md": thresholds.page,
+    **about.pages(),
     "workloads.md": partial(workloads.page, FOLDER / "workloads.md"),
 }
 """Page -> what writes its text."""
@@ -32,6 +31,7 @@ def write() -> list[str]:
     for name, make in PAGES.items():
         file, text = FOLDER / name, make()
         if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.parent.mkdir(exist_ok=True)
             file.write_text(text, encoding="utf-8")
             changed.append(name)
     return changed

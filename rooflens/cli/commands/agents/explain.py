@@ -45,10 +45,10 @@ def explain(
     reading: ReadOptions,
     predict: str | None,
 ) -> None:
-    """Say of one kernel what limits it, why, where, and what to try first, with the counters behind it.
+    """Explain one kernel: what limits it, why, where, and what to try first, with the counters behind it.
 
-    Of several kernels that are meant, and of a kernel's launches, it is the one with most to win. A prediction is held
-    against this launch alone.
+    Where several kernels or launches match, it explains the one with the most to win. A prediction is compared with
+    that launch alone.
     """
     from rooflens.analyzing import read_thresholds
     from rooflens.model.launches import most_at_stake
@@ -65,7 +65,7 @@ def explain(
     if chosen is None and found.failures:
         finish(found, "")
     if chosen is None:
-        raise InputError("there is no kernel to explain", "give a report that holds one")
+        raise InputError("there is no kernel to explain", "give a report with at least one")
     digest = chosen.kernel.digest
     report = _whole(store, digest, limits) if store and selection else whole[digest]
     echo(explained(report, chosen), nl=False)

@@ -18,10 +18,10 @@ from rooflens.errors import EnvironmentMissingError
     "--root",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
-    help="Folder that may be read, with all below it.  [default: the working directory]",
+    help="Folder that may be read, with all its subfolders.  [default: the working directory]",
 )
 def mcp(root: Path) -> None:
-    """Let a model read reports: a server of the Model Context Protocol on stdin and stdout, read only."""
+    """Let a model read reports: a read-only Model Context Protocol server on stdin and stdout."""
     if importlib.util.find_spec("mcp") is None:
         raise EnvironmentMissingError("the MCP SDK is not installed", "`pip install 'mcp>=2,<3'`")
     from rooflens.mcp.root import Root

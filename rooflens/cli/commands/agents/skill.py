@@ -11,5 +11,5 @@ from rooflens.cli.console import echo
 
 @click.command()
 def skill() -> None:
-    """Print the skill for agents: commands that work, how to read the verdicts, what never to conclude."""
+    """Print the skill for agents: which commands to run, how to read verdicts, what never to conclude."""
     echo(files("rooflens").joinpath("skills", "rooflens", "SKILL.md").read_text("utf-8"), nl=False)

@@ -20,10 +20,10 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes a shell complete commands, options and names."""
+    """Print the shell script that completes commands, options and names."""
     from click.shell_completion import get_completion_class
 
     made = get_completion_class(shell)
     if made is None:
-        raise click.BadParameter(f"this click cannot complete in {shell}", ctx)
+        raise click.BadParameter(f"the installed click cannot complete in {shell}", ctx)
     echo(made(ctx.find_root().command, {}, "rooflens", "_ROOFLENS_COMPLETE").source())

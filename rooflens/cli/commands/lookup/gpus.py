@@ -23,7 +23,7 @@ def _names() -> list[str]:
 )
 @click.argument("name", required=False, shell_complete=completed_by(_names))
 def gpus(name: str | None) -> None:
-    """List the GPUs with datasheet numbers, or show one."""
+    """List the GPUs with known datasheets, or show one."""
     from rooflens.model.roofline.datasheets import load_datasheets, matching_datasheets
     from rooflens.report.text.listings import gpu_details, gpu_table
 

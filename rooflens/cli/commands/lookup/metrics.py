@@ -34,14 +34,14 @@ def _chips() -> tuple[str, ...]:
     "--chip",
     metavar="CHIP",
     shell_complete=completed_by(_chips),
-    help="Chip as `gh100`, or compute capability as `9.0`.",
+    help="Chip such as `gh100`, or compute capability such as `9.0`.",
 )
 @click.option("--detail", type=click.Choice(["quick", "standard", "deep"]), default="standard", show_default=True)
-@click.option("--names", is_flag=True, help="Print the bare ncu names, one a line.")
-@click.option("--findings", is_flag=True, help="List what each finding can be told from, and in which tier that is.")
-@click.option("--report", metavar="PATH", help="List the findings that kernels of this report cannot have, and why.")
+@click.option("--names", is_flag=True, help="Print only the ncu names, one per line.")
+@click.option("--findings", is_flag=True, help="List the metrics each finding needs, and the tier that collects them.")
+@click.option("--report", metavar="PATH", help="List the findings that this report cannot show, and why.")
 def metrics(chip: str | None, detail: str, *, names: bool, findings: bool, report: str | None) -> None:
-    """List what a tier collects on a chip and how many passes that takes, with no GPU."""
+    """List what a tier collects on a chip and how many passes that takes; needs no GPU."""
     from rooflens.ingest.ncu.passes import count_passes
     from rooflens.ingest.ncu.tiers import hardware_names, metrics_for
     from rooflens.report.text.listings import findings_table, metric_names, metrics_table, passes_text

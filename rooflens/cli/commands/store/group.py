@@ -15,17 +15,17 @@ _DIR = click.argument("store", metavar="DIR", type=click.Path(file_okay=False))
 
 @click.group(cls=NamedGroup)
 def store() -> None:
-    """Compact a store, or bring an older one to this version."""
+    """Compact a store, or migrate an older one to this version."""
 
 
 @store.command()
 @_DIR
-@click.option("--drop-damaged", is_flag=True, help="Remove the parts that cannot be read, and what was in them.")
+@click.option("--drop-damaged", is_flag=True, help="Remove parts that cannot be read, with what they held.")
 @click.pass_context
 def compact(context: click.Context, store: str, *, drop_damaged: bool) -> None:
-    """Merge many small parts into few large ones, packed harder.
+    """Merge many small parts into a few large ones, better compressed.
 
-    Nothing is lost: what is damaged stays, and is named, unless --drop-damaged says otherwise.
+    Nothing is lost: damaged parts are kept and named unless --drop-damaged is given.
     """
     from rooflens.model.store.compacting import compact as compact_store
     from rooflens.model.store.store import Store
@@ -51,12 +51,12 @@ def compact(context: click.Context, store: str, *, drop_damaged: bool) -> None:
     type=click.Choice(["values", "all"]),
     default="values",
     show_default=True,
-    help="Which raw values to take over: one a metric, or those of its instances too.",
+    help="Which raw values to carry over: one per metric, or its instances too.",
 )
 def migrate(store: str, raw: str) -> None:
-    """Bring a store of an older rooflens (schema 2, 3 or 4) to this version.
+    """Migrate a store of an older rooflens (schema 2, 3 or 4) to this version.
 
-    The old one is kept beside it. Hot spots are read from reports only: from a store of schema 2 there are none.
+    The old store is kept beside it. Hot spots come from reports only: a store of schema 2 has none.
     """
     from rooflens.ingest.old_stores.migrate import migrate as migrate_store
 

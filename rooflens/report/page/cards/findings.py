@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
 
 CODE_WIDTH = 100
 """Characters of a source line or an instruction at most."""
-
-
-_TYPE = re.compile(r"(?:fp|int|tf|bf)\d+")
 
 
 class ShownPlace(Struct, frozen=True):
@@ -79,7 +75,7 @@ def code_of(hotspot: Hotspot) -> str:
 def _shown(finding: Finding) -> ShownFinding:
     gain = finding.speedup_up_to
     return ShownFinding(
-        title=_sentence_case(finding.title),
+        title=fmt.sentence_case(finding.title),
         name=finding.title,
         gain="" if gain is None else f"up to {fmt.factor(gain)}",
         doubt="" if finding.confidence == "high" else f"confidence {finding.confidence}",
@@ -87,12 +83,6 @@ def _shown(finding: Finding) -> ShownFinding:
         move=finding.move,
         places=tuple(_place(place) for place in finding.where),
     )
-
-
-def _sentence_case(title: str) -> str:
-    """Begin with a capital: `fp64 divisions` is written as the pipes are, `FP64 divisions`."""
-    first, space, rest = title.partition(" ")
-    return f"{first.upper() if _TYPE.fullmatch(first) else first[:1].upper() + first[1:]}{space}{rest}"
 
 
 def _place(place: Place) -> ShownPlace:

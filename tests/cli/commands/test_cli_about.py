@@ -1,0 +1,62 @@
+"""`rooflens about`: the pages of verdicts, findings and flags on a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from rooflens.cli.commands.lookup.about import about as command
+from rooflens.cli.group import main
+from rooflens.errors import UnknownNameError
+from rooflens.model.about.pages import every_page, find_pages
+
+
+def _shown(*arguments: str) -> str:
+    done = CliRunner().invoke(main, ["about", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_page_of_a_name_is_printed() -> None:
+    """A finding's page says what it means, its counter, and what to try."""
+    text = _shown("small_grid")
+    assert text.startswith("# Grid below one wave\n")
+    assert "`launch__waves_per_multiprocessor`" in text
+    assert "1. Cut tiles smaller" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", ["grid below one wave", "Small-Grid", "findings/small_grid", "SMALL_GRID"])
+def test_a_name_may_be_written_as_a_card_does(name: str) -> None:
+    """Title, case, hyphens and kind all lead to the page."""
+    assert _shown(name) == _shown("small_grid")
+
+
+def test_a_name_of_two_things_shows_both_and_its_kind_one() -> None:
+    """`bank_conflicts` is a finding and a flag; `flags/bank_conflicts` is one."""
+    both, one = _shown("bank_conflicts"), _shown("flags/bank_conflicts")
+    assert both.count("\n# ") + both.startswith("# ") == 2
+    assert one in both
+    assert "the flag `bank_conflicts`" in one
+
+
+def test_all_names_are_listed_without_one() -> None:
+    """Every page is in the list, below its kind."""
+    text = _shown()
+    assert all(f"  {page.name} " in text for page in every_page().values())
+    assert [line for line in text.splitlines() if line.endswith(":")] == ["Verdicts:", "Findings:", "Flags:"]
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    """A slip of the keyboard is answered with what was meant, on exit code 2."""
+    with pytest.raises(UnknownNameError) as error:
+        find_pages("smal_grid")
+    assert "`small_grid`" in str(error.value.hint)
+    assert CliRunner().invoke(main, ["about", "smal_grid"]).exit_code == UnknownNameError.exit_code
+
+
+def test_names_are_completed() -> None:
+    """A shell is offered the names that begin as typed."""
+    (argument,) = command.params
+    offered = [item.value for item in argument.shell_complete(command.make_context("about", []), "stall_m")]
+    assert offered == ["stall_mio_throttle", "stall_math_pipe_throttle", "stall_membar", "stall_misc"]
