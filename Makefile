@@ -13,7 +13,10 @@ MINUTES  ?= 10
 BIN   := $(VENV)/bin
 # An environment without our stamp was made by others: it is used as it is, and nothing is installed into it or removed.
 FOREIGN := $(if $(wildcard $(VENV)/.installed),,$(wildcard $(VENV)))
-STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/.installed)
+# Who only reads and draws needs the package alone, in a fraction of the time that the tools of its tests and docs take.
+LEAN    := demo replay profile calibrate
+EXTRAS  := [test,lint,docs]
+STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/$(if $(filter-out $(LEAN),$(MAKECMDGOALS)),.complete,.installed))
 # Recorded reports of a workload take over from synthetic ones as soon as there are any; published ones have names of their own.
 RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep)))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
@@ -29,19 +32,19 @@ help: ## list the targets
 
 install: $(STAMP) ## make the environment in .venv
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed $(VENV)/.complete: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "error: rooflens needs python >= 3.11; $(PYTHON) is older"; echo; \
 	  echo "hint: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	@touch -t 200001010000 $@  # ours, and not yet done: what is broken off here goes on next time
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,docs]'
-	@touch $@
+	@touch -t 200001010000 $(VENV)/.installed  # ours, and not yet done: what is broken off here goes on next time
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.$(if $(filter %.complete,$@),$(EXTRAS))'
+	@touch $(VENV)/.installed $@
 
 ifneq ($(FOREIGN),)
 $(BIN)/rooflens:
 	@echo "error: rooflens is not installed in $(VENV), which make did not make and leaves as it is"; echo; \
-	  echo "hint: $(BIN)/python -m pip install -e '.[test,lint,docs]', or VENV=another"; exit 1
+	  echo "hint: $(BIN)/python -m pip install -e '.$(EXTRAS)', or VENV=another"; exit 1
 endif
 
 demo: $(STAMP) ## draw out/demo.html from the published figures in fixtures/ and print the table

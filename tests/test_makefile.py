@@ -16,7 +16,8 @@ PYTHON = """#!/bin/sh
 case "$*" in
   -c*) ;;
   "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; echo made "$3" >> log;;
-  *pip*) echo "$(dirname "$0") pip" >> log; [ ! -e broken ] || exit 1; touch "$(dirname "$0")/rooflens";;
+  *pip*) echo "$(dirname "$0") pip" >> log; echo "$*" > pipped
+    [ ! -e broken ] || exit 1; touch "$(dirname "$0")/rooflens";;
 esac
 """
 """Stands in for Python: it notes what it makes and installs, and fails where there is a file called `broken`."""
@@ -68,6 +69,16 @@ def test_our_environment_is_made_once_and_removed(checkout: Path) -> None:
     assert (checkout / "log").read_text().splitlines() == ["made .venv", ".venv/bin pip", "made .venv", ".venv/bin pip"]
     make(checkout, "clean")
     assert not (checkout / ".venv").exists()
+
+
+def test_a_page_needs_the_package_alone(checkout: Path) -> None:
+    """`make demo` installs no tools of development; what wants them installs them once, and then demo nothing more."""
+    extras = []
+    for goals in (("demo",), ("demo", "lint"), ("test",), ("demo",)):
+        make(checkout, *goals)
+        extras.append((checkout / "pipped").read_text().split()[-1] if (checkout / "pipped").exists() else "nothing")
+        (checkout / "pipped").unlink(missing_ok=True)
+    assert extras == [".", ".[test,lint,docs]", "nothing", "nothing"]
 
 
 @pytest.mark.parametrize("where", ["argument", "environment"])

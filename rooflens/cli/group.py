@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from rooflens import __version__
 from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
-from rooflens.errors import InputError, RooflensError
+from rooflens.errors import InputError, RooflensError, UsageError, near_names
 from rooflens.ingest.children.without_pandas import without_pandas
 
 if TYPE_CHECKING:
@@ -81,11 +82,28 @@ class _Group(NamedGroup):
         )
         return found if isinstance(found, click.Command) else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the one that reads where a report was given in its place."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing and _is_report(args[0]):
+            report = shlex.quote(args[0])
+            raise UsageError(f"no command is called `{args[0]}`", f"to read it: `{ctx.command_path} analyze {report}`")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, names in SECTIONS.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(section):
                 formatter.write_dl([(name, found.get_short_help_str(_SUMMARY)) for name, found in commands if found])
+
+
+def _is_report(name: str) -> bool:
+    """Return whether a file was meant, or a folder that is not called like a command."""
+    try:
+        return Path(name).is_file() or (Path(name).is_dir() and not near_names(name, COMMANDS))
+    except OSError:  # a name too long for one
+        return False
 
 
 def _flushed(invoke: Callable[[click.Context], Any], ctx: click.Context) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
 from rooflens.errors import RooflensError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.model.records import Kernel
 
@@ -19,6 +19,9 @@ T = TypeVar("T")
 ALL_NAN = "profiling this kernel failed, every counter is NaN"
 BUG_HINT = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
 _BUG = "rooflens failed on it"
+
+NO_VALUES: Mapping[str, Any] = {}
+"""One for all kernels: a dict of its own for each of what they lack is most of what is left of them."""
 
 _TRIED_ALONE = 8
 """Where so few items fail together and neither of their halves does, each is tried alone."""
@@ -33,16 +36,16 @@ def unmeasured(kernel: Kernel) -> Kernel:
     """Keep what a kernel is, and none of what was measured of it."""
     return replace(
         kernel,
-        counters={},
-        counter_sources={},
-        thread_opcodes={},
-        warp_opcodes={},
-        tensor_ops={},
-        tensor_peaks_per_s={},
-        stalls={},
+        counters=NO_VALUES,
+        counter_sources=NO_VALUES,
+        thread_opcodes=NO_VALUES,
+        warp_opcodes=NO_VALUES,
+        tensor_ops=NO_VALUES,
+        tensor_peaks_per_s=NO_VALUES,
+        stalls=NO_VALUES,
         rules=(),
         hotspots=(),
-        code_totals={},
+        code_totals=NO_VALUES,
         series=None,
     )
 

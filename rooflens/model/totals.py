@@ -6,14 +6,14 @@ A kernel stands in one report only (`identity`), so totals are made report by re
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.model.aggregate import aggregate
-from rooflens.model.failed import ALL_NAN, unmeasured
+from rooflens.model.failed import ALL_NAN, NO_VALUES, unmeasured
 from rooflens.model.launches import cautions, identity, keyed, known_sum, ranked_launches
 from rooflens.model.records import LEVELS, Level
 from rooflens.model.roofline.work import main_work
@@ -99,15 +99,10 @@ def totals_of(analyses: Sequence[Analysis], *, each_launch: bool = False, keep: 
         each_launch: Make a total of each launch alone.
         keep: Keep the launches added up in `whole`.
     """
-    pairs = keyed(analyses)
-    members: dict[tuple[object, ...], list[Launch]] = {_key(key, one, each_launch): [] for key, one in pairs}
-    for launch in ranked_launches(pairs, 0.0):
-        members[_key(launch.key, launch.analysis, each_launch)].append(launch)
-    return [_total(launches, keep=keep) for launches in members.values()]
-
-
-def _key(key: str, analysis: Analysis, each_launch: bool) -> tuple[object, ...]:  # noqa: FBT001
-    return (*identity(analysis), analysis.kernel.failed, key if each_launch else "")
+    kernels: defaultdict[object, list[Analysis]] = defaultdict(list)
+    for place, one in enumerate(analyses):
+        kernels[place if each_launch else (*identity(one), one.kernel.failed)].append(one)
+    return [_total(ranked_launches(keyed(launches), 0.0), keep=keep) for launches in kernels.values()]
 
 
 def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
@@ -169,9 +164,9 @@ def slimmed(analysis: Analysis) -> Analysis:
             hotspots=kernel.hotspots[:1],
         ),
         levels=dict.fromkeys(LEVELS, _NOTHING_AT_LEVEL)
-        | {"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s)},
+        | {"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s, stages=NO_VALUES)},
         pipes={name: pipe for name, pipe in analysis.pipes.items() if pipe.unit in {"FLOP", "op"}},
-        flop={},
+        flop=NO_VALUES,
         verdict=replace(verdict, evidence=(), advice=verdict.advice[:1]),
         findings=tuple(replace(finding, evidence=()) for finding in analysis.findings if id(finding) in shown),
         phases=None,

@@ -19,7 +19,7 @@ from rooflens.errors import InputError
 from rooflens.model.keys import Keys
 from rooflens.model.store.index import MissingFileError, damaged, open_all_checked, open_checked, read_index
 from rooflens.model.store.rows import LAUNCH_COLUMNS, kernels_from_batch, launches_from_batch
-from rooflens.model.store.tables.columns import texts
+from rooflens.model.store.tables.columns import sendable, sent, texts
 from rooflens.model.store.tables.findings import hotspots_from_batch
 from rooflens.model.store.tables.unprofiled import unprofiled_from_row
 from rooflens.model.store.where import for_run, to_expression
@@ -88,6 +88,9 @@ class Chunk(Struct, frozen=True):
         """Kernels of all its reports."""
         return sum(piece.kernel_count for piece in self.pieces)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _sent_chunk, (self.key, self.pieces, sendable(self.rows), sendable(self.spots))
+
     def reports(self) -> list[StoredReport]:
         """Make the records.
 
@@ -114,6 +117,10 @@ class Chunk(Struct, frozen=True):
                 for index, more in of_report.items():
                     known[index] = known.get(index, ()) + more
         return kernels_from_batch(batch, sources, spots)
+
+
+def _sent_chunk(key: str, pieces: tuple[Piece, ...], rows: pa.Buffer | None, spots: pa.Buffer | None) -> Chunk:
+    return Chunk(key, pieces, sent(rows), sent(spots))
 
 
 Failure = tuple[str, InputError]
@@ -308,8 +315,12 @@ def _slices(files: Sequence[Any], part: Part, wanted: Mapping[str, Node]) -> Ite
 
 
 def _batches(files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+    """Read all rows, their texts as they are stored: packed, since most of them repeat in each row."""
     for file in files:
-        yield from pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE)
+        footer = pq.ParquetFile(file).metadata
+        leaves = map(footer.schema.column, range(footer.num_columns))
+        packed = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        yield from pq.ParquetFile(file, metadata=footer, read_dictionary=packed).iter_batches(_ROWS_AT_ONCE)
 
 
 def _by_digest(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.records import LEVELS
-from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
+from rooflens.model.roofline.roofs import BAND_FROM_RATIO, level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import UNITS
@@ -67,7 +67,8 @@ class RoofSet(Struct, frozen=True):
     """The roofs of several kernels: the diagonal ones, fastest first, and the flat ones, highest first.
 
     Attributes:
-        clocks_hz: Lowest and highest SM clock of these kernels; None where no report states it.
+        clocks_hz: Lowest and highest SM clock of these kernels, both the median where they are alike; None where no
+            report states it.
     """
 
     levels: tuple[Roof, ...]
@@ -288,8 +289,15 @@ def _shares(launch: Launch) -> list[LevelShare]:
 
 
 def _clocks(analyses: Iterable[Analysis]) -> Domain | None:
+    """Find the range of clocks, or the median twice where no band is drawn: a line is at the median of the peaks."""
+    from statistics import median  # noqa: PLC0415 - only where a plane is drawn
+
     clocks = [hz for analysis in analyses if (hz := analysis.kernel.counters.get("sm_clock_hz"))]
-    return (min(clocks), max(clocks)) if clocks else None
+    if not clocks:
+        return None
+    low, high = min(clocks), max(clocks)
+    middle = median(clocks)
+    return (middle, middle) if high / low < BAND_FROM_RATIO else (low, high)
 
 
 def _longest_held(times: Sequence[tuple[float, float]], ridges: Sequence[float]) -> Domain:

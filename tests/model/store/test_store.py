@@ -23,7 +23,7 @@ from rooflens.model.store.compacting import compact
 from rooflens.model.store.lock import writer_of_store
 from rooflens.model.store.parts import PartWriter, write_part
 from rooflens.model.store.place import Place
-from rooflens.model.store.reading import Choice, StoredReport
+from rooflens.model.store.reading import Choice, Chunk, StoredReport
 from rooflens.model.store.rows import ReportRows, failure_table, kernel_table, report_tables
 from rooflens.model.store.schema import TABLES
 from rooflens.model.store.store import Store
@@ -438,3 +438,21 @@ def test_hot_spots_stay_with_their_kernels_in_pieces(tmp_path: Path) -> None:
             assert isinstance(report, StoredReport)
             of_report = [piece.kernels for piece in pieces if piece.run == report.run]
             assert tuple(kernel for kernels in of_report for kernel in kernels) == report.kernels
+
+
+def test_pieces_are_sent_to_another_process_in_one(tmp_path: Path) -> None:
+    """Cut from rows that were read together, they are not each sent with the whole, and make the same records there."""
+    commit(tmp_path, tables_of(DIGESTS[1], 512))
+
+    def chunk(at_once: int) -> Chunk:
+        (found,) = Store.existing(tmp_path).chunks(Choice(at_once=at_once), lambda _: ())
+        assert isinstance(found, Chunk)
+        return found
+
+    whole, in_pieces = pickle.dumps(chunk(512)), pickle.dumps(chunk(8))
+    assert len(in_pieces) < 2 * len(whole)
+    (report,), pieces = (pickle.loads(sent).reports() for sent in (whole, in_pieces))  # noqa: S301 - our own
+    assert len(pieces) == 512 / 8
+    assert [kernel for piece in pieces for kernel in piece.kernels] == [*report.kernels]
+    assert report.kernels == chunk(512).reports()[0].kernels
+    assert report.kernels[0].hotspots

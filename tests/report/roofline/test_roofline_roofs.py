@@ -11,6 +11,7 @@ from rooflens.model.records import Kernel
 from rooflens.model.roofline.flops import instruction_peaks
 from rooflens.report.plane.viewport import WIDE
 from rooflens.report.roofline.labels import pipe_roof
+from rooflens.report.roofline.rows import clock_text
 
 WGMMA_PER_S = 4096 * 132 * 1.5e9
 
@@ -40,6 +41,19 @@ def test_attainable_roofs_lie_under_their_own() -> None:
     ]
     assert make_plane(analyses).level_roofs[-1].attainable == pytest.approx(1.4e12)
     assert make_plane(analyses[2:]).level_roofs[-1].attainable == pytest.approx(1.555e12)
+
+
+@pytest.mark.parametrize(
+    ("clocks_hz", "said"),
+    [((1.2757e9, 1.2883e9, 1.2929e9), "1.29 GHz"), ((1.0e9, 1.2883e9, 1.5e9), "1.00 GHz to 1.50 GHz")],
+)
+def test_the_clock_of_the_roofs_is_that_of_their_peaks(clocks_hz: tuple[float, ...], said: str) -> None:
+    """Lines stand at the median peak, so the clock they are drawn at is the median, not the middle of its range."""
+    analyses = [
+        replace(a, kernel=replace(a.kernel, counters={**a.kernel.counters, "sm_clock_hz": hz}))
+        for a, hz in zip(samples.every_verdict()[:3], clocks_hz, strict=True)
+    ]
+    assert clock_text(make_plane(analyses).clocks_hz) == said
 
 
 @pytest.mark.parametrize(("full", "drawn"), [(1.6e12, None), (2.0e12, 2.0e12)])

@@ -89,6 +89,25 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], pa.Array | None]:
     return [*known.values()], pa.array([*map(places.__getitem__, ids)], pa.int32())
 
 
+def sendable(batches: Sequence[pa.RecordBatch]) -> pa.Buffer | None:
+    """Return rows as what another process can be sent: of slices their own rows alone, all in one piece.
+
+    Pickled as Arrow's own are, column by column, they cost several times that, and each slice comes with the whole.
+    """
+    if not batches:
+        return None
+    rows = pa.Table.from_batches(batches).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return sink.getvalue()
+
+
+def sent(stream: pa.Buffer | None) -> tuple[pa.RecordBatch, ...]:
+    """Return the rows that `sendable` made this of."""
+    return () if stream is None else tuple(pa.ipc.open_stream(stream))
+
+
 def texts(column: pa.Array) -> list[str | None]:
     """Return the texts of a column, equal ones as one object: a text that repeats takes no memory of its own."""
     if not pa.types.is_dictionary(column.type):
@@ -104,7 +123,7 @@ def maps(column: pa.Array) -> list[dict[str, Any] | None]:
         empty: dict[str, Any] = {}
         return [empty if is_valid else None for is_valid in column.is_valid().to_pylist()]
     keys, items = _Packed(column.keys.slice(first, last - first)), column.items.slice(first, last - first)
-    shared = _Packed(items) if pa.types.is_string(items.type) and not items.null_count else None
+    shared = _Packed(items) if _is_text(items) and not items.null_count else None
     values = items.to_pylist() if shared is None else []
     names: dict[bytes, tuple[str, ...]] = {}
     known: dict[tuple[bytes, bytes], dict[str, Any]] = {}
@@ -159,8 +178,11 @@ def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | 
 
 
 def _plain(column: pa.Array) -> list[Any]:
-    is_text = pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)
-    return texts(column) if is_text else list(column.to_pylist())
+    return texts(column) if _is_text(column) else list(column.to_pylist())
+
+
+def _is_text(column: pa.Array) -> bool:
+    return bool(pa.types.is_string(column.type) or pa.types.is_dictionary(column.type))
 
 
 def _ends(column: pa.Array) -> tuple[int, int]:
