@@ -31,10 +31,9 @@ def low_occupancy(facts: Facts) -> Found | None:
     if time went down with each warp that it adds. Counters: the theoretical occupancy
     and the `launch__occupancy_limit_*` of the report. Confirm by changing the launch and profiling again: where
     warps were not what it lacked, nothing changes. It is a note where the schedulers have warps enough as it is, or
-    where the grid holds no more blocks anyway. The other way to hide waiting is more independent work a thread, which
-    may lower occupancy and win all the same; it comes first where warps wait on dependent instructions most, and where
-    operands on their way to the threads keep a unit busiest: results that share their loads need fewer. It does not
-    show which of both wins.
+    where the grid holds no more blocks anyway. More independent work a thread hides waiting too, at a lower occupancy;
+    it comes first where warps wait on dependent instructions, or bringing operands keeps a unit busiest.
+    It does not show which wins.
 
 
     Try:
