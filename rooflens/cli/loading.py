@@ -13,6 +13,7 @@ import click
 
 from rooflens.cli.console import progress, say
 from rooflens.cli.selecting import Choice
+from rooflens.cli.usage import completed_by_files
 from rooflens.errors import InputError, UsageError
 from rooflens.format import count
 from rooflens.ingest.reports.unpacking import is_incomplete
@@ -35,7 +36,7 @@ _MOST_REMARKS = 10
 _NAMED = 3
 """Files left unread that are named; of more, only the count is told."""
 
-PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
+PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=completed_by_files)
 STORE = click.option(
     "--store",
     type=click.Path(file_okay=False),

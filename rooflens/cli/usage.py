@@ -35,6 +35,13 @@ def completed_by(
     return completed
 
 
+def completed_by_files(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Leave it to the shell to complete files: what is given may be an address too, so that it is no `click.Path`."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(begun, type="file")]
+
+
 class NamedGroup(click.Group):
     """A group that suggests commands where an unknown one is given, and tells errors of usage as all others."""
 

@@ -166,6 +166,15 @@ def test_shells_complete_commands_and_names(typed: str, completed: str, monkeypa
     assert f"plain,{completed}" in CliRunner().invoke(main, [], prog_name="rooflens").output.splitlines()
 
 
+@pytest.mark.parametrize("command", ["analyze", "compare", "report"])
+def test_shells_complete_reports_as_files(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a report is wanted the shell is told to complete files, which it would else stop doing."""
+    monkeypatch.setenv("COMP_WORDS", f"rooflens {command} fixtures/pub")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    monkeypatch.setenv("_ROOFLENS_COMPLETE", "bash_complete")
+    assert CliRunner().invoke(main, [], prog_name="rooflens").output.strip() == "file,fixtures/pub"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_has_its_script(shell: str) -> None:
     """The script names the variable that click answers to."""

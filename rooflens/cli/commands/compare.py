@@ -18,7 +18,7 @@ from rooflens.cli.commands.collect import Shown
 from rooflens.cli.console import FORMAT_HELP, captured, check_output, echo, say, show_bugs, show_error
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.selecting import with_selection
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import completed_by_files, examples
 from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
@@ -47,7 +47,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
         "rooflens compare before/ after/ --fail-on 5%",
     ),
 )
-@click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...")
+@click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...", shell_complete=completed_by_files)
 @with_selection
 @click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)
 @click.option(

@@ -91,7 +91,7 @@ def _of_text(kind: Kind, name: str, title: str, first: str, text: Text) -> About
 def _of_rule(rule: FindingRule) -> About:
     meaning, *parts = rule.said
     counted = counters_of_wait(rule.id)
-    if counted and not parts[0].startswith("Counter"):
+    if counted and not any(part.startswith("Counter") for part in parts):
         parts.insert(0, f"Counters: {counted}.")
     return About("findings", rule.id, sentence_case(rule.title), meaning, tuple(parts), rule.tries, rule.needs)
 

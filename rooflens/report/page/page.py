@@ -10,6 +10,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
+from rooflens.report.page.about import explanations
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import banner, first_screen, header
 from rooflens.report.page.kernels.table import kernels
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (kernels, sweeps, predicted, what_if, method)
+SECTIONS: tuple[Section, ...] = (kernels, sweeps, predicted, what_if, explanations, method)
 """What stands below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {
@@ -53,6 +54,7 @@ STYLES = (
     "report/other_gpu.css",
     "report/sweeps.css",
     "report/expectations.css",
+    "report/about.css",
     "shared/print.css",
 )
 SCRIPTS = (

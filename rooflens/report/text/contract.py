@@ -151,7 +151,7 @@ LEVEL = fixed(
 )
 
 VERDICT = fixed(
-    Key("bound", choice(*BOUNDS), attrgetter("bound"), "the class of the wall"),
+    Key("bound", choice(*BOUNDS), attrgetter("bound"), "the class of the wall: `rooflens about verdicts/NAME`"),
     Key(
         "resource",
         TEXT_OR_NULL,
@@ -201,7 +201,7 @@ PLACE = fixed(
 )
 
 FINDING = fixed(
-    Key("id", TEXT, attrgetter("id"), "as in the reference of findings"),
+    Key("id", TEXT, attrgetter("id"), "which finding it is: `rooflens about findings/ID`"),
     Key("title", TEXT, attrgetter("title"), "the finding in words"),
     Key(
         "severity",
@@ -333,7 +333,12 @@ KERNEL = fixed(
         "hottest lines, instructions and functions, each with its whole amounts; empty where none were recorded",
     ),
     Key("nvidia", NVIDIA, attrgetter("nvidia"), "NVIDIA's own rules where the report has them"),
-    Key("flags", FLAGS, attrgetter("flags"), "traps that apply to this kernel"),
+    Key(
+        "flags",
+        FLAGS,
+        attrgetter("flags"),
+        "traps that apply to this kernel: `rooflens about flags/NAME`",
+    ),
 )
 """Everything that is written of one kernel."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jsonschema import Draft202012Validator
 
 from rooflens.analyzing import analyze_paths
+from rooflens.model.about.pages import every_page
 from rooflens.report.text.contract import schema_text, to_document, to_schema
 from rooflens.report.text.json_csv import json_lines, to_json
 
@@ -30,6 +31,17 @@ def test_dense_json_is_the_same_document_a_line_for_each_kernel(fixtures: Path) 
     assert json.loads(text) == json.loads(to_json(analyses, reports))
     assert [json.loads(line.rstrip(",")) for line in text.splitlines()[1:-1]] == json.loads(text)["kernels"]
     assert json.loads("".join(json_lines([]))) == json.loads(to_json([]))
+
+
+def test_verdicts_findings_and_flags_are_names_of_pages(fixtures: Path) -> None:
+    """Every class, finding and flag of the JSON has a page that is called so, as the schema says."""
+    reports = analyze_paths([fixtures / "synthetic" / "attention.synthetic.ncu-rep"]).reports
+    kernels = to_document([analysis for report in reports for analysis in report.analyses])["kernels"]
+    named = {f"verdicts/{kernel['verdict']['bound']}" for kernel in kernels}
+    named |= {f"findings/{finding['id']}" for kernel in kernels for finding in kernel["findings"]}
+    named |= {f"flags/{flag}" for kernel in kernels for flag in kernel["flags"]}
+    assert len(named) > 3
+    assert named <= every_page().keys()
 
 
 def test_documents_keep_to_the_schema(fixtures: Path) -> None:

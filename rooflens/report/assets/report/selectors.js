@@ -128,8 +128,11 @@
 
   // What is folded opens where the address leads to it, and on paper; anchors stop below the bar, however high it is.
   function unfold() {
-    const part = location.hash.length > 1 && byId(location.hash.slice(1))?.querySelector(":scope > details.part");
-    if (part) part.open = true;
+    const target = location.hash.length > 1 && byId(location.hash.slice(1));
+    const part = target && (target.querySelector(":scope > details.part") || target.closest("details.part"));
+    if (!part || part.open) return;
+    part.open = true;
+    if (part.contains(target)) target.scrollIntoView();
   }
   addEventListener("hashchange", unfold);
   document.addEventListener("DOMContentLoaded", unfold);

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.about.pages import every_page
 from rooflens.model.launches import by_stake
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, wall_words, without_move
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.model.launches import Launch
-    from rooflens.model.records import Analysis
+    from rooflens.model.records import Analysis, Verdict
     from rooflens.report.content import Content
     from rooflens.report.page.cards.bars import Bars
     from rooflens.report.page.cards.course import Course
@@ -62,7 +63,7 @@ class Card(Struct, frozen=True):
 
     Attributes:
         wall: Class and resource of the verdict in a few words.
-        sentence: The verdict without its move, which stands below it.
+        sentence: The verdict without its move, which stands below it: its class, and the rest.
         facts: Confidence, distances and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.
         moves: What can help kernels of its class, where no finding says what helps this one.
@@ -75,7 +76,7 @@ class Card(Struct, frozen=True):
 
     launch: Launch
     wall: str
-    sentence: str
+    sentence: tuple[str, str]
     facts: tuple[str, ...]
     long: bool
     findings: Findings
@@ -153,6 +154,7 @@ def cards(content: Content) -> Cards:
     texts = shared_texts([card.nvidia for card in written if card.nvidia])
     alone = content.listed[0].worst if len(content.listed) == 1 else None
     shared = {"common": bool(usual), "shared_texts": texts, "content": content, "alone": alone}
+    shared["explained"] = every_page()
     return Cards(
         by_launch={card.launch.key: render("report/cards", card=card, **shared) for card in written},
         has_gains=any(finding.gain for card in written for finding in card.findings.costing),
@@ -183,7 +185,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
     return Card(
         launch=launch,
         wall=_wall(launch),
-        sentence=without_move(analysis.verdict),
+        sentence=_sentence(analysis.verdict),
         facts=_facts(launch),
         long=long,
         findings=findings(analysis),
@@ -205,6 +207,11 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         nvidia=opinion(launch),
         sources=sources,
     )
+
+
+def _sentence(verdict: Verdict) -> tuple[str, str]:
+    head, colon, rest = without_move(verdict).partition(": ")
+    return (head, f"{colon}{rest}")
 
 
 def _moves(analysis: Analysis) -> tuple[str, ...]:

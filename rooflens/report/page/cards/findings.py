@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.about.pages import every_page
 from rooflens.report.labels import evidence_words, place_label
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ class ShownFinding(Struct, frozen=True):
 
     Attributes:
         name: Its title as it stands within a sentence.
+        about: Name of its explanation on the page; empty where it has none.
         gain: `up to 1.4x`; empty where it cannot be bounded.
         doubt: How sure it is, where it is not quite.
     """
 
     title: str
     name: str
+    about: str
     gain: str
     doubt: str
     evidence: tuple[str, ...]
@@ -77,6 +80,7 @@ def _shown(finding: Finding) -> ShownFinding:
     return ShownFinding(
         title=fmt.sentence_case(finding.title),
         name=finding.title,
+        about=finding.id if f"findings/{finding.id}" in every_page() else "",
         gain="" if gain is None else f"up to {fmt.factor(gain)}",
         doubt="" if finding.confidence == "high" else f"confidence {finding.confidence}",
         evidence=tuple(evidence_words(evidence) for evidence in finding.evidence),

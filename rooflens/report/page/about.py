@@ -1,0 +1,42 @@
+"""What the words of the cards mean: the page of each verdict, finding and flag that is on one, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.format import sentence_case
+from rooflens.model.about.pages import KINDS, every_page
+from rooflens.report.html.templates import render
+from rooflens.report.page.cards.card import carded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from markupsafe import Markup
+
+    from rooflens.model.about.pages import About
+    from rooflens.model.launches import Launch
+    from rooflens.report.content import Content
+
+
+def explanations(content: Content) -> Markup:
+    """Explain what is on the cards of this page, in the order in which a card says it."""
+    groups = [
+        (f"{sentence_case(one)}s", pages)
+        for kind, one in KINDS.items()
+        if (pages := [page for page in met(carded(content)) if page.kind == kind])
+    ]
+    return render("report/about", groups=groups)
+
+
+def met(launches: Iterable[Launch]) -> tuple[About, ...]:
+    """Return the pages of what stands on the cards of these launches, in the order of the documentation."""
+    addresses = {address for launch in launches for address in _addresses(launch)}
+    return tuple(page for page in every_page().values() if page.address in addresses)
+
+
+def _addresses(launch: Launch) -> Iterator[str]:
+    analysis = launch.analysis
+    yield f"verdicts/{analysis.verdict.bound}"
+    yield from (f"findings/{finding.id}" for finding in analysis.findings)
+    yield from (f"flags/{flag}" for flag in analysis.flags)
