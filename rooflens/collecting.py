@@ -55,6 +55,8 @@ _ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 follow as it follows every child, and wait for."""
 
 _SCRIPTS = (".py", ".sh", ".jl")
+_STORED = Path(__file__).parents[1] / "fixtures"
+"""Reports that `make replay` draws; only in a clone of the repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
         dry_run: Only the command line is wanted: what is missing here may be there where it is run.
 
     Raises:
-        EnvironmentMissingError: ncu, a GPU, PyTorch or nvcc is missing; a workload's hint names its replay.
+        EnvironmentMissingError: ncu, a GPU, PyTorch or nvcc is missing; a workload's hint says what can be seen.
         UsageError: The chip is unknown.
     """
     try:
@@ -161,9 +163,14 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
 
 def with_replay(error: EnvironmentMissingError, target: Target) -> EnvironmentMissingError:
     """Say in the hint of an error how to see a bundled workload without a GPU."""
-    if target.workload is None:
+    if target.workload is None or not _STORED.is_dir():
         return error
-    replay = f"without a GPU, `make replay WORKLOAD={target.workload.name}` draws the same page from stored reports"
+    name = target.workload.name
+    stored = (f"*/{name}.ncu-rep", f"*/{name}.*.ncu-rep", f"*/*__{name}.ncu-rep")
+    if any(any(_STORED.glob(pattern)) for pattern in stored):
+        replay = f"without a GPU, `make replay WORKLOAD={name}` draws the same page from stored reports"
+    else:
+        replay = f"without a GPU, `make demo` draws such a page from published reports; none of `{name}` is stored"
     return EnvironmentMissingError(str(error), f"{error.hint}; {replay}" if error.hint else replay)
 
 

@@ -10,7 +10,9 @@ from msgspec import Struct
 from rooflens.format import count, percent, si, significant
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
 from rooflens.model.records import Evidence, ratio
+from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import block_limits, next_step, occupancy_limiters, set_aside_bytes, warps_of
+from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
     from rooflens.model.findings.rule import Facts
@@ -29,7 +31,10 @@ def low_occupancy(facts: Facts) -> Found | None:
     if time went down with each warp that it adds. Counters: the theoretical occupancy
     and the `launch__occupancy_limit_*` of the report. Confirm by changing the launch and profiling again: where
     warps were not what it lacked, nothing changes. It is a note where the schedulers have warps enough as it is, or
-    where the grid holds no more blocks anyway. It does not show whether each warp could do more by itself.
+    where the grid holds no more blocks anyway. More independent work a thread hides waiting too, at a lower occupancy;
+    it comes first where warps wait on dependent instructions, or bringing operands keeps a unit busiest.
+    It does not show which wins.
+
 
     Try:
     - change what the evidence names, by the step it gives, and measure
@@ -49,10 +54,31 @@ def low_occupancy(facts: Facts) -> Found | None:
             facts.measured("theoretical_occupancy", "share"),
             *(number for limit in limits for number in limit.evidence),
         ),
-        move=f"raise occupancy, now at most {percent(allowed)}{because}{together}",
+        move=_either_way(facts, f"raise occupancy, now at most {percent(allowed)}{because}{together}"),
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(min([1 / allowed, *(limit.more for limit in limits if limit.more)])),
         severity=_severity(facts),
+    )
+
+
+_DELIVERY = frozenset({"l1", "smem", "lsu", "mio"})
+"""Levels and pipes that bring operands to the threads: the fewer, the more results a thread makes of what it holds."""
+
+
+def _either_way(facts: Facts, raise_it: str) -> str:
+    """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first."""
+    shares = shares_of(facts.levels, facts.pipes)
+    busiest = max(shares, key=lambda name: shares[name], default=None)
+    stalls = facts.kernel.stalls
+    leading = max(stalls, key=lambda reason: stalls[reason], default=None)
+    if leading == "wait" and stalls[leading] > facts.limits.dominant_stall:
+        return f"give each thread more independent work, as warps wait on dependent instructions most; or {raise_it}"
+    if busiest not in _DELIVERY or shares[busiest] < facts.limits.contributing_share:
+        return f"{raise_it}; or keep the warps and give each thread more independent work"
+    label = resource_label(busiest, facts.kernel.gpu)
+    return (
+        f"let each thread make more results of what it loads, as {label} is {percent(shares[busiest])} busy bringing "
+        f"operands, even at a lower occupancy; or {raise_it}"
     )
 
 

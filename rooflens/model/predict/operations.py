@@ -92,7 +92,12 @@ _PRODUCT = (
     Size("n", "columns of the result"),
     Size("k", "length of the dot products"),
 )
-_TILE = Size("tile", "side of a tile of results that shares its loads; 1: naive, 0: every operand is read once", 0)
+_TILE = Size(
+    "tile",
+    "side of a tile of results that shares its loads from device memory, as if L2 caught none; where it catches most, "
+    "give l2_tile instead; 1: naive, 0: every operand is read once",
+    0,
+)
 _TENSOR_PARALLEL = Size("tensor_parallel", "GPUs that split k and add up their results by an all-reduce", 1)
 _BY_BLOCK = f"{ALL_REDUCED} the results of output projection and down projection"
 _IMAGE = (
@@ -161,7 +166,7 @@ _TABLE = (
         "matrix",
         (*_PRODUCT, _BATCH, _TILE, _L2_TILE, _TENSOR_PARALLEL),
         "a multiply-add for each m, n and k",
-        f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges",
+        f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges, as if L2 caught none",
         gemm_flop,
         gemm_elements,
         gemm_packed,
@@ -203,7 +208,7 @@ _TABLE = (
         "matrix",
         (Size("batch", "how many products"), *_PRODUCT, _TILE, _L2_TILE, _TENSOR_PARALLEL),
         "a multiply-add for each product, m, n and k",
-        f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges",
+        f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges, as if L2 caught none",
         gemm_flop,
         gemm_elements,
         group=lambda s: s["tensor_parallel"],

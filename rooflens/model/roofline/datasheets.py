@@ -50,7 +50,7 @@ ACC16 = "_acc16"
 REQUIRED_UNITS = MappingProxyType({"sm_count": "SM", "boost_clock": "Hz", "dram_bandwidth": "byte/s"})
 
 OPTIONAL_UNITS = MappingProxyType(
-    {"base_clock": "Hz", "tensor_boost_clock": "Hz", "l2_size": "byte", "l2_bandwidth": "byte/s"}
+    {"base_clock": "Hz", "tensor_boost_clock": "Hz", "dram_size": "byte", "l2_size": "byte", "l2_bandwidth": "byte/s"}
 )
 
 PEAK_UNIT = "op/s"
@@ -158,6 +158,7 @@ class Datasheet:
         links: Links to other GPUs that it has, by kind. One that is in neither mapping is not known.
         absent_links: Links that it does not have, with the document that tells.
         l2_bandwidth: What the L2 cache can return to the SMs.
+        dram_size: Device memory, in the decimal gigabytes of the datasheet.
     """
 
     id: str
@@ -175,6 +176,7 @@ class Datasheet:
     links: Mapping[LinkKind, Link] = field(default_factory=lambda: MappingProxyType({}))
     absent_links: Mapping[LinkKind, str] = field(default_factory=lambda: MappingProxyType({}))
     l2_bandwidth: Quantity | None = None
+    dram_size: Quantity | None = None
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.communication import uneven
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, moving, of_roof, work_of
+from rooflens.model.predict.parts.fitting import gpus_to_hold, held_bytes
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text.data import csv_text, json_text
 from rooflens.report.text.markdown_parts import table as markdown_table
@@ -38,6 +39,12 @@ BESIDE = (
 )
 
 
+TILES = (
+    "bytes of a tile are set against device memory, as if L2 caught none of them; where operands fit into L2 it "
+    "catches most, and --l2-tile sets them against L2"
+)
+
+
 def to_json(rows: Sequence[Row]) -> str:
     """Write one prediction as one object, several as a list under `predictions`."""
     objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
@@ -56,6 +63,9 @@ def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, A
         **numbers_beside(result),
         **numbers_of_whole(row.achieved_flop_per_s, result),
         **_repeated(row, sizes, result),
+        "held_bytes": held_bytes(row.operation, sizes, row.dtype),
+        "memory_bytes": row.gpu.dram_size.value if row.gpu.dram_size else None,
+        "gpus_to_hold": gpus_to_hold(row.operation, sizes, row.dtype, row.gpu),
         "parts": [
             {"part": part.label, "count": part.count, **numbers(part), **numbers_beside(part)} for part in result.parts
         ],
@@ -212,7 +222,14 @@ def notes(row: Row) -> list[str]:
     """Say which roofs were used, where the regime changes, and what was reached."""
     last = row.steps[-1][1]
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
-    said = [f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}", *_link_notes(row), *_uneven_notes(row)]
+    said = [
+        f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}",
+        *_fit_notes(row),
+        *_link_notes(row),
+        *_uneven_notes(row),
+    ]
+    if any(sizes.get("tile") and "l2_tile" in sizes for sizes, _ in row.steps):
+        said.append(TILES)
     if row.crossing:
         sizes, regime = row.crossing
         said.append(f"{regime}-bound from {sizes_text(row, sizes)}")
@@ -221,6 +238,20 @@ def notes(row: Row) -> list[str]:
     if row.achieved_flop_per_s:
         said += [_achieved(row, sizes, result) for sizes, result in row.steps]
     return said
+
+
+def _fit_notes(row: Row) -> list[str]:
+    """Say of the largest step that does not fit what it holds, and how many GPUs would hold it."""
+    size = row.gpu.dram_size
+    held = [(held_bytes(row.operation, sizes, row.dtype) or 0.0, sizes) for sizes, _ in row.steps]
+    most, sizes = max(held, key=lambda step: step[0])
+    if size is None or most <= size.value:
+        return []
+    what = "operands" if row.operation.parts is None else "weights and cache alone"
+    needed = gpus_to_hold(row.operation, sizes, row.dtype, row.gpu)
+    at = f" ({sizes_text(row, sizes)})" if len(row.steps) > 1 else ""
+    taken = f"{what} take {si(most, 'B')} of a GPU's {si(size.value, 'B')}"
+    return [f"does not fit{at}: {taken}; it takes {needed} such GPUs or more to hold them"]
 
 
 def _link_notes(row: Row) -> list[str]:

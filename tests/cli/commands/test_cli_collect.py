@@ -152,6 +152,14 @@ def test_without_a_gpu_a_workload_names_its_replay(gpu_box: Path) -> None:
     assert "make replay WORKLOAD=attention" in result.stderr
 
 
+def test_a_workload_without_a_stored_report_names_what_there_is(bare_box: Path) -> None:  # noqa: ARG001 - a place
+    """No replay is promised of a workload that none is stored of: `make replay` would only refuse."""
+    result = run("profile", "gemm_ladder")
+    assert result.exit_code == 3
+    assert "make replay" not in result.stderr
+    assert "`make demo` draws such a page from published reports" in result.stderr
+
+
 def test_a_command_of_the_users_has_no_replay(bare_box: Path) -> None:  # noqa: ARG001 - a place
     """The hint of a replay is for bundled workloads only."""
     result = run("profile", "--", "./mine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +16,6 @@ from support.synthetic_kernels import kernel_spec
 from rooflens.cli.group import main
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
 
@@ -106,3 +105,14 @@ def test_a_command_without_input_names_itself() -> None:
     done = run("explain")
     assert done.exit_code == 2
     assert "hint: `rooflens explain report.ncu-rep`" in done.stderr
+
+
+def test_explain_holds_a_prediction_against_its_kernel() -> None:
+    """137 GFLOP is 2 x 4096³, what this published product really does; the lines are those of `analyze`."""
+    report = Path(__file__).parents[3] / "fixtures" / "published" / "KernelBench__matmul_kernel.ncu-rep"
+    stated = ("--predict", "gemm:m=4096,n=4096,k=4096,dtype=fp32")
+    done = run("explain", report, *stated)
+    assert done.exit_code == 0
+    told = done.stdout.rpartition("\n\n")[2]
+    assert "measured, 1 launch: 137 GFLOP (1.00x)" in told
+    assert run("analyze", report, *stated).stdout.endswith(told)

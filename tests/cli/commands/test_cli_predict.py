@@ -293,3 +293,26 @@ def test_the_page_says_which_other_wall_is_met(tmp_path: Path) -> None:
     assert "Compute-bound: 67.1 M special functions take 1.9x as long as its FLOPs." in page
     assert "<dt>T MUFU</dt>" in page
     assert "one exponential per pair of tokens" in page
+
+
+def test_tiles_against_device_memory_say_so() -> None:
+    """A tile's 138 MB are as if L2 caught none (a published kernel moved 20.7 MB); the other option is named."""
+    product = ("predict", "gemm", "--m", "1024", "--n", "1024", "--k", "1024", "--dtype", "fp32", "--gpu", "a10g")
+    tiled = run(*product, "--tile", "64").stdout
+    assert "138 MB" in tiled
+    assert "as if L2 caught none" in tiled
+    assert "as if L2 caught none" not in run(*product).stdout
+    assert "as if L2 caught none" not in run(*product, "--l2-tile", "64").stdout
+    assert "l2_tile instead" in " ".join(run("predict", "gemm", "--help").stdout.split())
+
+
+def test_operands_that_do_not_fit_into_the_memory_are_told() -> None:
+    """Llama 3 8B keeps 131,072 bytes a token in its cache: 256 x 8192 of them are 275 GB, and its weights 15.0 GB."""
+    cached, weights = 256 * 8192 * 131_072, 2 * (32 * (4096 * 6144 + 4096**2 + 3 * 4096 * 14336) + 4096 * 128256)
+    large = ("predict", "decode", "--batch", "256", "--length", "8192", "--gpu", "h100-sxm")
+    found = json.loads(run(*large, "--format", "json").stdout)
+    assert found["held_bytes"] == cached + weights
+    assert (found["memory_bytes"], found["gpus_to_hold"]) == (80e9, 4)
+    told = "does not fit: weights and cache alone take 290 GB of a GPU's 80.0 GB; it takes 4 such GPUs or more"
+    assert told in run(*large).stdout.replace("\n", " ")
+    assert "does not fit" not in run("predict", "decode", "--batch", "1", "--gpu", "h100-sxm").stdout

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from rooflens.cli.console import analyses_of, echo, finish, say
+from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
 from rooflens.cli.selecting import Choice, with_selection
 from rooflens.cli.usage import examples
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 @with_selection
 @THRESHOLDS
 @with_reading
+@PREDICT
 def explain(
     paths: tuple[str, ...],
     store: str | None,
@@ -40,15 +43,18 @@ def explain(
     *,
     selection: Selection | None,
     reading: ReadOptions,
+    predict: str | None,
 ) -> None:
     """Explain one kernel: what limits it, why, where, and what to try first, with the counters behind it.
 
-    Where several kernels or launches match, it explains the one with the most to win.
+    Where several kernels or launches match, it explains the one with the most to win. A prediction is compared with
+    that launch alone.
     """
     from rooflens.analyzing import read_thresholds
     from rooflens.model.launches import most_at_stake
     from rooflens.report.text.digest import explain as explained
 
+    stated = read_stated(predict)
     limits, choice = read_thresholds(thresholds), Choice.of(selection)
     found = load_analyzed(paths, store, limits, reading=reading, selection=selection if store else None)
     whole = {report.run.digest: report for report in found.reports}
@@ -63,6 +69,10 @@ def explain(
     digest = chosen.kernel.digest
     report = _whole(store, digest, limits) if store and selection else whole[digest]
     echo(explained(report, chosen), nl=False)
+    if stated is not None:
+        alone = [replace(report, analyses=(chosen,))]
+        echo("")
+        print_expected(alone, find_expected(alone, stated))
     others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(digest, chosen.kernel.name)}
     if others:
         say(f"{count(len(others), 'other kernel')} left out: `--kernel NAME` chooses")

@@ -1,1 +1,1 @@
-"""What a workload predicts of each of its kernels, beside what each did."""
+"""What is predicted beside an operation itself: each kernel of a workload, and whether all fits into memory."""
