@@ -188,6 +188,9 @@ def write_outside(app: Sphinx, failed: Exception | None) -> None:
     (Path(app.outdir) / LIVE).mkdir(exist_ok=True)
     for name in sorted(vars(app).get("rooflens_live", ())):
         file = Path(app.outdir) / LIVE / f"{name}.html"
+        if app.config.rooflens_live not in ("", name):
+            file.write_text("<!doctype html><title>left out of this build</title>", encoding="utf-8")
+            continue
         done = CliRunner().invoke(main, [*pages[name], "-o", str(file), "--force"])
         if done.exit_code:
             raise ExtensionError(f"{name}: {done.output}")
@@ -198,7 +201,8 @@ def write_outside(app: Sphinx, failed: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Register what the site adds."""
+    """Register what the site adds; `-D rooflens_live=NAME` draws that live page alone, for a test's time."""
+    app.add_config_value("rooflens_live", "", "html")
     app.connect("source-read", add_contents)
     app.connect("doctree-read", lead_outside, priority=400)  # before Sphinx copies what is linked
     app.connect("build-finished", write_outside)

@@ -24,6 +24,7 @@ THOROUGH = "ROOFLENS_TEST_ALL"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that compile or open pages first: at the end, no core waits for another one's long file."""
     slow = {item.path for item in items if any(item.get_closest_marker(name) for name in _SLOW)}
+    slow |= {item.path for item in items if item.path.parent.name == "docs"}
     items.sort(key=lambda item: item.path not in slow)
     if not os.environ.get(THOROUGH):
         for item in items:

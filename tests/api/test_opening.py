@@ -71,7 +71,7 @@ def test_a_report_of_a_store_and_kernels_that_meet_a_condition_open(
         rl.open(tmp_path / "store", where="duration_ns > 9e9")
     with pytest.raises(InputError, match="no report whose digest begins with `ffffff`"):
         rl.open(tmp_path / "store" / "ffffff")
-    with pytest.raises(UsageError, match="`where` chooses among the kernels of a store"):
+    with pytest.raises(UsageError, match="`where` selects kernels of a store"):
         rl.open(sweep, where="duration_ns > 1")
 
 

@@ -361,6 +361,7 @@ def test_kernels_of_equal_shape_must_not_be_taken_for_one() -> None:
     assert check.one_of_each_truths([], [bf16]) == check.one_of_each_truths([bf16], []) == []
 
 
+@pytest.mark.thorough
 def test_the_products_and_the_script_run(tmp_path: Path) -> None:
     """Without a GPU the script trains on the CPU, and the products say why they are left out."""
     arguments = ("--batch", "2", "--length", "16", "--width", "64")

@@ -347,6 +347,7 @@ def _without_code(report: Report) -> list[Kernel]:
 
 
 @pytest.mark.corpus
+@pytest.mark.thorough  # their values are equal: the test above
 def test_published_reports_are_judged_the_same(pairs: list[tuple[Path, Path]]) -> None:
     """Position and verdict of every slimmed report equal those of its original.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.nvcc
 
 HOPPER = "sm_90a"
-ALIKE = {"sm_86", "sm_90", "sm_100"}
+ALIKE = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100"}
 """Architectures whose loops are made of the instructions of others here: `make test-all` compiles for them too."""
 
 TARGETS = (*(one for one in ARCHITECTURES if one not in ALIKE or os.environ.get("ROOFLENS_TEST_ALL")), HOPPER)

@@ -20,7 +20,8 @@ import pytest
 from support.one_source import namespace_of, write_one_source
 
 from rooflens.errors import EnvironmentMissingError
-from rooflens.workloads.build import ARCHITECTURES, FLAGS, Compiler, compile_command, find_compiler, library_flags
+from rooflens.workloads import build
+from rooflens.workloads.build import FLAGS, Compiler, compile_command, find_compiler, library_flags
 from rooflens.workloads.registry import load_workloads
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ pytestmark = pytest.mark.nvcc
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "cuda"]
 AT_ONCE = 2
+FEW = ("sm_75", "sm_90", "sm_120")
+"""The oldest, the newest, and the one we are lent: `make test-all` compiles for all that are named in the build."""
+
+ARCHITECTURES = build.ARCHITECTURES if os.environ.get("ROOFLENS_TEST_ALL") else FEW
 WARNINGS = ("-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings")
 EVERY_ARCHITECTURE = tuple(f"-gencode=arch=compute_{name[3:]},code={name}" for name in ARCHITECTURES)
 AMPERE_ON = tuple(name for name in ARCHITECTURES if name != "sm_75")
@@ -140,7 +145,7 @@ def _count(architecture: str, listing: str) -> Opcodes:
 
 
 def test_compiles_for_every_architecture(program: Path) -> None:
-    """All programs compile without a warning for all seven architectures."""
+    """All programs compile without a warning for each of the architectures."""
     assert program.stat().st_size > 0
 
 

@@ -157,6 +157,7 @@ def broken(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_for_cpu(workloads, tmp_path_factory.mktemp("broken"), compiler)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: f"{mutation.name}-{mutation.file}")
 def test_check_notices_a_broken_kernel(broken: Path, mutation: Mutation) -> None:
     """Without a barrier, or with one wrong index, a program says that its result is wrong and ends with status 1."""

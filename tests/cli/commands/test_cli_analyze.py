@@ -104,4 +104,4 @@ def test_the_first_kernels_are_shown_in_markdown_too(tmp_path: Path) -> None:
         for style in ("json", "csv"):
             refused = run("analyze", *source, "--format", style, "--top", "2")
             assert (refused.exit_code, refused.stdout) == (2, "")
-            assert "`--format md` takes --top" in refused.stderr
+            assert "`--format md`, which takes --top" in refused.stderr

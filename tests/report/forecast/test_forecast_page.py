@@ -134,7 +134,7 @@ def test_the_table_has_the_cells_of_the_terminal() -> None:
 def test_an_operation_without_flops_has_no_place() -> None:
     """A copy is told by its bytes; no chart is drawn."""
     page = page_of(row("embedding", tokens="1:64:x2"))
-    assert "has no FLOPs, so that it has no place" in text_of(page)
+    assert "has no FLOPs, so it has no place" in text_of(page)
     assert 'data-spec="' not in page
 
 

@@ -240,7 +240,7 @@ def test_the_list_says_what_its_factors_bound() -> None:
     text = text_of(make(*STATES["every verdict"]))
     assert "up to 3.8x faster as written" in text
     assert "By the time above each kernel's floor" in text
-    assert "A change of algorithm can go below it." in text
+    assert "Another algorithm can go below it." in text
 
 
 def test_shown_names_have_no_casts() -> None:

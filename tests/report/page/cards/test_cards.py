@@ -403,7 +403,7 @@ def test_flags_stand_where_they_matter() -> None:
         "confidence high",
         "Memory levels",
         "About these numbers",
-        "counts no CUDA-core fp16",
+        "does not count CUDA-core fp16",
     )
     places = [text.index(words) for words in parts]
     assert places == sorted(places)
