@@ -28,7 +28,7 @@ anyio = pytest.importorskip("anyio")
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-READER = "For whoever wonders what a model sees of a report when it asks."
+READER = "For anyone who wonders what a model sees of a report when it asks."
 TRANSCRIPT = Path(__file__).parents[2] / "docs" / "how-to" / "mcp-transcript.md"
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
 ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
