@@ -142,7 +142,7 @@ def to_sections(analyses: Sequence[Analysis], top: int | None = None, *, each_la
     Args:
         analyses: Any number of launches, of any number of reports.
         top: Keep so many rows of each GPU.
-        each_launch: Make a row of each launch, in place of one of each kernel.
+        each_launch: Make a row of each launch, instead of one of each kernel.
     """
     return sections_of(totals_of(analyses, each_launch=each_launch, keep=True), top)
 
