@@ -133,7 +133,7 @@ def print_table(
         found: The reports.
         top: Rows of each GPU; all by default.
         plot: Draw each roofline below its table.
-        each_launch: Print a row for each launch, in place of one for each kernel.
+        each_launch: Print a row for each launch, instead of one for each kernel.
         place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
     """
     from rooflens.guarding import write_all

@@ -42,7 +42,7 @@ def test_standard_collects_what_every_finding_needs(chip: str) -> None:
 
 
 def test_a_tier_is_that_of_the_last_of_a_group() -> None:
-    """All names of a group must be there; what none collects has no tier; series are sampled from CC 7.5 on."""
+    """All names of a group must be there; what none collects has no tier; series are sampled on CC 7.5 and later."""
     asked = metrics_for("gh100", "deep")
     assert tier_of(("waves", "threads_per_inst"), asked, "gh100") == "deep"
     assert tier_of(("waves", "stall_wait_cycles"), asked, "gh100") is None
