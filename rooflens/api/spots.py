@@ -33,7 +33,9 @@ class Hotspot:
 
     def __repr__(self) -> str:
         where = f"{self.file}:{self.line}" if self.file else self.sass or self.function or "?"
-        return f"<Hotspot {where}>" if self.share is None else f"<Hotspot {where}: {percent(self.share)} of the samples>"
+        return (
+            f"<Hotspot {where}>" if self.share is None else f"<Hotspot {where}: {percent(self.share)} of the samples>"
+        )
 
     @property
     def by(self) -> Grain:

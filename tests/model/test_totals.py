@@ -35,6 +35,14 @@ def test_a_slim_analysis_gives_the_same_totals(analyses: list[Analysis], *, each
     assert not any(analysis.kernel.counter_sources or analysis.kernel.stalls for analysis in slim)
 
 
+def test_a_total_is_synthetic_or_not() -> None:
+    """The mark is a truth value, as in the tables of reports and kernels: a report is written by a generator or not."""
+    recorded, made = samples.every_verdict()[:2]
+    made = replace(made, kernel=replace(made.kernel, synthetic=True))
+    assert [total.synthetic for total in totals_of([recorded, made, made], each_launch=True)] == [False, True, True]
+    assert str(TOTALS.field("synthetic").type) == "bool"
+
+
 @pytest.mark.parametrize("analyses", GROUPS.values(), ids=GROUPS)
 def test_totals_come_back_from_their_table(analyses: list[Analysis]) -> None:
     """A row of the table holds all of a total but the path, which stands in `runs`."""
