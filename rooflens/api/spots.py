@@ -33,9 +33,8 @@ class Hotspot:
 
     def __repr__(self) -> str:
         where = f"{self.file}:{self.line}" if self.file else self.sass or self.function or "?"
-        return (
-            f"<Hotspot {where}>" if self.share is None else f"<Hotspot {where}: {percent(self.share)} of the samples>"
-        )
+        part = "" if self.share is None else f": {percent(self.share)} of the samples"
+        return f"<Hotspot {where}{part}>"
 
     @property
     def by(self) -> Grain:
