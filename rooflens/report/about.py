@@ -1,4 +1,4 @@
-"""The page of a verdict, finding or flag as Markdown: on a terminal, and in the documentation."""
+"""The page of a verdict, finding, flag or stall reason as Markdown: on a terminal, and in the documentation."""
 
 from __future__ import annotations
 
