@@ -46,7 +46,7 @@ def test_a_page_is_short_and_names_its_reader_first(address: str) -> None:
     text = re.sub(r"<!--.*?-->", "", WRITTEN[address])
     words = [word for word in text.split() if re.search(r"\w", word)]
     assert len(words) < MOST_WORDS
-    assert text.split("\n\n")[1].startswith("For whoever ")
+    assert text.split("\n\n")[1].startswith("For anyone who ")
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=lambda page: page.address)

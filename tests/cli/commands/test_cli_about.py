@@ -22,7 +22,7 @@ def test_the_page_of_a_name_is_printed() -> None:
     text = _shown("small_grid")
     assert text.startswith("# Grid below one wave\n")
     assert "`launch__waves_per_multiprocessor`" in text
-    assert "1. Cut tiles smaller" in text
+    assert "1. Use smaller tiles" in text
     assert all(len(line) <= 100 for line in text.splitlines())
 
 

@@ -37,14 +37,14 @@ _HEADS: dict[Kind, str] = {
     "verdicts": """\
 # Verdicts
 
-For whoever reads "memory-bound" on a card and wants to know what that is worth.
+For anyone who reads "memory-bound" on a card and wants to know what that is worth.
 
 A verdict says which wall a kernel hits: the first of these that fits. [Findings](../findings/index.md) say why.
 """,
     "findings": """\
 # Findings
 
-For whoever wants to know what a finding says, and what it does not.
+For anyone who wants to know what a finding says, and what it does not.
 
 A [verdict](../verdicts/index.md) says which wall a kernel hits; a finding says why, where, and what to do. Each has a
 severity: `limiter` (it is what bounds the kernel), `contributes` (it costs time as well), `note` (true, but not what
@@ -55,7 +55,7 @@ metrics --report PATH` lists what a report cannot tell, and `rooflens about NAME
     "flags": """\
 # Flags
 
-For whoever sees a caveat beside a number and wants to know how far it can be trusted.
+For anyone who sees a caveat beside a number and wants to know how far it can be trusted.
 
 A flag is a trap that applies to a kernel. Some make the verdict another; the others say how numbers were made.
 """,
