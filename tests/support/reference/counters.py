@@ -27,6 +27,8 @@ from rooflens.model.counters.recipes import (
 )
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.findings.table import RULES
+from rooflens.model.hotspots import MEASURES, STORED_AS
+from rooflens.model.needs import CODE
 from rooflens.model.roofline.levels import AMOUNTS, ROOFS, STAGES
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
@@ -86,12 +88,29 @@ ON_PAGE: dict[str, tuple[Counter, ...]] = {
 def pages(folder: Path) -> dict[str, Callable[[], str]]:
     """Return what writes each page, by its file below docs/reference."""
     assert sorted(row.name for rows in ON_PAGE.values() for row in rows) == sorted(row.name for row in COUNTERS)
-    return {f"counters/{name}.md": partial(_page, folder / "counters" / f"{name}.md", name) for name in ON_PAGE}
+    return {
+        **{f"counters/{name}.md": partial(_page, folder / "counters" / f"{name}.md", name) for name in ON_PAGE},
+        "counters/by-instruction.md": partial(_by_instruction, folder / "counters" / "by-instruction.md"),
+    }
 
 
 def _page(file: Path, name: str) -> str:
     head = ("quantity", "unit", "read from, the first that is there", "asked for", "used for")
     return filled(file.read_text(encoding="utf-8"), {"quantities": table(head, map(_row, ON_PAGE[name]))})
+
+
+def _by_instruction(file: Path) -> str:
+    rows = (
+        (
+            f"`{measure}`",
+            meaning,
+            ", ".join(f"`{name}`" for name in STORED_AS.get(measure, ())) or "the same, less the ideal",
+            "; ".join(_findings(f"{CODE}{measure}")) or MISSING,
+        )
+        for measure, meaning in MEASURES.items()
+    )
+    measures = table(("measure", "meaning", "read from", "used for"), rows)
+    return filled(file.read_text(encoding="utf-8"), {"measures": measures})
 
 
 def _row(row: Counter) -> tuple[str, ...]:
@@ -155,6 +174,10 @@ def _uses(name: str) -> Iterator[str]:
     for pipe in PIPE_ROWS:
         if name in {*pipe.shares, pipe.amount, pipe.peak}:
             yield f"pipe `{pipe.key}`"
+    yield from _findings(name)
+
+
+def _findings(need: str) -> Iterator[str]:
     for rule in RULES:
-        if any(name in group for group in rule.needs):
+        if any(need in group for group in rule.needs):
             yield f"[`{rule.id}`](../findings/{rule.id}.md)"
