@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/findings": "format model/bounds model/records model/unprofiled model/counters model/hotspots model/roofline "
     "model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
-    "model/about": "errors format model/bounds model/verdict model/findings",
+    "model/about": "errors format model/bounds model/counters model/verdict model/findings",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
     "model/aggregate": "model/bounds model/records model/roofline",
     "model/launches": "format model/bounds model/records model/aggregate model/verdict",

@@ -237,7 +237,7 @@ def is_wanted(metric: str) -> bool:
 
 @lru_cache(maxsize=_NAMES_KEPT)
 def is_measured(metric: str) -> bool:
-    """Return whether only a run can give a stored metric: NaN in place of it says that profiling failed.
+    """Return whether only a run can give a stored metric: NaN instead of it says that profiling failed.
 
     Launch figures, attributes of the device and samples can be without a value in a report that just has no counters.
     """
@@ -262,7 +262,7 @@ def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], d
 
 
 def _status(raw: RawResult, values: Mapping[str, float]) -> Status:
-    """Tell a result whose profiling failed (NaN in place of every measurement) from one that lacks some."""
+    """Tell a result whose profiling failed (NaN instead of every measurement) from one that lacks some."""
     if raw.nan_count and not values.keys() & MEASURED:
         return "failed"
     return "partial" if raw.nan_count or "duration_ns" not in values else "ok"

@@ -312,14 +312,14 @@ def _numbers(facts: Facts, reason: str, share: float) -> tuple[tuple[Evidence, .
 
 
 _NEUTRAL = {
-    "short_scoreboard": "waits for results from behind the memory instruction queue",
+    "short_scoreboard": "waits for results from the memory instruction queue",
     "mio_throttle": "waits for room in the memory instruction queue",
 }
-"""What a move says in place of the general words, which name what the kernel may not use at all."""
+"""What a move says instead of the general words, which name what the kernel may not use at all."""
 
 
 def _during(what: str) -> str:
-    return "is ready while another one is picked for" if what.startswith("ready") else f"{what} for"
+    return "is ready while another one is selected for" if what.startswith("ready") else f"{what} for"
 
 
 def _where(facts: Facts, reason: str) -> tuple[Place, ...]:
@@ -333,7 +333,7 @@ _QUEUED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "shared-memory instructions",
         ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
-        "keep more values in registers and access shared memory wider",
+        "keep more values in registers and use wider shared-memory accesses",
     ),
     (
         "special functions",

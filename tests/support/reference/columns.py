@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HEAD = f"""\
 # Columns of a store
 
-For whoever queries a [store](../how-to/store.md) with pandas, Polars, DuckDB or `--where`.
+For anyone who queries a [store](../how-to/store.md) with pandas, Polars, DuckDB or `--where`.
 
 {MADE}
 

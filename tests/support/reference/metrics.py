@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HEAD = f"""\
 # Metrics
 
-For whoever wants to know which of ncu's metrics are asked for on a chip, in which tier, and why.
+For anyone who wants to know which of ncu's metrics are asked for on a chip, in which tier, and why.
 
 {MADE}
 

@@ -228,7 +228,7 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> str:
     lines = [
         *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
         *([f"This report cannot tell of {_some(missing)}: {_LACKS} says what would."] if missing else []),
-        *([f"NVIDIA's rules estimate (time that would go): {said}."] if said else []),
+        *([f"NVIDIA's rules estimate (time it would save): {said}."] if said else []),
     ]
     return "## Caveats\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
