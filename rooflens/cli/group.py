@@ -44,6 +44,7 @@ _FOLDERS = {
 _SUMMARY = 100
 """Characters of a command's summary, which is then wrapped, not cut."""
 
+
 class _Group(NamedGroup):
     """Show the errors that a user or the system can mend as `error:` and `hint:`; anything else stays a traceback."""
 

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.counters.table import NAMES
+from rooflens.model.findings.rule import CODE
 from rooflens.model.findings.table import RULES
 from rooflens.model.hotspots import MEASURES, STORED_AS
-from rooflens.model.needs import CODE, OTHERS, lacking, meaning_of, tier_of, untold
+from rooflens.model.needs import OTHERS, lacking, meaning_of, tier_of, untold
 from rooflens.model.records import Kernel
 
 if TYPE_CHECKING:
