@@ -16,7 +16,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from click.testing import CliRunner
 from docutils import nodes
@@ -172,6 +172,12 @@ def lead_outside(app: Sphinx, document: nodes.document) -> None:
             image.replace_self(nodes.reference("", "", image.deepcopy(), refuri=f"{up}{LIVE}/{live}.html"))
 
 
+def fold_navigation(app: Sphinx, name: str, template: str, context: dict[str, Any], document: object) -> None:  # noqa: ARG001 - as Sphinx calls it
+    """List the pages of a folder beside its own pages only: with all of them on each, building is quadratic."""
+    tree = context["toctree"]
+    context["toctree"] = lambda **options: tree(**options | {"collapse": True})
+
+
 def _outside(document: nodes.document) -> Iterable[nodes.Element]:
     """Give the links that are no page of the site."""
     yield from document.findall(addnodes.download_reference)
@@ -205,4 +211,5 @@ def setup(app: Sphinx) -> None:
     app.add_config_value("rooflens_live", "", "html")
     app.connect("source-read", add_contents)
     app.connect("doctree-read", lead_outside, priority=400)  # before Sphinx copies what is linked
+    app.connect("html-page-context", fold_navigation, priority=400)  # before Furo asks for the tree
     app.connect("build-finished", write_outside)

@@ -103,7 +103,7 @@ class Analyzed(Struct, frozen=True):
         warnings: What could not be used beside a report, and the path of the report; calibrations have the path of
             their folder.
         notes: Path of a report, and what a user should know of how it was read.
-        totals: All launches by kernel, where these were asked for in place of the analyses.
+        totals: All launches by kernel, where these were asked for instead of the analyses.
     """
 
     reports: tuple[AnalyzedReport, ...]

@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, str] = {
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
-    "writing": "errors files analyzing guarding ingest/reports model/* report/* workloads",
+    "writing": "errors files analyzing guarding ingest/children ingest/reports model/* report/* workloads",
     "api": "format errors files analyzing streaming guarding writing collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors files analyzing streaming guarding writing ingest/* model/* report/* workloads",
@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/findings": "format model/bounds model/records model/unprofiled model/counters model/hotspots model/roofline "
     "model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
-    "model/about": "errors format model/bounds model/verdict model/findings",
+    "model/about": "errors format model/bounds model/counters model/verdict model/findings",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
     "model/aggregate": "model/bounds model/records model/roofline",
     "model/launches": "format model/bounds model/records model/aggregate model/verdict",

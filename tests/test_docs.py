@@ -50,7 +50,7 @@ def test_every_page_is_in_a_table_of_contents() -> None:
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_page_names_its_reader_first(page: Path) -> None:
     """What stands first below the title of each page, but for the note of who wrote it, says whom the page is for."""
-    assert re.match(r"# .+\n\n(<!-- .+ -->\n\n)?For \w", page.read_text(encoding="utf-8")), 'begin it "For whoever ..."'
+    assert re.match(r"# .+\n\n(<!-- .+ -->\n\n)?For \w", page.read_text(encoding="utf-8")), "name the reader"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

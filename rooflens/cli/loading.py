@@ -223,8 +223,8 @@ def load_analyzed(
         keep: Write the verdicts into the store.
         without_nvidia: Withhold what NVIDIA's own rules say.
         reading: How the reports are read.
-        on_piece: Takes the reports of a store as they come, in place of all at the end.
-        totals: Add launches of a store up by kernel, in place of all analyses; not with a selection.
+        on_piece: Takes the reports of a store as they come, instead of all at the end.
+        totals: Add launches of a store up by kernel, instead of all analyses; not with a selection.
         selection: Which launches are wanted; all by default. No verdict depends on it.
 
     Raises:

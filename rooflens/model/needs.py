@@ -13,7 +13,7 @@ from rooflens.model.counters.recipes import Exact, bases_of
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.findings.rule import CODE, IN_PROGRAM, held_of, holdings_of
 from rooflens.model.findings.table import RULES
-from rooflens.model.hotspots import MEASURES, STORED_AS
+from rooflens.model.hotspots import STORED_AS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from rooflens.model.counters.recipes import Recipe
     from rooflens.model.findings.rule import FindingRule
     from rooflens.model.records import Kernel
-
-OTHERS: Mapping[str, str] = {
-    "thread_opcodes": "thread instructions by opcode",
-    "warp_opcodes": "warp instructions by opcode",
-    "stalls": "what sampled warps wait for",
-    "series": "units sampled over time",
-    IN_PROGRAM: "a trace of the program without the profiler",
-}
-"""What findings need beside counters and counts by instruction -> its meaning."""
 
 _ASKED_AS: Mapping[str, tuple[str, ...]] = {
     "thread_opcodes": ("sass__thread_inst_executed_true_per_opcode_with_modifier_all",),
@@ -42,17 +33,6 @@ _UNASKED = ("launch__", "device__")
 
 Group = tuple[str, ...]
 """Names that tell a finding together."""
-
-
-def meaning_of(need: str) -> str:
-    """Return what stands behind a name of `FindingRule.needs`.
-
-    Raises:
-        KeyError: It is no counter, no measure of the hot spots and none of `OTHERS`.
-    """
-    if need.startswith(CODE):
-        return f"{MEASURES[need.removeprefix(CODE)]}, by instruction"
-    return OTHERS[need] if need in OTHERS else _counters()[need][0]
 
 
 def tier_of(group: Iterable[str], metrics: Sequence[Metric], chip: str) -> Detail | None:
@@ -111,8 +91,8 @@ def untold(kernels: Collection[Kernel], *, traced: bool) -> tuple[Untold, ...]:
 
 
 @cache
-def _counters() -> dict[str, tuple[str, tuple[Recipe, ...]]]:
-    return {row.name: (row.meaning, row.recipes) for row in COUNTERS}
+def _recipes() -> dict[str, tuple[Recipe, ...]]:
+    return {row.name: row.recipes for row in COUNTERS}
 
 
 def _tier(need: str, asked: Mapping[str, int], chip: str) -> int | None:
@@ -123,7 +103,7 @@ def _tier(need: str, asked: Mapping[str, int], chip: str) -> int | None:
     stored = STORED_AS[need.removeprefix(CODE)] if need.startswith(CODE) else _ASKED_AS.get(need)
     if stored is not None:
         return max(asked[name] for name in stored) if all(name in asked for name in stored) else None
-    tiers = [tier for recipe in _counters()[need][1] if (tier := _tier_of_recipe(recipe, asked)) is not None]
+    tiers = [tier for recipe in _recipes()[need] if (tier := _tier_of_recipe(recipe, asked)) is not None]
     return min(tiers, default=None)
 
 

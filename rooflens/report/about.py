@@ -1,4 +1,4 @@
-"""The page of a verdict, finding or flag as Markdown: on a terminal, and in the documentation."""
+"""The page of a verdict, finding, flag or stall reason as Markdown: on a terminal, and in the documentation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def about_list() -> str:
 
 def _lines(page: About, width: int, link: Callable[[str], str]) -> Iterator[str]:
     yield from (f"# {page.title}", "")
-    yield from wrapped(f"For whoever meets the {KINDS[page.kind]} `{page.name}`.", width)
+    yield from wrapped(f"For anyone who sees the {KINDS[page.kind]} `{page.name}`.", width)
     yield ""
     yield from wrapped(link(page.meaning), width)
     yield ""

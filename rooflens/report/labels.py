@@ -52,7 +52,7 @@ def place_label(hotspot: Hotspot) -> str:
 _EVIDENCE_NAMES: Mapping[str, str] = {
     "warp_latency_cycles": "cycles between two instructions",
     "threads_per_inst": "threads per instruction",
-    "sparable_share": "instructions that fusing spares",
+    "sparable_share": "instructions that fusing saves",
     "load_sectors": "sectors of loads",
     "store_sectors": "sectors of stores",
     "load_excess_share": "excess sectors of loads",

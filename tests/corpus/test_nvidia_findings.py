@@ -287,7 +287,7 @@ def test_an_explicit_ok_is_a_case() -> None:
         ("move 3.94 TB less", 3.9412e12, True),
         ("blocks of 9 threads", 9, True),
         ("blocks of few threads", 9, False),
-        ("take fp32 in place of fp64", 32, False),
+        ("take fp32 instead of fp64", 32, False),
         ("1,240 sectors", 1240.2, True),
     ],
 )

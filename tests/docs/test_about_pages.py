@@ -1,4 +1,4 @@
-"""The pages about single words: one for each verdict, finding and flag, short, complete and in step with the code."""
+"""The pages about single words: one for each verdict, finding, flag and stall reason, short, complete, in step."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from support import reference
 from support.reference.about import MOST_WORDS
 
 from rooflens.cli.group import main
+from rooflens.ingest.ncu.passes import base_names
 from rooflens.model.about.pages import About, every_page
+from rooflens.model.about.stalls import STALL_TEXTS
 from rooflens.model.bounds import BOUNDS
+from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
+from rooflens.model.counters.chips import CHIPS
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.findings.rule import SAID
 from rooflens.model.findings.table import RULES
@@ -25,10 +29,11 @@ PAGES = every_page()
 WRITTEN = {address: (reference.FOLDER / f"{address}.md").read_text(encoding="utf-8") for address in PAGES}
 
 
-def test_every_verdict_finding_and_flag_has_a_page_and_nothing_else_has() -> None:
-    """The files below docs/reference are those of the classes, the rules with NVIDIA's, and the flags there are."""
+def test_every_verdict_finding_flag_and_stall_has_a_page_and_nothing_else_has() -> None:
+    """The files below docs/reference are those of the classes, the rules with NVIDIA's, the flags and the stalls."""
     findings = [*(rule.id for rule in RULES), NVIDIA_RULE]
-    named = {"verdicts": BOUNDS, "findings": findings, "flags": FLAGS}
+    stalls = STALLS.keys() - SAMPLED_AS.values() | {"selected"}
+    named = {"verdicts": BOUNDS, "findings": findings, "flags": FLAGS, "stalls": stalls}
     for kind, names in named.items():
         files = {file.stem for file in (reference.FOLDER / kind).glob("*.md")}
         assert files == {*names, "index"}
@@ -41,7 +46,7 @@ def test_a_page_is_short_and_names_its_reader_first(address: str) -> None:
     text = re.sub(r"<!--.*?-->", "", WRITTEN[address])
     words = [word for word in text.split() if re.search(r"\w", word)]
     assert len(words) < MOST_WORDS
-    assert text.split("\n\n")[1].startswith("For whoever ")
+    assert text.split("\n\n")[1].startswith("For anyone who ")
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=lambda page: page.address)
@@ -61,6 +66,16 @@ def test_a_docstring_begins_with_the_finding_and_ends_with_what_to_try(rule: Fin
     """The docstring of a rule says the finding first, and two to four moves last."""
     assert SAID.match(rule.find.__doc__ or "")
     assert 2 <= len(rule.tries) <= 4
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_page_says_which_chips_count_its_stall_reason(chip: str) -> None:
+    """NVIDIA's library lists the same reasons for a chip as the pages do, and none that has no page."""
+    found = (
+        re.fullmatch(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active", name) for name in base_names(chip)
+    )
+    counted = {match[1] for match in found if match and "_pipe_" not in match[1].replace("math_pipe_throttle", "")}
+    assert counted == {name for name, text in STALL_TEXTS.items() if chip in text.chips} - SAMPLED_ONLY
 
 
 def test_pages_name_commands_and_options_that_exist() -> None:

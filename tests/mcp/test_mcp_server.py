@@ -28,7 +28,7 @@ anyio = pytest.importorskip("anyio")
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-READER = "For whoever wonders what a model sees of a report when it asks."
+READER = "For anyone who wonders what a model sees of a report when it asks."
 TRANSCRIPT = Path(__file__).parents[2] / "docs" / "how-to" / "mcp-transcript.md"
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
 ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -202,7 +202,7 @@ def test_the_transcript_finds_kernel_line_and_move_in_four_calls_and_6_kb(said: 
     whole = "".join(answers)
     assert len(answers) <= 4
     assert len(whole.encode()) <= 6000
-    for known in ("compute_tendencies_x_279_gpu", "miniWeather_mpi_openacc.F90:288", "ultiply by reciprocals"):
+    for known in ("compute_tendencies_x_279_gpu", "miniWeather_mpi_openacc.F90:288", "ompute reciprocals once"):
         assert known in answers[1]
         assert known in answers[2]
     written = transcript(answers)

@@ -1,4 +1,4 @@
-"""What a published set of figures says of single instructions, in place of the code that it leaves out.
+"""What a published set of figures says of single instructions, instead of the code that it leaves out.
 
 Such a report holds no machine code and no source text (`fixtures/README.md`). What is read of those is stored as
 metrics of our own, by address as ncu stores its own: what kind of instruction stands there, the opcodes of the hottest

@@ -95,7 +95,7 @@ FLAG_TEXTS: Mapping[str, Text] = {
     "no_dram_counters": Text(
         "Chips that share the host's memory, such as Orin and DGX Spark, count no traffic of device memory. Sectors "
         "that L2 exchanges with system memory stand in.",
-        "Counters: sectors of L2 to and from system memory, in place of `dram__bytes`.",
+        "Counters: sectors of L2 to and from system memory, instead of `dram__bytes`.",
         "Confirm by the chip: `rooflens gpus` says which memory it has.",
         "It does not show how near that memory is to its limit: it has no measured roof.",
         ("compare bytes over time with the datasheet's bandwidth", "judge by L2, whose share is known"),
@@ -105,7 +105,7 @@ FLAG_TEXTS: Mapping[str, Text] = {
         "Counters: all of floating point and of tensor work, which were measured and are zero.",
         "Confirm with the opcode mix.",
         "It does not show that the kernel is memory-bound: integer pipes and waits limit it as well.",
-        ("read shares of levels and pipes in place of the roofline",),
+        ("read shares of levels and pipes instead of the roofline",),
     ),
     "no_flop_counters": Text(
         "The report lacks the counters of FLOPs, so there is no FLOP/s, no intensity and no potential. The verdict "

@@ -1,4 +1,4 @@
-"""The page of each verdict, finding and flag, made of the docstrings of the rules and the texts beside them."""
+"""The page of each verdict, finding, flag and stall reason, of the docstrings of the rules and the texts beside."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec import Struct
 from rooflens.errors import UnknownNameError
 from rooflens.format import sentence_case
 from rooflens.model.about.flags import FLAG_TEXTS
+from rooflens.model.about.stalls import OTHER_NAMES, STALL_TEXTS, counters_of
 from rooflens.model.about.verdicts import VERDICTS
 from rooflens.model.findings import nvidia
 from rooflens.model.findings.rule import said, tries
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
     from rooflens.model.about.texts import Text
     from rooflens.model.findings.rule import FindingRule
 
-Kind = Literal["verdicts", "findings", "flags"]
-KINDS: Mapping[Kind, str] = {"verdicts": "verdict", "findings": "finding", "flags": "flag"}
+Kind = Literal["verdicts", "findings", "flags", "stalls"]
+KINDS: Mapping[Kind, str] = {
+    "verdicts": "verdict",
+    "findings": "finding",
+    "flags": "flag",
+    "stalls": "stall reason",
+}
 """Kind, as the folder of its pages is called, and as one of them is."""
 
 
@@ -35,7 +41,7 @@ class About(Struct, frozen=True):
         meaning: What it says, and why it is so.
         parts: Its counters, how to confirm it, and what it does not show: one sentence or more each.
         tries: What to try, in the order in which an expert does; each without a full stop.
-        needs: Groups of names that it can be told from, any one of which is enough; empty for verdicts and flags.
+        needs: Groups of names that a finding can be told from, any one of which is enough; else empty.
     """
 
     kind: Kind
@@ -60,6 +66,7 @@ def every_page() -> Mapping[str, About]:
         *(_of_rule(rule) for rule in RULES),
         _of_nvidia(),
         *(_of_text("flags", name, FLAGS[name].name, FLAGS[name].meaning, text) for name, text in FLAG_TEXTS.items()),
+        *(_of_stall(reason) for reason in STALL_TEXTS),
     )
     return {page.address: page for page in pages}
 
@@ -72,10 +79,11 @@ def find_pages(name: str) -> tuple[About, ...]:
     """
     pages = every_page()
     asked = _key(name)
+    asked = OTHER_NAMES.get(asked, asked)
     found = tuple(page for page in pages.values() if asked in {page.address, page.name, _key(page.title)})
     if not found:
         known = list(dict.fromkeys(page.name for page in pages.values()))
-        raise UnknownNameError("verdict, finding or flag", name, known, "rooflens about")
+        raise UnknownNameError("verdict, finding, flag or stall reason", name, known, "rooflens about")
     return found
 
 
@@ -94,6 +102,13 @@ def _of_rule(rule: FindingRule) -> About:
     if counted and not any(part.startswith("Counter") for part in parts):
         parts.insert(0, f"Counters: {counted}.")
     return About("findings", rule.id, sentence_case(rule.title), meaning, tuple(parts), rule.tries, rule.needs)
+
+
+def _of_stall(reason: str) -> About:
+    text = STALL_TEXTS[reason]
+    return About(
+        "stalls", reason, text.title, text.meaning, (counters_of(reason), text.confirm, text.blind), text.tries
+    )
 
 
 def _of_nvidia() -> About:

@@ -53,7 +53,7 @@ VERDICTS: Mapping[Bound, tuple[str, Text]] = {
             (
                 "see which pipe it is, and whether its work is the kernel's purpose",
                 "a good one: a narrower type (TF32, bf16, fp8), or fewer operations by algorithm",
-                "tensor: a deeper pipeline (`num_stages`), from CC 9.0 on wgmma and warp specialisation",
+                "tensor: a deeper pipeline (`num_stages`), on CC 9.0 and later wgmma and warp specialisation",
                 "ALU or issue slots: 16-byte loads, less index arithmetic, more elements a thread",
                 "XU: `exp2f` for `expf`, shared reciprocals",
             ),
@@ -97,11 +97,11 @@ VERDICTS: Mapping[Bound, tuple[str, Text]] = {
         "Overhead-bound",
         Text(
             f"The launch costs as much as the kernel: it is shorter than {_SHORT} with no unit {_BUSY} busy, or the "
-            "GPU waits longer beside its launches than it runs.",
-            "Counters: the GPU time of a launch, and where a trace was taken the gaps beside it without the profiler.",
-            "Confirm on a timeline without the profiler (`nsys`): gaps stand between such kernels.",
+            "GPU is idle around its launches for longer than it runs.",
+            "Counters: the GPU duration of a launch and, where a trace was taken, the gaps around it unprofiled.",
+            "Confirm on a timeline without the profiler (`nsys`): there are gaps between such kernels.",
             "It does not show gaps where no trace was taken: ncu runs kernels one at a time. How much of the whole "
-            "program is gaps is said of the program.",
+            "program's time is gaps is stated for the program.",
             (
                 'launch many at once: a CUDA graph (`torch.cuda.graph`, `torch.compile(mode="reduce-overhead")`)',
                 "fuse with the neighbours, or batch inputs into one launch",

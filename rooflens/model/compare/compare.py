@@ -51,7 +51,7 @@ class Spread(Struct, frozen=True):
         return median(self.times_ns) if self.times_ns else None
 
     def per(self, launches: int) -> Spread:
-        """Give the mean time of a launch in each recording of so many."""
+        """Give the mean duration of a launch in each recording of so many."""
         return Spread(tuple(time_ns / launches for time_ns in self.times_ns) if launches else ())
 
     @property

@@ -117,7 +117,7 @@ CAPACITY: tuple[Counter, ...] = (
     ),
     exact(
         "sm_smem_bytes",
-        "most shared memory an SM can set aside",
+        "most shared memory an SM can reserve",
         "device__attribute_max_shared_memory_per_multiprocessor",
     ),
     exact("smem_config_bytes", "shared memory that an SM set aside", "launch__shared_mem_config_size"),

@@ -62,20 +62,21 @@ class _Use(Struct, frozen=True):
 def uncoalesced_global_load(facts: Facts) -> Found | None:
     """Say that global loads touch more sectors than the bytes they ask for would fill.
 
-    A warp's load goes to memory in sectors of 32 bytes. Neighbouring addresses share sectors; addresses
-    that lie apart take one each, and most of what is moved goes unused. Counters, in order of preference:
+    A warp's load goes to memory in sectors of 32 bytes. Neighbouring addresses share sectors; scattered
+    addresses take one each, and most of the bytes moved go unused. Counters, in order of preference:
     `memory_l2_theoretical_sectors_global` against `memory_l2_theoretical_sectors_global_ideal` of the load
-    instructions; `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld`, which counts a byte once that several
-    threads read; sectors against the width of the loads; sectors a request. Confirm by the
-    line it names: the index must grow by one from thread to thread. Where whole warps take about one sector more than
-    they fill, only the start of their rows lies within a sector, and that is said. It does not show whether a cache
+    instructions; `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld`, which counts a byte that several threads
+    read once; sectors against the width of the loads; sectors per request. Confirm at the
+    line it names: the index must grow by one from thread to thread. Where whole warps take about one sector more
+    than they fill, only the start of their rows is misaligned, and the move says so. It does not show whether a cache
     serves the rest of a sector later: where one does, L1 and L2 move more, but device memory does not.
 
     Try:
-    - let `threadIdx.x` (in Triton the last `tl.arange`) walk the dimension that is contiguous
-    - store a structure of arrays in place of an array of structures; in PyTorch `.contiguous()` once before many uses
+    - let `threadIdx.x` (in Triton the last `tl.arange`) run along the contiguous dimension
+    - store a structure of arrays instead of an array of structures; in PyTorch call `.contiguous()` once before many
+      uses
     - read rows into shared memory and columns from there: `__shared__ float tile[32][33]`
-    - start each row on 32 bytes, by padding the leading dimension (`cudaMallocPitch`)
+    - align each row to 32 bytes by padding the leading dimension (`cudaMallocPitch`)
     """
     return _uncoalesced(facts, "load")
 
@@ -83,17 +84,17 @@ def uncoalesced_global_load(facts: Facts) -> Found | None:
 def uncoalesced_global_store(facts: Facts) -> Found | None:
     """Say that global stores touch more sectors than the bytes they write would fill.
 
-    As for loads: a warp's store goes out in sectors of 32 bytes, and one that is filled in part costs as much as a full
+    As for loads: a warp's store goes out in sectors of 32 bytes; a partly filled one costs as much as a full
     one, and more where L2 has to read the rest. Counters: `memory_l2_theoretical_sectors_global` against its
     ideal for the store instructions, `smsp__sass_average_data_bytes_per_sector_mem_global_op_st`, sectors of global
-    stores against the width of the store instructions, sectors a request. Confirm by the line it names. It does not
-    show stores that L2 gathers into full sectors before they leave it.
+    stores against the width of the store instructions, sectors per request. Confirm at the line it names. It does
+    not show stores that L2 merges into full sectors before they leave it.
 
     Try:
-    - let neighbouring threads write neighbouring elements, also where they read others
-    - turn the tile in shared memory, then write whole rows; Triton does so where the pointers of `tl.store` are
-      contiguous
-    - write 16 bytes a thread (`float4`) to aligned addresses
+    - let neighbouring threads write neighbouring elements, even where they read scattered ones
+    - transpose the tile in shared memory, then write whole rows; Triton does so where the pointers of `tl.store`
+      are contiguous
+    - write 16 bytes per thread (`float4`) to aligned addresses
     - sort or bin by destination before a scatter, so that a warp's stores land together
     """
     return _uncoalesced(facts, "store")
@@ -129,12 +130,12 @@ _START: Mapping[_Side, str] = {
     "store": "let neighbouring threads write neighbouring addresses",
 }
 _HOW: Mapping[_Side, str] = {
-    "load": "transpose the index or the layout, or load tiles in rows and turn them in shared memory",
-    "store": "transpose the index or the layout, or gather results in shared memory and write them in rows",
+    "load": "transpose the index or the layout, or load tiles by rows and transpose them in shared memory",
+    "store": "transpose the index or the layout, or gather results in shared memory and write them by rows",
 }
 _WIDER: Mapping[_Side, str] = {
-    "load": "let each thread read more at once, or keep in shared memory what all threads of a warp read",
-    "store": "let each thread write more at once, or more threads of a warp write",
+    "load": "use wider loads per thread, or keep in shared memory what all threads of a warp read",
+    "store": "use wider stores per thread, or let more threads of a warp write",
 }
 
 
@@ -197,8 +198,8 @@ def _by_instruction(facts: Facts, side: _Side) -> _Use | None:
             Evidence(f"{side}_excess_share", excess / sectors, "share", source),
             Evidence(f"{side}_sectors", sectors, "sectors", source),
         ),
-        said=f"{percent(excess / sectors)} of the {si_of(sectors, 'sectors')} that global {side}s touch would be "
-        "spared",
+        said=f"{percent(excess / sectors)} of the {si_of(sectors, 'sectors')} that global {side}s touch are "
+        "unnecessary",
     )
 
 

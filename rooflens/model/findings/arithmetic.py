@@ -1,4 +1,4 @@
-"""Findings about arithmetic: operations that could be fused, slow double precision, tensor cores that stand idle."""
+"""Findings about arithmetic: operations that could be fused, slow double precision, unused tensor cores."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ class _Mix(Struct, frozen=True):
 
 
 def unfused_arithmetic(facts: Facts) -> Found | None:
-    """Say that additions and multiplications are issued apart where one instruction could do both.
+    """Say that additions and multiplications are issued separately where one instruction could do both.
 
-    A fused multiply-add does both in the slot of one. Pairs of the two can be joined only where the one feeds the
-    other, so the smaller of both numbers bounds what can be spared. Counters, for fp32 and fp64:
+    A fused multiply-add does both in one issue slot. Pairs can be fused only where one feeds the other,
+    so the smaller of the two counts bounds what can be saved. Counters, for fp32 and fp64:
     `smsp__sass_thread_inst_executed_op_{f,d}{add,mul,fma}_pred_on`, or the opcode table. Confirm with `-fmad=true`
-    (the default) and in the SASS of the hot lines. It does not show which of them feed each other: sums that
-    are only added up stay as they are.
+    (the default) and in the SASS of the hot lines. It does not show which of them feed each other:
+    plain sums stay as they are.
 
     Try:
     - drop what forbids fusing: `-fmad=false`, `__fmul_rn`, `__fadd_rn`
-    - write the products into the sums: `fmaf(a, b, c)`, `tl.fma`, polynomials by Horner's rule
+    - write fused forms: `fmaf(a, b, c)`, `tl.fma`, polynomials by Horner's rule
     - fold a scale or a bias into the constants of the multiplication before or after it
     """
     mixes = [mix for dtype in _LETTERS if (mix := _mix(facts.kernel, dtype)) is not None]
@@ -99,7 +99,8 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
             Evidence("unfused_share", mix.apart / mix.total, "share", mix.source),
         ),
         move=f"fuse additions and multiplications: {percent(mix.apart / mix.total)} of the {mix.dtype} arithmetic, "
-        f"{si_of(mix.apart, 'instructions')}, does them apart, and joining pairs spares up to {percent(mix.sparable)}",
+        f"{si_of(mix.apart, 'instructions')}, issues them separately, and fusing pairs saves up to "
+        f"{percent(mix.sparable)}",
         bears_on=waste.bears_on,
         speedup_up_to=speedup(facts, waste),
         confidence="medium",
@@ -154,15 +155,15 @@ def fp64_divisions(facts: Facts) -> Found | None:
 
     No chip divides in fp64: an approximate reciprocal (`MUFU.RCP64H`, `MUFU.RSQ64H` for roots) is refined by at least
     seven more instructions, with a branch to a slower path for special values. Counters: those opcodes beside `DADD`,
-    `DMUL` and `DFMA`. Confirm by the hot lines: a divisor that is the same for many elements, or for all of a loop, is
-    inverted once and multiplied with. No speed-up is given, because how long another sequence of instructions would
-    take is not measured. It does not show which divisors are constant. Products may differ from quotients in the last
+    `DMUL` and `DFMA`. Confirm at the hot lines: a divisor that is the same for many elements, or for a whole loop, can
+    be inverted once and multiplied with. No speed-up is given, because how long the replacement would take
+    is not measured. It does not show which divisors are constant. Products may differ from quotients in the last
     bit.
 
     Try:
-    - invert a divisor once outside of the loop and multiply: `const double r = 1.0 / d;`
-    - merge divisions: `a / (b * c)` in place of `a / b / c`, `rsqrt(x)` in place of `1.0 / sqrt(x)`
-    - do in fp32 what does not need more
+    - invert a divisor once outside the loop and multiply: `const double r = 1.0 / d;`
+    - merge divisions: `a / (b * c)` instead of `a / b / c`, `rsqrt(x)` instead of `1.0 / sqrt(x)`
+    - use fp32 for what does not need more
     """
     divisions = sum(n for opcode, n in facts.kernel.thread_opcodes.items() if opcode.startswith(_FP64_SEEDS))
     mix = _mix(facts.kernel, "fp64") if divisions else None
@@ -178,7 +179,7 @@ def fp64_divisions(facts: Facts) -> Found | None:
             Evidence("divisions", float(divisions), "operations", source),
             Evidence("division_share", part, "share", f"{_REFINING} x divisions / fp64 instructions: {source}"),
         ),
-        move=f"multiply by reciprocals that are computed once: {si_of(divisions, 'fp64 divisions and roots')} make up "
+        move=f"compute reciprocals once and multiply by them: {si_of(divisions, 'fp64 divisions and roots')} make up "
         f"at least {percent(part)} of the fp64 instructions",
         bears_on=waste.bears_on,
         severity=weigh(facts, waste),
@@ -186,20 +187,20 @@ def fp64_divisions(facts: Facts) -> Found | None:
 
 
 def slow_fp64(facts: Facts) -> Found | None:
-    """Say that a chip with few fp64 units does fp64 arithmetic.
+    """Say that the kernel does fp64 arithmetic on a chip with few fp64 units.
 
     Chips for graphics and inference do fp64 at 1/32 or 1/64 of the rate of fp32, so a stray double costs much. The
-    rates are the peaks of the report, else the published ones, else what the driver says
+    rates are the report's peaks, else the published ones, else the ratio that the driver states
     (`device__attribute_single_to_double_precision_perf_ratio`). Counters: fp64 operations by opcode or by
-    `smsp__sass_thread_inst_executed_op_d{add,mul,fma}_pred_on`, and the busy cycles of the fp64 pipe, which are enough
+    `smsp__sass_thread_inst_executed_op_d{add,mul,fma}_pred_on`, and the busy cycles of the fp64 pipe, which suffice
     where no operations were counted. Confirm by searching the hot lines for literals without `f` (`0.5` for `0.5f`) and
-    for `sqrt` or `pow` in place of `sqrtf` and `powf`. It does not show whether the accuracy of fp64 is needed.
+    for `sqrt` or `pow` instead of `sqrtf` and `powf`. It does not show whether fp64 accuracy is needed.
 
     Try:
     - find doubles nobody asked for: `-Xptxas -warn-double-usage`, literals without `f`, `sqrt` for `sqrtf`
-    - in PyTorch look for float64 tensors that came from NumPy, and call `.float()` where they are made
-    - keep only the accumulation in fp64, or add up in two fp32 parts (Kahan)
-    - run it on a chip with full fp64 (V100, A100, H100)
+    - in PyTorch look for float64 tensors that came from NumPy, and call `.float()` where they are created
+    - keep only the accumulation in fp64, or use compensated fp32 sums (Kahan)
+    - run it on a chip with full-rate fp64 (V100, A100, H100)
     """
     work = facts.pipes.get("fp64")
     counted = work.amount if work is not None else None
@@ -216,7 +217,7 @@ def slow_fp64(facts: Facts) -> Found | None:
     if work is not None and counted is not None:
         evidence.insert(0, Evidence("fp64_flop", counted, "FLOP", work.source))
         amount = f"{si(counted, 'FLOP')} of fp64 run"
-    said = f"{amount} at a rate {factor(slower.value)} below that of fp32"
+    said = f"{amount} at a rate {factor(slower.value)} lower than fp32's"
     if top is not None:
         evidence.append(Evidence("fp64_busy_share", busy[top], "share", facts.pipes[top].source))
         keep = "keep their" if counted is not None else "keeps its"
@@ -225,7 +226,7 @@ def slow_fp64(facts: Facts) -> Found | None:
     full = top is not None and busy[top] >= facts.limits.bound_share
     return Found(
         evidence=tuple(evidence),
-        move=f"use fp32 where accuracy allows: {said}; a literal without `f` makes a whole expression double",
+        move=f"use fp32 where accuracy allows: {said}; a literal without `f` turns a whole expression into double",
         bears_on=waste.bears_on,
         speedup_up_to=speedup(facts, waste),
         severity="contributes" if full and severity == "note" else severity,
@@ -255,19 +256,19 @@ _TENSOR_FOR_FP32 = ("tensor_tf32", "tensor_bf16", "tensor_fp16")
 
 
 def tensor_cores_unused(facts: Facts) -> Found | None:
-    """Say that work like a matrix product fills the fp32 pipe of a chip whose tensor cores stand idle.
+    """Say that work that looks like a matrix product fills the fp32 pipe of a chip whose tensor cores are unused.
 
-    Nearly all of its fp32 arithmetic is multiply-adds, hardly any of its instructions are special functions, its pipe
+    Nearly all of its fp32 arithmetic is multiply-adds, very few of its instructions are special functions, its pipe
     is busy, and no matrix instruction ran. Counters: the opcode table, fp32 operations and their peak; the roof of the
     tensor cores is the report's or the published one. Confirm by what the kernel computes: matrix
-    products and convolutions can go to tensor cores, most other sums cannot. No speed-up is given, because tensor
-    cores need their operands faster, and memory may not deliver them. It does not show whether the accuracy is enough:
+    products and convolutions can use tensor cores, most other sums cannot. No speed-up is given, because
+    tensor cores need operands faster, and memory may not deliver them. It does not show whether the accuracy suffices:
     TF32 and fp16 keep 10 bits of each factor's mantissa, bf16 7.
 
     Try:
     - allow TF32: `torch.set_float32_matmul_precision("high")`, `CUBLAS_COMPUTE_32F_FAST_TF32`
     - compute in bf16 or fp16: `torch.autocast`
-    - in a kernel of your own use `tl.dot`, CUTLASS or `mma.sync`, and pad sizes to multiples of 8
+    - in your own kernel use `tl.dot`, CUTLASS or `mma.sync`, and pad sizes to multiples of 8
     """
     kernel, busy = facts.kernel, facts.share("fp32")
     if busy is None or busy < facts.limits.matrix_pipe_share or _uses_matrix(facts):
@@ -294,8 +295,8 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
             Evidence("fp32_share", busy, "share", facts.pipes["fp32"].source),
             Evidence("tensor_roof_over_fp32", higher, "x", f"{key} peak / fp32 peak"),
         ),
-        move=f"put it on the tensor cores if it is a matrix product and {name} is accurate enough: it does "
-        f"{percent(busy)} of the fp32 peak with none of them, and the {name} roof is {factor(higher)} as high",
+        move=f"move it to the tensor cores if it is a matrix product and {name} is accurate enough: it does "
+        f"{percent(busy)} of the fp32 peak without them, and the {name} roof is {factor(higher)} as high",
         bears_on=frozenset({"fp32", "fma", "issue"}),
         confidence="medium",
         severity="contributes",
@@ -320,7 +321,7 @@ def _special_part(kernel: Kernel) -> float:
 ARITHMETIC: tuple[FindingRule, ...] = (
     FindingRule(
         "unfused_arithmetic",
-        "additions and multiplications apart",
+        "unfused additions and multiplications",
         unfused_arithmetic,
         (
             ("thread_opcodes",),
@@ -334,7 +335,7 @@ ARITHMETIC: tuple[FindingRule, ...] = (
     ),
     FindingRule(
         "tensor_cores_unused",
-        "idle tensor cores",
+        "unused tensor cores",
         tensor_cores_unused,
         (("thread_opcodes",), ("ffma_threads",)),
     ),

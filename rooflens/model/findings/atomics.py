@@ -1,4 +1,4 @@
-"""Findings about atomics on global memory, which L2 carries out one after the other."""
+"""Findings about atomics on global memory, which L2 serialises."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ _STALLS = ("long_scoreboard", "lg_throttle", "drain", "membar")
 
 
 def contended_atomics(facts: Facts) -> Found | None:
-    """Say that atomics on global memory take much of L2, or of the time that warps wait.
+    """Say that atomics on global memory take up much of L2, or of the time that warps wait.
 
-    Atomics are carried out at L2: those on one address one after the other, whatever SM they come from. Counters: how
-    busy the input of L2's atomic unit is (`lts__d_atomic_input_cycles_active`); sectors of atomics
-    (`lts__t_sectors_srcunit_tex_op_red`, `_op_atom_dot_alu`, `_op_atom_dot_cas`) beside all of L2's, counted twice,
-    because they cross in both directions; atomic instructions by opcode or by `smsp__inst_executed_op_global_red`
-    beside all memory instructions, with the stalls of memory. Confirm by letting each block add up in shared memory
-    first. It does not show how many addresses there are: many atomics to many addresses are traffic, few addresses are
-    a queue.
+    Atomics are executed in L2: those to one address are serialised, whichever SM they come from. Counters: how busy the
+    input of L2's atomic unit is (`lts__d_atomic_input_cycles_active`); sectors of atomics
+    (`lts__t_sectors_srcunit_tex_op_red`, `_op_atom_dot_alu`, `_op_atom_dot_cas`) over all of L2's, counted twice
+    because they cross in both directions; atomic instructions by opcode or by `smsp__inst_executed_op_global_red` over
+    all memory instructions, with the memory stalls. Confirm by letting each block reduce in shared memory first. It
+    does not show how many addresses there are: many atomics to many addresses are traffic, those to few addresses queue
+    up.
 
     Try:
-    - reduce within the warp before (`cg::reduce`, `__shfl_down_sync`; in Triton `tl.sum`), then one atomic a warp
-    - keep a copy in shared memory for each block, and add it to global memory once (`cub::BlockHistogram`)
-    - spread a hot address over several, and add these up at the end
+    - reduce within the warp first (`cg::reduce`, `__shfl_down_sync`; in Triton `tl.sum`), then issue one atomic per
+      warp
+    - keep a copy per block in shared memory, and add it to global memory once (`cub::BlockHistogram`)
+    - spread a hot address over several, and sum them at the end
     - sort by key, then reduce segments (`cub::DeviceReduce::ReduceByKey`) where `index_add_` or `scatter_add_` is the
       kernel
     """
@@ -54,16 +55,16 @@ def contended_atomics(facts: Facts) -> Found | None:
     said = [f"{si_of(amount, noun)}"]
     if unit is not None and unit >= limits.atomic_share:
         evidence.append(facts.measured("l2_atomic_share", "share"))
-        said.append(f"keep the atomic unit of L2 {percent(unit)} busy")
+        said.append(f"keep L2's atomic unit {percent(unit)} busy")
     elif traffic is not None and traffic >= limits.atomic_share:
         evidence.append(Evidence("atomic_traffic_share", traffic, "share", "2 x atomic sectors / sectors in L2"))
-        said.append(f"make {percent(traffic)} of the traffic to L2")
+        said.append(f"are {percent(traffic)} of the traffic to L2")
     elif waits is not None:
         evidence.append(Evidence("atomic_inst_share", waits, "share", "atomic / global memory instructions"))
         said.append(f"are {percent(waits)} of its accesses to global memory")
     return Found(
         evidence=tuple(evidence),
-        move=f"add up within the warp and the block before going to global memory: {' '.join(said)}",
+        move=f"reduce within the warp and the block before going to global memory: {' '.join(said)}",
         bears_on=frozenset({"l2", LATENCY}),
         speedup_up_to=1 / (1 - min(cost, _MOST_SPARED)) if cost else None,
         confidence=_confidence(unit, traffic),

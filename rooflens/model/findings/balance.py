@@ -1,4 +1,4 @@
-"""Findings about time in which the GPU or a part of it stands idle: launches, grids, waves, SMs, slices, channels."""
+"""Findings about time in which the GPU or part of it is idle: launches, grids, waves, SMs, slices, channels."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _WAVES = {"waves": "waves", "grid_size": "blocks", "sm_count": "SMs"}
 def small_grid(facts: Facts) -> Found | None:
     """Say that the grid has fewer blocks than the GPU holds at once.
 
-    A wave is as many blocks as all SMs hold together. A grid below one wave leaves SMs, or room on them, empty for its
-    whole run. Counters: `launch__waves_per_multiprocessor`, the grid and the number of SMs. Confirm with a larger
-    problem: the time hardly grows until the wave is full. The speed-up is that of a full wave, and no
-    more than the busiest unit allows. It does not show whether the problem can be cut into more blocks.
+    A wave is as many blocks as all SMs hold at once. A grid below one wave leaves SMs, or slots on them, empty for
+    the whole run. Counters: `launch__waves_per_multiprocessor`, the grid and the number of SMs. Confirm with a larger
+    problem: the time barely grows until the wave is full. The speed-up is that of a full wave, capped
+    by what the busiest unit allows. It does not show whether the problem can be split into more blocks.
 
     Try:
-    - cut tiles smaller, so that there are more blocks (`BLOCK_M`, `BLOCK_N`)
-    - split the reduction over blocks: split-K or stream-K of CUTLASS, splitting the keys in attention for decoding
+    - use smaller tiles, so that there are more blocks (`BLOCK_M`, `BLOCK_N`)
+    - split the reduction over blocks: CUTLASS split-K or stream-K, split keys in attention for decoding
     - batch several problems into one launch
-    - run it beside others: streams, or branches of a CUDA graph
+    - run it concurrently with others: streams, or branches of a CUDA graph
     """
     waves, blocks, sms = (facts.counter(name) for name in _WAVES)
     an_sm = ratio(blocks, sms)
@@ -41,13 +41,13 @@ def small_grid(facts: Facts) -> Found | None:
         return None
     words, gain, severity = f"the grid is {significant(waves)} waves", 1 / waves, None
     if an_sm and blocks and sms:
-        what = f"leaves {count(int(sms - blocks), 'SM')} without any" if an_sm < 1 else "does not fill the GPU once"
+        what = f"leaves {count(int(sms - blocks), 'SM')} without a block" if an_sm < 1 else "does not fill the GPU once"
         words = f"the grid of {count(int(blocks), 'block')} is {significant(waves)} waves on {sms:,.0f} SMs and {what}"
         gain = max(gain, 1 / an_sm)
         severity = None if an_sm < 1 or waves <= facts.limits.empty_grid_waves else _beside(facts)
     return Found(
         evidence=tuple(facts.measured(name, unit) for name, unit in _WAVES.items() if facts.counter(name) is not None),
-        move=f"launch more blocks, by cutting the work finer, splitting the reduction or batching: {words}",
+        move=f"launch more blocks: split the work finer, split the reduction, or batch: {words}",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(gain),
         severity=severity,
@@ -67,18 +67,18 @@ def idle_share(facts: Facts) -> float | None:
 
 
 def tail_wave(facts: Facts) -> Found | None:
-    """Say that the last wave of blocks does not fill the GPU, where SMs were measured to stand idle.
+    """Say that the last wave of blocks does not fill the GPU, and SMs were measured idle.
 
-    When the blocks do not divide into whole waves, the last ones run with part of the SMs empty. What that would
-    cost is easily computed but rarely true, because blocks do not end together: so it is said only where SMs were idle
-    for part of the run, and it promises no more than the smaller of the two. Counters: waves, cycles with
-    work of the mean SM, elapsed cycles. Confirm with the time series, or with a grid of whole waves. It does not
-    tell the tail from SMs that idle at the start.
+    When the blocks do not divide into whole waves, the last ones run with some of the SMs empty. What that would
+    cost is easily computed but rarely true, because blocks do not end together: so it is reported only where SMs were
+    idle for part of the run, and it promises no more than the smaller of the two. Counters: waves, active
+    cycles of the average SM, elapsed cycles. Confirm with the time series, or with a grid of whole waves. It does not
+    tell the tail from SMs that are idle at the start.
 
     Try:
-    - try other tile sizes, for a last wave that is full or short (`triton.autotune`)
+    - try other tile sizes, for a full last wave or a short one (`triton.autotune`)
     - launch as many blocks as fit at once and let each loop over tiles: a persistent kernel, stream-K
-    - let the next kernel start in the tail: a second stream, programmatic dependent launch from CC 9.0 on
+    - let the next kernel start in the tail: a second stream, programmatic dependent launch on CC 9.0 and later
     """
     waves, idle = facts.counter("waves"), idle_share(facts)
     if waves is None or waves <= 1 or idle is None or idle < facts.limits.tail_idle_share:
@@ -89,8 +89,9 @@ def tail_wave(facts: Facts) -> Found | None:
         return None
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
-        move=f"choose blocks that fill the last wave, or a persistent kernel: of {significant(waves)} waves the "
-        f"last is {percent(rest)} full, and SMs are idle for {percent(idle)} of the time",
+        move=f"choose a block size that fills the last wave, or write a persistent kernel: of "
+        f"{significant(waves)} waves the last is {percent(rest)} full, and SMs are idle for {percent(idle)} of "
+        "the time",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(1 / (1 - min(idle, computed))),
         severity=_tail_severity(facts, min(idle, computed)),
@@ -189,18 +190,18 @@ def _cost(facts: Facts, waste: float) -> Severity | None:
 def load_imbalance(facts: Facts) -> Found | None:
     """Say that some SMs, or parts of them, work longer than others.
 
-    A kernel ends with its slowest SM; what the others idle until then is lost. Blocks or warps with more work than
-    others cause it, as in triangular or sparse problems. Counters: cycles with work of the busiest SM, SM sub-partition
-    or L1 cache against the mean, that of the units that have a block where the grid has fewer blocks than there are
-    SMs (a note says so of the others); the most uneven kind counts. The part of the time that evenness would save is
-    (1 - mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time series (a long tail) or by
-    handing out the work dynamically. It does not show which blocks take longer.
+    A kernel ends with its slowest SM; the time that the others idle until then is lost. Blocks or warps with more work
+    than others cause it, as in triangular or sparse problems. Counters: active cycles of the busiest SM, SM
+    sub-partition or L1 cache against the average; where the grid has fewer blocks than there are SMs, the average is
+    over units that have a block (a note covers the rest). The most uneven kind counts. The part of the time that an
+    even load would save is (1 - mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time
+    series (a long tail) or by scheduling the work dynamically. It does not show which blocks take longer.
 
     Try:
-    - cut the work finer: with more blocks than fit at once, whichever SM is free takes the next
-    - begin with the longest pieces, such as the long rows of causal attention
-    - hand tiles out dynamically: a persistent kernel with an atomic counter
-    - balance by elements in place of rows, as merge-based sparse products do
+    - split the work finer: with more blocks than fit at once, whichever SM is free takes the next
+    - start the longest pieces first, such as the long rows of causal attention
+    - schedule tiles dynamically: a persistent kernel with an atomic counter
+    - balance by elements instead of rows, as merge-based sparse products do
     """
     worst = _most_uneven(facts, _SM_UNITS, _sms_a_block(facts))
     if worst is None:
@@ -209,8 +210,8 @@ def load_imbalance(facts: Facts) -> Found | None:
         return _tail_seen(facts) or _empty_seen(facts)
     return Found(
         evidence=worst.evidence,
-        move=f"cut the work finer or hand it out dynamically: the busiest {worst.name} works "
-        f"{significant(worst.ratio)}x as long as the mean one",
+        move=f"split the work finer or schedule it dynamically: the busiest {worst.name} works "
+        f"{significant(worst.ratio)}x as long as the average one",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
         severity=_cost(facts, worst.waste),
@@ -224,8 +225,8 @@ def _empty_seen(facts: Facts) -> Found | None:
         return None
     return Found(
         evidence=worst.evidence,
-        move=f"launch a block for every SM: with those that have none, the busiest {worst.name} works "
-        f"{significant(worst.ratio)}x as long as the mean one",
+        move=f"launch a block for every SM: counting those without one, the busiest {worst.name} works "
+        f"{significant(worst.ratio)}x as long as the average one",
         severity="note",
     )
 
@@ -244,7 +245,7 @@ def _tail_seen(facts: Facts) -> Found | None:
     )
     return Found(
         evidence=evidence,
-        move=f"cut the work finer or hand it out dynamically: for the last {percent(phases.tail)} of the run only "
+        move=f"split the work finer or schedule it dynamically: for the last {percent(phases.tail)} of the run only "
         f"{percent(phases.warps_in_tail)} of the warps are left",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(1 / (1 - waste)),
@@ -263,8 +264,8 @@ def _idle_seen(facts: Facts) -> Found | None:
         return None
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
-        move=f"cut the work finer or hand it out dynamically: SMs are idle for {percent(idle)} of the time, more than "
-        f"the last of {significant(waves)} waves explains, so some blocks take longer than others",
+        move=f"split the work finer or schedule it dynamically: SMs are idle for {percent(idle)} of the time, more "
+        f"than the last of {significant(waves)} waves explains, so some blocks take longer than others",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(1 / (1 - waste)),
         confidence="medium",
@@ -274,23 +275,23 @@ def _idle_seen(facts: Facts) -> Found | None:
 def partition_imbalance(facts: Facts) -> Found | None:
     """Say that some L2 slices or DRAM channels take more of the traffic than others.
 
-    Addresses are spread over L2 slices and DRAM channels; a stride that is a multiple of that pattern meets the same
-    few again and again, and they fill while others idle. Counters: cycles with work of the busiest slice or
-    channel against the mean, weighted with the part of the time in which they work at all: next to no traffic is uneven
-    by nature. Confirm by padding the leading dimension. It does not show which array it is.
+    Addresses are spread over L2 slices and DRAM channels; a stride that is a multiple of that pattern hits the same few
+    again and again, and they fill up while others idle. Counters: active cycles of the busiest slice or channel against
+    the average, weighted by the part of the time in which they are active at all, because very little traffic is always
+    uneven. Confirm by padding the leading dimension. It does not show which array it is.
 
     Try:
-    - pad the leading dimension so that it is no power of two (`cudaMallocPitch`, a slice of a wider tensor)
-    - order the blocks otherwise, so that those that run together touch different rows
-    - look for one address that all blocks read or update, and give each block a copy
+    - pad the leading dimension so that it is not a power of two (`cudaMallocPitch`, a slice of a wider tensor)
+    - reorder the blocks, so that those that run together touch different rows
+    - look for an address that all blocks read or update, and give each block its own copy
     """
     worst = _most_uneven(facts, _MEMORY_UNITS)
     if worst is None or worst.waste < facts.limits.imbalance_share:
         return None
     return Found(
         evidence=worst.evidence,
-        move=f"pad the leading dimension or change the stride, so that addresses spread: the busiest {worst.name} "
-        f"works {significant(worst.ratio)}x as long as the mean one",
+        move=f"pad the leading dimension or change the stride to spread the addresses: the busiest {worst.name} "
+        f"works {significant(worst.ratio)}x as long as the average one",
         bears_on=frozenset({worst.key}),
         speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
         severity=_cost(facts, worst.waste),

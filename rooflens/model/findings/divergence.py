@@ -1,4 +1,4 @@
-"""Findings about lanes of a warp that do no work: branches that part, threads switched off, blocks that do not fill."""
+"""Findings about lanes of a warp that do no work: divergent branches, predicated-off threads, partly filled blocks."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _PLACE_SHARE = 0.05
 def thread_divergence(facts: Facts) -> Found | None:
     """Say that, on average, few of a warp's 32 threads do work in an instruction.
 
-    A warp issues an instruction once for all of its threads. Where a branch sends them different ways, each way is
-    issued with the other threads idle; threads that a predicate switches off are idle too. Counters: the smaller of
+    A warp issues an instruction once for all of its threads. Where a branch diverges, each path is issued
+    with the other threads idle; threads that are predicated off are idle too. Counters: the smaller of
     `smsp__thread_inst_executed_per_inst_executed.ratio` and
     `smsp__thread_inst_executed_pred_on_per_inst_executed.ratio`, else thread instructions over warp instructions of the
-    opcode tables (predicated-on). The divergent branches of `smsp__sass_branch_targets_threads_divergent` stand beside.
-    Confirm by the lines it names, which lose most lanes. It does not tell branches of the algorithm from the bound
-    check at the end of an array. Blocks that are not a multiple of 32 threads leave lanes idle as well: where these
-    explain it, `partial_warps` says so.
+    opcode tables (predicated-on). Divergent branches (`smsp__sass_branch_targets_threads_divergent`) are shown with
+    it. Confirm at the lines it names, which lose most lanes. It does not tell branches of the algorithm from the bounds
+    check at the end of an array. Blocks that are not a multiple of 32 threads leave lanes idle as well: where that
+    explains it, `partial_warps` is reported.
 
     Try:
-    - give an item to a warp in place of a thread, with lanes over its elements: long rows of sparse matrices
-    - sort, bin or compact the items so that a warp's threads go the same way (`torch.sort`, `cub::DeviceSelect`)
-    - turn short branches into selections: `c ? a : b`, `tl.where`
+    - assign an item to a warp instead of a thread, with lanes over its elements: long rows of sparse matrices
+    - sort, bin or compact the items so that a warp's threads take the same path (`torch.sort`, `cub::DeviceSelect`)
+    - turn short branches into selects: `c ? a : b`, `tl.where`
     """
     threads = _threads(facts)
     if threads is None or threads.value >= facts.limits.active_threads:
@@ -92,16 +92,16 @@ def _divergence_move(
     said = f"{significant(threads.value)} of 32 threads do work in an instruction"
     if by_block:
         blocks = f"blocks of {_block_size(kernel)} do not fill warps"
-        return f"change no branch for it, only the block size: {said}, as {blocks}"
+        return f"change the block size, not the branches: {said}, as {blocks}"
     if switched_off:
         return (
-            f"give idle threads work: {said}, the others are switched off by conditions; split the work so that whole "
-            "warps skip what they need not do"
+            f"give idle threads work: {said}, the others are predicated off; split the work so that "
+            "whole warps skip what they need not do"
         )
     part = f" and the threads of a warp part at {si_of(branches[0].value, 'branches')}" if branches else ""
     return (
-        f"bring threads that take the same way together: {said}{part}; sort or compact the work by its branch, or "
-        "let a warp share the items of one thread"
+        f"group threads that take the same path: {said}{part}; sort or compact the work by branch, "
+        "or let a warp share the items of one thread"
     )
 
 
@@ -127,13 +127,13 @@ def _idle_lanes(warp_inst: float, thread_inst: float) -> float:
 def partial_warps(facts: Facts) -> Found | None:
     """Say that the threads of a block do not fill its warps.
 
-    A block is cut into warps of 32 threads; the last one holds what is left, and costs as much as a full one.
-    Counters: the block size. Confirm by a launch with a multiple of 32, and a bound check in the kernel. It does not
-    show whether the block size is given by the data, so that several rows would have to share a block.
+    A block is divided into warps of 32 threads; the last one holds the remainder, and costs as much as a full
+    one. Counters: the block size. Confirm by launching a multiple of 32 threads, with a bounds check in the kernel. It
+    does not show whether the data dictate the block size, so that several rows would have to share a block.
 
     Try:
-    - launch blocks of a multiple of 32 threads, 128 or 256 to begin with, and guard with `if (i < n)`
-    - let a block take several rows: `dim3 block(32, 4)`
+    - launch blocks of a multiple of 32 threads, 128 or 256 to start with, and guard with `if (i < n)`
+    - let a block handle several rows: `dim3 block(32, 4)`
     - flatten small dimensions into one index
     """
     threads, fill = _block_size(facts.kernel), warp_fill(facts.kernel)
@@ -149,7 +149,7 @@ def partial_warps(facts: Facts) -> Found | None:
             Evidence("block_size", float(threads), "threads", "launch__block_size"),
             Evidence("warp_fill", fill, "share", "threads / (32 x warps of a block)"),
         ),
-        move=f"launch blocks of a multiple of 32 threads: those of {threads} fill {percent(fill)} of the lanes in "
+        move=f"make the block size a multiple of 32 threads: blocks of {threads} fill {percent(fill)} of the lanes in "
         f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
         speedup_up_to=facts.without_wait(1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),

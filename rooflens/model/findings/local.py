@@ -27,22 +27,22 @@ _GLOBAL = ("LDG", "STG", "LD", "ST")
 
 
 def local_memory(facts: Facts) -> Found | None:
-    """Say that a part of the memory traffic is local memory.
+    """Say that part of the memory traffic is local memory.
 
-    Local memory holds what a thread has no register for: values that were spilled, and arrays whose index is known only
-    when the kernel runs. It lies in device memory and goes through all caches. Counters, in order of preference:
-    `l1tex__t_sectors_pipe_lsu_mem_local_op_ld` and `_st` beside those of global memory;
-    `memory_l2_theoretical_sectors_local` beside `memory_l2_theoretical_sectors_global`; local and global instructions
-    by opcode. Spills are told from arrays by `sass__inst_executed_register_spilling_mem_local` and
+    Local memory holds what a thread has no register for: spilled values, and arrays whose index is known only at run
+    time. It lives in device memory and goes through all caches. Counters, in order of preference:
+    `l1tex__t_sectors_pipe_lsu_mem_local_op_ld` and `_st` against those of global memory;
+    `memory_l2_theoretical_sectors_local` against `memory_l2_theoretical_sectors_global`; local and global instructions
+    by opcode. Spills are distinguished from arrays by `sass__inst_executed_register_spilling_mem_local` and
     `derived__local_spilling_requests` where they are stored, else by whether a thread has as many registers as the
-    block size allows. Confirm with `-Xptxas -v`, which prints spills and stack of each kernel. It does not show which
-    variable it is, nor a cap of the registers by launch bounds or `-maxrregcount` below what the chip allows.
+    block size allows. Confirm with `-Xptxas -v`, which prints each kernel's spills and stack. It does not show which
+    variable it is, nor a register cap by launch bounds or `-maxrregcount` below what the chip allows.
 
     Try:
-    - tell spills from arrays with `-Xptxas -v` (Triton: `n_spills` of the compiled kernel)
+    - distinguish spills from arrays with `-Xptxas -v` (Triton: `n_spills` of the compiled kernel)
     - arrays: make every index a constant by unrolling fully (`#pragma unroll`), or move the array to shared memory
-    - spills: lift the cap (`__launch_bounds__`, `-maxrregcount`; in Triton more `num_warps`)
-    - hold fewer values at once: a smaller tile per thread, or recompute
+    - spills: raise the cap (`__launch_bounds__`, `-maxrregcount`; in Triton more `num_warps`)
+    - keep fewer values live: use a smaller tile per thread, or recompute
     """
     found = _part(facts)
     if found is None or not found[0].value:
@@ -55,7 +55,7 @@ def local_memory(facts: Facts) -> Found | None:
     spills = _spills(facts)
     shown = tuple(spill for spill in spills or () if spill.value)
     registers = (facts.measured("registers_per_thread", "registers"),) if facts.counter("registers_per_thread") else ()
-    words = [f"{percent(part)} of its {noun} are local memory"]
+    words = [f"{percent(part)} of its {noun} go to local memory"]
     words += [f"{quantity(one.value, '')} of 32 bytes of each sector is used" for one in filled]
     words += [f"{si_of(one.value, one.unit)} are spills" for one in shown]
     return Found(
@@ -120,7 +120,7 @@ def _move(kernel: Kernel, said: str, *, spills: bool | None) -> str:
     """Say what to do, by what is known of spills, or may be taken from the registers in use; None is not known."""
     counters, at_cap, cap = kernel.counters, _is_at_cap(kernel), register_cap(kernel)
     if at_cap is None:
-        return f"keep it in registers: {said}; hold fewer values at a time, and index arrays with constants"
+        return f"keep it in registers: {said}; keep fewer values live, and index arrays with constants"
     registers = f"{counters['registers_per_thread']:.0f} registers per thread"
     if spills is False or (spills is None and not at_cap):
         raised = "" if at_cap else f", or raise launch bounds or `-maxrregcount` if they cap the {registers}"
@@ -129,9 +129,9 @@ def _move(kernel: Kernel, said: str, *, spills: bool | None) -> str:
     if not at_cap:
         return f"raise launch bounds or `-maxrregcount`, which cap the {registers}: {said}"
     if cap == _MOST_REGISTERS:
-        return f"hold fewer values at a time, with smaller tiles or less unrolling: {said}, at {registers}, the most"
+        return f"keep fewer values live, with smaller tiles or less unrolling: {said}, at {registers}, the most"
     return (
-        f"take smaller blocks, or hold fewer values at a time: {said}, as blocks of {counters['block_size']:,.0f} "
+        f"use smaller blocks, or keep fewer values live: {said}, as blocks of {counters['block_size']:,.0f} "
         f"threads leave {cap} registers per thread, of which {counters['registers_per_thread']:.0f} are in use"
     )
 

@@ -1,13 +1,13 @@
 """NVIDIA's own rule results that estimate a speed-up and that no finding of ours covers, as findings.
 
 They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked. Counters: those
-that the rule reads, which its text in the report names. Confirm with the numbers that it quotes, and with the findings
-beside it: nobody has held the estimate against a run. It does not show whether another unit would be full long before,
-so it never is what limits a kernel.
+that the rule reads, which its text in the report names. Confirm with the numbers that it quotes, and with the other
+findings: the estimate has not been checked against a run. It does not show whether another unit would fill up first, so
+it is never reported as what limits a kernel.
 
 Try:
 - read the rule's text: on the kernel's card, or with `ncu --import report.ncu-rep --page details`
-- do what our own findings say first, whose gains end at the next wall
+- do what our own findings say first: their gains are capped at the next wall
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _STALLS = re.compile(r"(\w+(?: \w+)*?)(?: Stalls?)?")
 def nvidia_rules(facts: Facts, found: Collection[str]) -> tuple[Finding, ...]:
     """Return what NVIDIA's rules say beyond the findings, those with the highest estimate first.
 
-    An estimate is the part of the time that would go, in per cent. None of them is a limiter, because nobody checked
+    An estimate is the part of the time it would save, in per cent. None of them is a limiter, because nobody checked
     it; it is a note where the kernel is at its roof, where little would go, and where a rule of ours looked at the same
     and saw less: a computed tail of which nothing is measured.
 
@@ -93,8 +93,8 @@ def _finding(facts: Facts, rule: Rule) -> Finding:
         id=NVIDIA_RULE,
         title=f"NVIDIA: {title}",
         severity="contributes" if costs else "note",
-        evidence=(Evidence("time that would go", estimate / _WHOLE_PCT, "share", f"NVIDIA's rule {rule.identifier}"),),
-        move=f"read what NVIDIA's rule `{title}` says, which estimates {percent(estimate / _WHOLE_PCT)} less time",
+        evidence=(Evidence("time it would save", estimate / _WHOLE_PCT, "share", f"NVIDIA's rule {rule.identifier}"),),
+        move=f"see NVIDIA's rule `{title}`, which estimates {percent(estimate / _WHOLE_PCT)} less time",
         speedup_up_to=faster if costs else None,
         confidence="low",
     )

@@ -25,22 +25,22 @@ _WAITS = frozenset({LATENCY})
 def low_occupancy(facts: Facts) -> Found | None:
     """Say that the launch allows few warps on an SM, and what would allow more.
 
-    An SM hides waiting by switching to another warp, so fewer warps hide less. A launch may put as many blocks on an SM
+    An SM hides latency by switching to another warp, so fewer warps hide less. An SM holds as many blocks of a launch
     as the scarcest of registers, shared memory, warp slots and block slots allows; all that tie are named, each with
-    the amount that would let one more block in, by CUDA's occupancy arithmetic; the speed-up is that of this step, as
-    if time went down with each warp that it adds. Counters: the theoretical occupancy
-    and the `launch__occupancy_limit_*` of the report. Confirm by changing the launch and profiling again: where
-    warps were not what it lacked, nothing changes. It is a note where the schedulers have warps enough as it is, or
-    where the grid holds no more blocks anyway. More independent work a thread hides waiting too, at a lower occupancy;
-    it comes first where warps wait on dependent instructions, or bringing operands keeps a unit busiest.
-    It does not show which wins.
+    the amount that would let one more block in, by CUDA's occupancy calculation; the speed-up is that of this step, as
+    if time went down with each warp that it adds. Counters: the theoretical occupancy and the
+    `launch__occupancy_limit_*` of the report. Confirm by changing the launch and profiling again: where warps were not
+    what it lacked, nothing changes. It is a note where the schedulers have enough warps already, or where the grid has
+    no more blocks anyway. More independent work per thread hides latency too, at a lower occupancy; it comes first
+    where warps wait on dependent instructions, or where delivering operands keeps a unit busiest. It does not show
+    which wins.
 
 
     Try:
-    - change what the evidence names, by the step it gives, and measure
+    - change what the evidence names, by the step it gives, and measure again
     - registers: `__launch_bounds__`, a smaller tile per thread, in Triton more `num_warps`; watch for `local_memory`
     - shared memory: fewer stages (`num_stages`), smaller tiles
-    - else let each warp keep more independent work in flight, which needs no occupancy
+    - otherwise keep more independent work in flight in each warp, which needs no occupancy
     """
     allowed = facts.counter("theoretical_occupancy")
     if not allowed or allowed >= facts.limits.full_occupancy_share:
@@ -48,7 +48,7 @@ def low_occupancy(facts: Facts) -> Found | None:
     limits = _limits(facts)
     reasons = [limit.words for limit in limits]
     because = f": {'; '.join(reasons)}" if reasons else ""
-    together = ", and all of these must give way together" if len(reasons) > 1 else ""
+    together = ", and all of these have to change together" if len(reasons) > 1 else ""
     return Found(
         evidence=(
             facts.measured("theoretical_occupancy", "share"),
@@ -74,11 +74,11 @@ def _either_way(facts: Facts, raise_it: str) -> str:
     if leading == "wait" and stalls[leading] > facts.limits.dominant_stall:
         return f"give each thread more independent work, as warps wait on dependent instructions most; or {raise_it}"
     if busiest not in _DELIVERY or shares[busiest] < facts.limits.contributing_share:
-        return f"{raise_it}; or keep the warps and give each thread more independent work"
+        return f"{raise_it}; or keep the warps as they are and give each thread more independent work"
     label = resource_label(busiest, facts.kernel.gpu)
     return (
-        f"let each thread make more results of what it loads, as {label} is {percent(shares[busiest])} busy bringing "
-        f"operands, even at a lower occupancy; or {raise_it}"
+        f"let each thread compute more results from what it loads, as {label} is {percent(shares[busiest])} busy "
+        f"delivering operands, even at a lower occupancy; or {raise_it}"
     )
 
 
@@ -151,12 +151,12 @@ def _resized(limiter: str, step: Step, blocks: float) -> str:
     """Say which size of block would fill more of an SM's slots."""
     if limiter == "warps a block":
         return (
-            f"blocks of {count(int(step.now), 'thread')} leave warp slots over with {_blocks(blocks)}, blocks of "
+            f"blocks of {count(int(step.now), 'thread')} leave warp slots empty with {_blocks(blocks)}, blocks of "
             f"{step.to:,.0f} would fill more of them with {step.blocks:.0f}"
         )
     return (
-        f"blocks of {count(int(step.now), 'thread')} use up the slots for blocks with {_blocks(blocks)}, blocks of "
-        f"{step.to:,.0f} would fill the slots for warps too"
+        f"blocks of {count(int(step.now), 'thread')} use up the block slots with {_blocks(blocks)}, blocks of "
+        f"{step.to:,.0f} would fill the warp slots too"
     )
 
 
@@ -176,11 +176,11 @@ def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
         return None
     words = (
         f"{si(block - driver, 'B')} of shared memory per block allow {_blocks(blocks)} in the {si(held, 'B')} that the "
-        f"SM set aside, and it can set aside {si(most, 'B')}, enough for {most // block:.0f} (the carveout preference)"
+        f"SM reserved, and it can reserve {si(most, 'B')}, enough for {most // block:.0f} (the carveout preference)"
     )
     numbers = (
-        Evidence("shared memory set aside", held, "B", "launch__shared_mem_config_size"),
-        Evidence("shared memory an SM can set aside", most, "B", facts.kernel.counter_sources.get("sm_smem_bytes", "")),
+        Evidence("shared memory reserved", held, "B", "launch__shared_mem_config_size"),
+        Evidence("shared memory an SM can reserve", most, "B", facts.kernel.counter_sources.get("sm_smem_bytes", "")),
     )
     return _Limit(words, numbers, ratio(min(most // block, room), blocks))
 
@@ -193,16 +193,16 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     """Say that far fewer warps are on an SM than the launch allows.
 
     The launch would allow more warps than are measured: blocks are too few to fill the SMs, they end at different
-    times, or they are so short that starting new ones cannot keep up, which the instructions a warp tell; within a
-    block, warps that end early leave their slots empty until the last one is done. Counters: theoretical occupancy, and
-    achieved occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the
-    mean. It is a note where the schedulers have warps enough as it is. It does not show which of these it is where
-    neither stands out.
+    times, or they are so short that launching new ones cannot keep up, as the instructions per warp show; within a
+    block, warps that exit early leave their slots empty until the last one is done. Counters: theoretical occupancy,
+    and achieved occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against
+    the mean. It is a note where the schedulers have enough warps already. It does not show which of these it is where
+    none stands out.
 
     Try:
-    - fill the grid first where `small_grid` stands beside it, and even the work out where `load_imbalance` does
-    - let each thread do several elements (a grid-stride loop), where warps end as soon as they have started
-    - launch smaller blocks, whose slots are free again sooner
+    - fill the grid first where `small_grid` is reported too, and balance the work where `load_imbalance` is
+    - let each thread process several elements (a grid-stride loop), where warps exit almost as soon as they start
+    - launch smaller blocks, whose slots are freed sooner
     """
     allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
@@ -249,7 +249,7 @@ def _fill(facts: Facts, few: Evidence | None) -> str:
     if few is not None:
         executed = count(round(few.value), "instruction")
         return f"loop over several elements per thread, as each warp executes only {executed}"
-    return "give blocks and the warps in them equal work"
+    return "give blocks, and the warps in them, equal work"
 
 
 OCCUPANCY: tuple[FindingRule, ...] = (

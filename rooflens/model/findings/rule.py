@@ -138,7 +138,7 @@ class FindingRule(Struct, frozen=True):
         title: A few words for people: `uncoalesced global loads`.
         find: Returns None where the waste is not there or cannot be told. Its docstring is the rule's documentation, of
             which its page is written.
-        needs: Groups of counters or other names of `needs.OTHERS`: with all of any one group it can tell.
+        needs: Groups of counters or other names of `OTHERS`: with all of any one group it can tell.
     """
 
     id: str
@@ -165,8 +165,8 @@ CODE = "code:"
 """Prefix of what is counted by instruction, in `FindingRule.needs`: a measure of the hot spots."""
 IN_PROGRAM = "in_program"
 """Among the needs: a trace of the program without the profiler."""
-_REST = ("thread_opcodes", "warp_opcodes", "stalls", "series", "block_size", IN_PROGRAM)
-"""What else is told apart; the size of a block is known from its shape as well as from its counter."""
+OTHERS = ("thread_opcodes", "warp_opcodes", "stalls", "series", "block_size", IN_PROGRAM)
+"""What else findings need; the size of a block is known from its shape as well as from its counter."""
 
 Holdings: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[bool, ...]]
 """What is known of a kernel: its counters, its measures by instruction, and whether there is each of the rest."""
@@ -184,7 +184,7 @@ def holdings_of(kernel: Kernel, *, traced: bool) -> Holdings:
 def held_of(holdings: Holdings) -> frozenset[str]:
     """Name what is known as `FindingRule.needs` does."""
     counters, by_instruction, rest = holdings
-    others = (name for name, is_held in zip(_REST, rest, strict=True) if is_held)
+    others = (name for name, is_held in zip(OTHERS, rest, strict=True) if is_held)
     return frozenset({*counters, *(f"{CODE}{measure}" for measure in by_instruction), *others})
 
 
@@ -343,14 +343,14 @@ def _numbers(facts: Facts, reason: str, share: float) -> tuple[tuple[Evidence, .
 
 
 _NEUTRAL = {
-    "short_scoreboard": "waits for results from behind the memory instruction queue",
+    "short_scoreboard": "waits for results from the memory instruction queue",
     "mio_throttle": "waits for room in the memory instruction queue",
 }
-"""What a move says in place of the general words, which name what the kernel may not use at all."""
+"""What a move says instead of the general words, which name what the kernel may not use at all."""
 
 
 def _during(what: str) -> str:
-    return "is ready while another one is picked for" if what.startswith("ready") else f"{what} for"
+    return "is ready while another one is selected for" if what.startswith("ready") else f"{what} for"
 
 
 def _where(facts: Facts, reason: str) -> tuple[Place, ...]:
@@ -364,7 +364,7 @@ _QUEUED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "shared-memory instructions",
         ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
-        "keep more values in registers and access shared memory wider",
+        "keep more values in registers and use wider shared-memory accesses",
     ),
     (
         "special functions",

@@ -43,18 +43,18 @@ def bank_conflicts(facts: Facts) -> Found | None:
     """Say that accesses to shared memory take more passes than their bytes would need.
 
     Shared memory has 32 banks of 4 bytes. Threads of a warp that access different words of one bank are served one
-    after the other, each pass a wavefront. Counters, in order of preference: `memory_l1_wavefronts_shared` against
+    after another, each pass a wavefront. Counters, in order of preference: `memory_l1_wavefronts_shared` against
     `memory_l1_wavefronts_shared_ideal`, by instruction; `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld` and
-    `_st` against their wavefronts; the same of all accesses. Confirm by the line it names: the stride between threads
-    is an even number of words, worst a multiple of 32. It does not show, where only the hardware's replays are known,
-    which of them are collisions with other traffic of the L1 data stage, which padding does not help; where the
+    `_st` against their wavefronts; the same of all accesses. Confirm at the line it names: the stride between threads
+    is an even number of words, at worst a multiple of 32. It does not show, where only the hardware's replays are
+    known, which of them are collisions with other traffic of the L1 data stage, which padding does not help; where the
     addresses are known to be free of conflicts, it says so.
 
     Try:
     - pad each row by one word: `tile[32][33]`
-    - swizzle where padding breaks alignment: exclusive-or the column with the row (`Swizzle` of CuTe)
-    - access 16 bytes a thread with neighbouring threads side by side (`float4`, `ldmatrix`)
-    - exchange within a warp without shared memory: `__shfl_sync`, `cub::WarpReduce`
+    - swizzle where padding breaks alignment: XOR the column with the row (CuTe's `Swizzle`)
+    - access 16 bytes per thread, with neighbouring threads side by side (`float4`, `ldmatrix`)
+    - exchange values within a warp without shared memory: `__shfl_sync`, `cub::WarpReduce`
     """
     address, counted = _by_address(facts), _counted(facts)
     limit = facts.limits.bank_conflict_share
@@ -124,8 +124,8 @@ def _move(found: _Conflicts, ways: float | None, *, collide_only: bool) -> str:
     said = f"{percent(found.part)} of the {si_of(found.wavefronts, found.what)}"
     if collide_only:
         return (
-            f"leave its shared-memory layout: {said} are replays, but the addresses of each warp are free of "
-            "conflicts, so they are collisions with other traffic"
+            f"keep its shared-memory layout: {said} are replays, but each warp's addresses are free "
+            "of conflicts, so these are collisions with other traffic"
         )
     many = f", {significant(ways)} passes per access," if ways is not None else ""
     return f"pad or swizzle shared memory: {said}{many} are bank conflicts"

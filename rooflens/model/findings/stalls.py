@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 
 def long_scoreboard(facts: Facts) -> Found | None:
-    """Say that warps wait for data that they loaded from global, local or texture memory.
+    """Say that warps wait for data loaded from global, local or texture memory.
 
-    The way to L2 and device memory takes hundreds of cycles. Where no memory level is full, more loads in flight hide
+    A trip to L2 or device memory takes hundreds of cycles. Where no memory level is full, more loads in flight hide
     it: several issued before the first is used, wider ones, or more warps. Where a level is at its roof, the loads
-    queue for it, and only less work there helps. Confirm at the line that uses the loaded value: the wait stands
-    there, not at the load. It does not show which level answers; the hit rates do.
+    queue for it, and only less work there helps. Confirm at the line that uses the loaded value: the stall is
+    reported there, not at the load. It does not show which level answers; the hit rates do.
 
     Try:
     - issue several loads before the first use: `#pragma unroll`, `float4`, larger blocks in Triton
-    - fetch the next tile while this one is used: `cp.async`, TMA, `num_stages`
-    - have more warps, where `low_occupancy` stands beside it
-    - re-use more from shared memory and registers, so that fewer loads go far
+    - prefetch the next tile while this one is used: `cp.async`, TMA, `num_stages`
+    - run more warps, where `low_occupancy` is reported too
+    - reuse more from shared memory and registers, so that fewer loads go far
     """
     do = "keep more loads in flight, by unrolling so that several are issued before the first is used"
     wall = facts.wall
     if wall is not None and wall.resource in facts.levels:
         label, share = resource_label(wall.resource, facts.kernel.gpu), percent(wall.share)
         if facts.at_roof or facts.full_for_a_while:
-            return stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, for which these loads queue")
-        do = f"keep more bytes in flight, by wider loads and several per thread, as {label} is only {share} busy"
+            return stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, which these loads queue for")
+        do = f"keep more bytes in flight, with wider loads and several per thread, as {label} is only {share} busy"
     if facts.kernel.capability >= (8, 0) and _uses_shared_memory(facts):
         do += " or by copying the next tile with cp.async"
     return stall(facts, "long_scoreboard", do)
@@ -55,32 +55,32 @@ def long_scoreboard(facts: Facts) -> Found | None:
 def lg_throttle(facts: Facts) -> Found | None:
     """Say that the queue of global and local memory instructions is full.
 
-    Warps have more loads and stores ready than the load/store units take in, so more in flight would make it worse:
-    fewer and wider accesses are what helps, values kept in registers, and no local memory. Confirm by the
-    executed load and store instructions against the bytes they move. It does not tell global from local accesses.
+    Warps have more loads and stores ready than the load/store units accept, so more in flight would make it worse:
+    what helps is fewer and wider accesses, values kept in registers, and no local memory. Confirm with
+    the executed load and store instructions against the bytes they move. It does not tell global from local accesses.
 
     Try:
-    - access 16 bytes a thread (`float4`; in Triton `tl.multiple_of` and `tl.max_contiguous` prove alignment)
-    - keep re-used values in registers or shared memory
+    - access 16 bytes per thread (`float4`; in Triton `tl.multiple_of` and `tl.max_contiguous` prove alignment)
+    - keep reused values in registers or shared memory
     - remove local memory and uncoalesced accesses, where findings name them
     """
     return stall(
         facts,
         "lg_throttle",
-        "issue fewer and wider global and local accesses, such as one of 16 bytes in place of four",
+        "issue fewer and wider global and local accesses, such as one of 16 bytes instead of four of 4",
         bears_on=frozenset({LATENCY, "l1", "lsu"}),
     )
 
 
 def short_scoreboard(facts: Facts) -> Found | None:
-    """Say that warps wait for data of shared memory, special functions or other work behind the memory queue.
+    """Say that warps wait for results of shared memory, special functions and others in the memory instruction queue.
 
-    These answer in some tens of cycles. What the kernel has of them is read from its opcodes, and only that is
-    named. Confirm at the line that uses the value. It does not show bank conflicts: `bank_conflicts` does.
+    These answer in tens of cycles. Which of them the kernel uses is read from its opcodes, and only those
+    are named. Confirm at the line that uses the value. It does not show bank conflicts: `bank_conflicts` does.
 
     Try:
     - load the next fragment from shared memory before computing with this one
-    - read wider: `float4`, `ldmatrix`
+    - use wider reads: `float4`, `ldmatrix`
     - use cheaper functions: `exp2f` for `expf`, one reciprocal for several divisions
     """
     return queue_stall(facts, "short_scoreboard", "move independent work between these instructions and their use")
@@ -89,14 +89,14 @@ def short_scoreboard(facts: Facts) -> Found | None:
 def mio_throttle(facts: Facts) -> Found | None:
     """Say that the queue of shared memory, special functions and shuffles is full.
 
-    Warps have more of such instructions ready than the queue takes in. What the kernel has of them is read from its
-    opcodes, and only that is named. Confirm by their part of the executed instructions. It does not tell which of
+    Warps have more of these instructions ready than the queue accepts. Which of them the kernel uses is read from its
+    opcodes, and only those are named. Confirm with their share of the executed instructions. It does not tell which of
     them is the slow one.
 
     Try:
-    - read shared memory wider (`float4`, `ldmatrix`), and re-use it from larger tiles in registers
-    - reduce several values in a thread before the shuffles; `redux.sync` for integers from CC 8.0 on
-    - use fewer special functions: `exp2f`, shared reciprocals, a polynomial for a part of them
+    - use wider shared-memory reads (`float4`, `ldmatrix`), and reuse them in larger register tiles
+    - reduce several values in a thread before the shuffles; `redux.sync` for integers on CC 8.0 and later
+    - use fewer special functions: `exp2f`, shared reciprocals, a polynomial for some of them
     """
     return queue_stall(facts, "mio_throttle", "issue fewer instructions to this queue")
 
@@ -104,46 +104,47 @@ def mio_throttle(facts: Facts) -> Found | None:
 def math_pipe_throttle(facts: Facts) -> Found | None:
     """Say that warps are ready but the pipe that they need is busy.
 
-    This is a full pipe and no latency: more warps or more loads do not help, only fewer instructions for that pipe or
-    work for another one. Counters: the stall, and the shares of the pipes, of which the busiest is named. Confirm with
-    the opcodes. It does not show bursts: a pipe may be full for part of the time only.
+    This is a full pipe, not latency: more warps or more loads do not help; fewer instructions for that pipe do, or
+    moving work to another one. Counters: the stall, and the shares of the pipes, of which the busiest is named. Confirm
+    with the opcodes. It does not show bursts: a pipe may be full for part of the time only.
 
     Try:
-    - see which pipe it is: for the arithmetic that is the kernel's purpose this is a good end
-    - take a narrower type: bf16, fp8
-    - cut what only serves: index arithmetic in 32 bits, hoisted out of loops
+    - see which pipe it is: for the arithmetic that is the kernel's purpose, this is where you want to be
+    - use a narrower type: bf16, fp8
+    - cut overhead work: do index arithmetic in 32 bits, hoisted out of loops
     """
     pipes = {name: pipe.share for name, pipe in facts.pipes.items() if pipe.share and name not in _NO_MATH}
     top = max(pipes, key=lambda name: pipes[name], default=None)
-    where = f", the {resource_label(top)} at {percent(pipes[top])} being the busiest" if top else ""
-    do = f"issue fewer instructions to the pipe that is in demand, or spread them over the run{where}"
+    where = f" (the busiest is the {resource_label(top)} at {percent(pipes[top])})" if top else ""
+    do = f"issue fewer instructions to the pipe that warps wait for{where}, or spread them over the run"
     return stall(facts, "math_pipe_throttle", do, bears_on=frozenset({LATENCY, *([top] if top else [])}))
 
 
 def drain(facts: Facts) -> Found | None:
-    """Say that warps wait at their end for their stores to leave.
+    """Say that warps wait at exit for their stores to drain.
 
-    An exited warp holds its slot until memory has taken what it wrote. Kernels that store much and late show it, and
-    those whose stores are scattered. Confirm at the exit instruction. It does not show which store is slow.
+    An exited warp holds its slot until memory has taken what it wrote. It is typical of kernels that store a lot at
+    the end, or whose stores are scattered. Confirm at the exit instruction. It does not show which store is slow.
 
     Try:
-    - write 16 bytes a thread and coalesced (`float4`, a tile turned in shared memory)
-    - write results as they come, in place of all at the end
-    - let a persistent kernel go on with the next tile meanwhile; TMA stores from CC 9.0 on
+    - write 16 bytes per thread, coalesced (`float4`, a tile transposed in shared memory)
+    - write results as they are computed, instead of all at the end
+    - let a persistent kernel carry on with the next tile in the meantime; use TMA stores on CC 9.0 and later
     """
-    return stall(facts, "drain", "store earlier, wider and coalesced, so that less is under way when a warp ends")
+    do = "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"
+    return stall(facts, "drain", do)
 
 
 def barrier(facts: Facts) -> Found | None:
     """Say that warps wait for the others of their block at a barrier.
 
-    The slowest warp holds all of them up: uneven work between barriers, or large blocks with few others on the SM to
-    fill the time. Confirm at the line of the barrier. It does not show which warp comes last.
+    The slowest warp holds all of them up: work between barriers is uneven, or blocks are large and few others on the
+    SM fill the time. Confirm at the line of the barrier. It does not show which warp comes last.
 
     Try:
-    - launch smaller blocks, such as 128 threads for 1,024, so that others fill the time (`num_warps`)
+    - launch smaller blocks, such as 128 threads instead of 1,024, so that others fill the time (`num_warps`)
     - use `__syncwarp()` or shuffles where only a warp shares data
-    - buffer tiles twice, which takes one barrier of two out of the loop
+    - double-buffer tiles, which removes one of two barriers from the loop
     - arrive early and wait late: `cuda::barrier`, `mbarrier`
     """
     block = facts.counter("block_size")
@@ -155,14 +156,14 @@ def barrier(facts: Facts) -> Found | None:
 def wait(facts: Facts) -> Found | None:
     """Say that warps wait for the fixed latency of instructions that depend on one another.
 
-    Each result is used by the next instruction a few cycles later. Independent chains in one warp fill these cycles, or
-    more warps. Confirm by unrolling. It does not show a defect by itself: every kernel has some, and only its
-    size says something.
+    Each result is used by the next instruction a few cycles later. Independent chains within a warp fill these cycles,
+    and so do more warps. Confirm by unrolling. It does not show a defect: every kernel has some, and only its size
+    matters.
 
     Try:
-    - add up in several accumulators, and unroll (`#pragma unroll 4`)
+    - use several accumulators, and unroll (`#pragma unroll 4`)
     - give each thread more elements: larger blocks in Triton at the same `num_warps`
-    - have more warps, where occupancy is low
+    - run more warps, where occupancy is low
     """
     return stall(facts, "wait", "give each warp more independent chains of instructions, by unrolling or interleaving")
 
@@ -171,45 +172,45 @@ def no_instruction(facts: Facts) -> Found | None:
     """Say that warps wait for their instructions to be fetched.
 
     The code jumps a lot, or is too large for the instruction cache, or the kernel is so short that every instruction is
-    met for the first time. Confirm by the size of the code at the hottest lines. It does not tell these apart.
+    fetched for the first time. Confirm with the size of the code at the hottest lines. It does not tell these apart.
 
     Try:
-    - unroll less: `#pragma unroll 4` in place of all
-    - keep rare paths out of the loop (`__noinline__`), and make special cases kernels of their own
+    - unroll less: `#pragma unroll 4` instead of fully
+    - keep rare paths out of the loop (`__noinline__`), and give special cases their own kernels
     - do more in one launch, where the kernel is short
     """
-    return stall(facts, "no_instruction", "make the hot code smaller, with less unrolling, inlining and jumping")
+    return stall(facts, "no_instruction", "make the hot code smaller, with less unrolling and inlining and fewer jumps")
 
 
 def imc_miss(facts: Facts) -> Found | None:
     """Say that warps wait for constants and kernel parameters that are not in their cache.
 
-    The first reads of a run always miss, which matters where the kernel is short; later ones miss where threads of a
-    warp index constants apart. A note where the kernel is as short as its launch. Confirm at the line that reads
+    The first reads of a launch always miss, which matters where the kernel is short; later ones miss where threads of
+    a warp read different constants. A note where the kernel is as short as its launch. Confirm at the line that reads
     them. It does not tell these apart.
 
     Try:
-    - index `__constant__` arrays alike in a warp; read what differs with plain loads or from shared memory
+    - index `__constant__` arrays uniformly across a warp; read what differs with plain loads or from shared memory
     - give each block more work after its first reads: a grid-stride loop
     - pass fewer and smaller parameters by value
     """
     do = "let all threads of a warp read the same constants, or give each block more work after its first reads of them"
     if facts.bound != "overhead":
         return stall(facts, "imc_miss", do)
-    found = stall(facts, "imc_miss", "the first reads of a run miss, whatever it does")
+    found = stall(facts, "imc_miss", "the first reads of a launch always miss")
     return replace(found, severity="note") if found else None
 
 
 def branch_resolving(facts: Facts) -> Found | None:
-    """Say that warps wait for the target of branches.
+    """Say that warps wait for branch targets.
 
-    Each jump takes some cycles until its target is known. Short loops and many small branches show it. Confirm at
-    the lines of the branches. It does not show divergence: `thread_divergence` does.
+    Each jump takes some cycles until its target is known. It is typical of short loops and many small branches. Confirm
+    at the lines of the branches. It does not show divergence: `thread_divergence` does.
 
     Try:
     - unroll short loops whose length is known (`#pragma unroll`, `tl.static_range`)
-    - select in place of branching: `c ? a : b`, `tl.where`
-    - decide outside of the kernel what never changes within it: a template, `tl.constexpr`
+    - use selects instead of branches: `c ? a : b`, `tl.where`
+    - decide outside the kernel what never changes within it: a template, `tl.constexpr`
     """
     return stall(facts, "branch_resolving", "branch less often, by unrolling short loops and selecting values instead")
 
@@ -217,59 +218,59 @@ def branch_resolving(facts: Facts) -> Found | None:
 def membar(facts: Facts) -> Found | None:
     """Say that warps wait at memory fences.
 
-    A fence holds a warp until its earlier writes can be seen by others; the wider its scope, the longer. Confirm at
+    A fence holds a warp until its earlier writes are visible to others; the wider its scope, the longer. Confirm at
     the line of the fence. It does not show whether the fence is needed.
 
     Try:
-    - narrow the scope: `__threadfence_block()` for `__threadfence()`, `cuda::thread_scope_block`
-    - relax the order: acquire and release, or relaxed, in place of sequentially consistent
-    - fence once a block, after `__syncthreads()`, and not in every thread
+    - narrow the scope: `__threadfence_block()` instead of `__threadfence()`, `cuda::thread_scope_block`
+    - relax the order: acquire and release, or relaxed, instead of sequentially consistent
+    - fence once per block, after `__syncthreads()`, not in every thread
     """
-    return stall(facts, "membar", "use fewer memory fences, and of the narrowest scope that is right")
+    return stall(facts, "membar", "use fewer memory fences, with the narrowest scope that is correct")
 
 
 def sleeping(facts: Facts) -> Found | None:
     """Say that warps sleep because the program tells them to.
 
-    A sleep is called in the code, often while polling a flag. Confirm at its line. It does not show what is waited for.
+    The code calls a sleep, often while polling a flag. Confirm at its line. It does not show what is waited for.
 
     Try:
-    - find the call of `__nanosleep()` and shorten it
-    - wait on a `cuda::barrier` in place of polling a flag
-    - split the kernel where it waits, and let the stream or a CUDA graph order the parts
+    - find the call to `__nanosleep()` and shorten it
+    - wait on a `cuda::barrier` instead of polling a flag
+    - split the kernel at the wait, and let the stream or a CUDA graph order the parts
     """
-    return stall(facts, "sleeping", "sleep for less time, or signal what is waited for instead of polling")
+    return stall(facts, "sleeping", "sleep for less time, or signal completion instead of polling")
 
 
 def not_selected(facts: Facts) -> Found | None:
-    """Say that warps are ready but another one is picked.
+    """Say that warps are ready but another one is selected.
 
     This is no loss: there are more ready warps than a scheduler can issue. It is always a note: registers or
-    shared memory could be spent on larger tiles instead of on so many warps. Confirm with the eligible warps a cycle,
-    which are well above one. It does not show whether larger tiles would help.
+    shared memory could be spent on larger tiles instead of on this many warps. Confirm with the eligible warps per
+    cycle, which are well above one. It does not show whether larger tiles would help.
 
     Try:
-    - nothing for its own sake
-    - where registers or shared memory limit the tile, spend warps on a larger one: `BLOCK_M`, `BLOCK_N`, `num_warps`
+    - nothing for this alone
+    - where registers or shared memory limit the tile, trade warps for a larger one: `BLOCK_M`, `BLOCK_N`, `num_warps`
     """
-    found = stall(facts, "not_selected", "warps could be traded for larger tiles without loss")
+    found = stall(facts, "not_selected", "fewer warps with larger tiles would cost nothing")
     return replace(found, severity="note") if found else None
 
 
 def tex_throttle(facts: Facts) -> Found | None:
     """Say that the queue of texture instructions is full.
 
-    Warps have more texture or surface accesses ready than the unit takes in. Plain loads go another way. Confirm by
-    the texture instructions. It does not show the addresses.
+    Warps have more texture or surface accesses ready than the unit accepts. Plain loads take another path. Confirm
+    with the texture instructions. It does not show the addresses.
 
     Try:
-    - read with plain loads what needs neither filtering nor borders (`const float* __restrict__`)
+    - use plain loads for what needs neither filtering nor border handling (`const float* __restrict__`)
     - fetch more at once: `tex2Dgather`, texels of `float4`
     """
     return stall(
         facts,
         "tex_throttle",
-        "issue fewer texture and surface accesses, or load part of the data by plain loads",
+        "issue fewer texture and surface accesses, or use plain loads for part of the data",
         bears_on=frozenset({LATENCY, "tex", "l1"}),
     )
 
@@ -277,32 +278,32 @@ def tex_throttle(facts: Facts) -> Found | None:
 def dispatch_stall(facts: Facts) -> Found | None:
     """Say that the dispatcher holds instructions back.
 
-    It is rare: conflicts over registers or units that the compiler could not avoid. Confirm in the SASS of the
+    It is rare: register or unit conflicts that the compiler could not avoid. Confirm in the SASS of the
     hottest lines. It does not show the conflict.
 
     Try:
     - look at the SASS of the hottest lines: `rooflens hotspots`
-    - compile differently: another unroll factor, `-maxrregcount`, another version of nvcc
+    - change how it is compiled: another unroll factor, `-maxrregcount`, another version of nvcc
     """
-    return stall(facts, "dispatch_stall", "look at the instructions of the hottest lines and compile them differently")
+    return stall(facts, "dispatch_stall", "look at the SASS of the hottest lines, and try other compiler options")
 
 
 def gmma(facts: Facts) -> Found | None:
-    """Say that warps wait for matrix instructions of a warpgroup.
+    """Say that warps wait for warpgroup matrix instructions.
 
     They run asynchronously, and a warp that needs their result waits. A second warpgroup or a deeper pipeline fills
-    the time. Confirm with the share of the tensor pipe: near its peak this is how it should be. It
+    the time. Confirm with the tensor pipe's share of peak: near the peak this is how it should be. It
     does not show which instruction is late.
 
     Try:
-    - let two warpgroups take turns (`KernelTmaWarpSpecializedPingpong` of CUTLASS)
-    - keep one group in flight: `wgmma.wait_group 1` in place of 0, more `num_stages`
-    - take larger tiles, such as 128 x 256
+    - let two warpgroups alternate (CUTLASS's `KernelTmaWarpSpecializedPingpong`)
+    - keep one group in flight: `wgmma.wait_group 1` instead of 0, more `num_stages`
+    - use larger tiles, such as 128 x 256
     """
     return stall(
         facts,
         "gmma",
-        "keep more matrix instructions of warpgroups in flight, with a deeper pipeline or a second warpgroup",
+        "keep more warpgroup matrix instructions in flight, with a deeper pipeline or a second warpgroup",
         bears_on=_tensor(facts),
     )
 
@@ -310,18 +311,18 @@ def gmma(facts: Facts) -> Found | None:
 def warpgroup_arrive(facts: Facts) -> Found | None:
     """Say that warps wait for the warpgroup at its synchronisation.
 
-    Before and after matrix instructions of a warpgroup its four warps come together. Confirm at the line. It
+    Before and after warpgroup matrix instructions, the four warps of the group synchronise. Confirm at the line. It
     does not show which warp comes last.
 
     Try:
-    - issue more products between arriving and waiting: all steps of a tile in one group
-    - read operands from shared memory in place of registers, which must be ready first
-    - leave loading and other uneven work to a producer warp
+    - issue more wgmma instructions between arriving and waiting: all steps of a tile in one group
+    - read operands from shared memory instead of registers, which must be ready first
+    - leave loads and other uneven work to a producer warp
     """
     return stall(
         facts,
         "warpgroup_arrive",
-        "give the four warps of a warpgroup equal work before they come together, and bring them together less often",
+        "give the four warps of a warpgroup equal work before they synchronise, and synchronise them less often",
         bears_on=_tensor(facts),
     )
 
@@ -333,9 +334,9 @@ def misc(facts: Facts) -> Found | None:
 
     Try:
     - look at the hottest instruction: `rooflens hotspots`
-    - take up the next largest wait first
+    - address the next largest wait first
     """
-    return stall(facts, "misc", "look at the hottest instruction for what these warps wait for")
+    return stall(facts, "misc", "look at the hottest instruction to see what these warps wait for")
 
 
 _NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})

@@ -1,4 +1,4 @@
-"""Follow the formulas with symbols in place of numbers, and keep what they do as a program of plain operations.
+"""Follow the formulas with symbols instead of numbers, and keep what they do as a program of plain operations.
 
 The same Python functions that predict are run once with symbols. Each operation on a symbol becomes a step of the
 program; where a function asks whether a symbol is true, both answers are followed, and what they give is put together

@@ -369,7 +369,7 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
 
 
 def _base_peak_is_sparse(kernel: Kernel, dtype: str) -> bool:
-    """Return whether a counter's base name peaks at the sparse rate: from CC 9.0 on, for types that have one."""
+    """Return whether a counter's base name peaks at the sparse rate: on CC 9.0 and later, for types that have one."""
     return kernel.capability >= _SPARSE_PEAK_IN_BASE_NAME_FROM and dtype not in {"fp64", "int1"}
 
 
@@ -387,7 +387,7 @@ def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...],
 
 
 def _tensor_unmeasured(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
-    """Tell idle tensor cores from busy ones, and both from those that nothing in the report speaks of."""
+    """Tell unused tensor cores from busy ones, and both from those that nothing in the report speaks of."""
     busy = kernel.counters.get("tensor_busy_share")
     if busy is not None:
         idle = busy <= TENSOR_NOISE_SHARE

@@ -87,11 +87,11 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
     "dram": (
         _Move("use a narrower type, or a larger batch where weights are re-read", unless=_has_no_matrix_work),
         _Move("use a narrower type", unless=_has_matrix_work),
-        _Move("if it moves far more than its inputs and outputs, tile so that re-reads hit L2", unless=_reads_once),
+        _Move("if it moves far more than its inputs and outputs, tile it so that re-reads hit L2", unless=_reads_once),
     ),
     "l2": (
-        _Move("order the blocks for locality"),
-        _Move("share tiles over a cluster with TMA multicast", (9, 0)),
+        _Move("reorder the blocks for locality"),
+        _Move("share tiles across a cluster with TMA multicast", (9, 0)),
     ),
     "l1": (
         _Move(
@@ -101,16 +101,16 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
         _Move("load wider: vector loads", unless=_is_not_coalesced),
         _Move("copy tiles to shared memory with cp.async", (8, 0)),
     ),
-    "lsu": (_Move("load wider: one 16-byte access in place of four"),),
-    "smem": (_Move("take larger tiles per warp, so that bytes per operation fall"),),
+    "lsu": (_Move("load wider: one 16-byte access instead of four"),),
+    "smem": (_Move("use larger tiles per warp, so that bytes per operation fall"),),
 }
 """Moves after the first one, which has the kernel's own numbers."""
 
-_FLOAT_PIPES = (_Move("use a narrower type"), _Move("do fewer operations: algorithm before tuning"))
+_FLOAT_PIPES = (_Move("use a narrower type"), _Move("do fewer operations: change the algorithm before tuning"))
 _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
     "tensor": (
         _Move("overlap loads with matrix work: a deeper pipeline, warp specialisation"),
-        _Move("use warpgroup matrix instructions (wgmma) where it does not yet", (9, 0), (10, 0)),
+        _Move("use warpgroup matrix instructions (wgmma) if it does not yet", (9, 0), (10, 0)),
         _Move("use a narrower type where accuracy allows"),
     ),
     "fp32": _FLOAT_PIPES,
@@ -125,8 +125,8 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
         _Move("process several elements per thread, so that addresses are computed once"),
     ),
     "xu": (
-        _Move("use exp2 in place of exp, share reciprocals, replace divisions and conversions"),
-        _Move("compute part of the exponentials with a polynomial on the FMA pipe"),
+        _Move("use exp2 instead of exp, share reciprocals, replace divisions and conversions"),
+        _Move("compute some of the exponentials with a polynomial on the FMA pipe"),
     ),
     "issue": (
         _Move("issue fewer instructions: vector loads, unrolled loops, less index arithmetic"),
@@ -138,19 +138,19 @@ _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 _BY_OPCODE = frozenset({"alu", "issue", "fma", "xu"})
 """Units that many kinds of instructions fill: which ones they are says where to begin."""
 _NAMED = 3
-_AT_COMPUTE_ROOF = "nothing left on this pipe: only fewer or narrower operations help now"
+_AT_COMPUTE_ROOF = "this pipe is full: only fewer or narrower operations help now"
 
 
 def memory_moves(kernel: Kernel, levels: Mapping[str, Level], level: str | None, *, at_roof: bool) -> tuple[str, ...]:
     """Choose the moves for a memory-bound kernel; `lsu` is L1 where load and store instructions fill its input."""
-    others = _texts(kernel, _MEMORY.get(level or "", (_Move("cut traffic at the busiest memory unit"),)))
+    others = _texts(kernel, _MEMORY.get(level or "", (_Move("reduce traffic at the busiest memory unit"),)))
     match level:
         case "dram":
             return (_fewer_bytes(levels["dram"], at_roof=at_roof), *others)
         case "l2":
             first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
         case "l1":
-            first = _fewer_reloads("keep re-used values in registers or shared memory", "l1", "l2", levels)
+            first = _fewer_reloads("keep reused values in registers or shared memory", "l1", "l2", levels)
         case "lsu":
             return _fewer_accesses(levels, others)
         case "smem":
@@ -161,11 +161,11 @@ def memory_moves(kernel: Kernel, levels: Mapping[str, Level], level: str | None,
 
 
 def _fewer_accesses(levels: Mapping[str, Level], wider: tuple[str, ...]) -> tuple[str, ...]:
-    """Put re-use before wider accesses where it spares more of them: where L1 hands out often what reaches it."""
+    """Put reuse before wider accesses where it spares more of them: where L1 hands out often what reaches it."""
     from_l1, from_smem = (levels[name].amount_bytes or 0.0 for name in ("l1", "smem"))
     if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
-        return (*wider, "keep re-used values in registers")
-    tiles = _fewer_reloads("tile, so that re-used values stay in shared memory or registers", "l1", "l2", levels)
+        return (*wider, "keep reused values in registers")
+    tiles = _fewer_reloads("tile, so that reused values stay in shared memory or registers", "l1", "l2", levels)
     return (tiles, *wider)
 
 
@@ -185,14 +185,14 @@ def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) 
     """Add how often a near level hands out what reaches it, where that is known and more than once."""
     times = ratio(levels[near].amount_bytes, levels[far].amount_bytes)
     return (
-        f"{move}: {near.upper()} hands out {significant(times)}x the bytes that reach it" if (times or 0) > 1 else move
+        f"{move}: {near.upper()} delivers {significant(times)}x the bytes that reach it" if (times or 0) > 1 else move
     )
 
 
 def _more_reuse(smem: Level) -> str:
     intensity = smem.intensity_flop_per_byte
-    now = f": today {significant(intensity)} FLOP per byte" if intensity else ""
-    return f"re-use each loaded value more often in registers{now}"
+    now = f": now {significant(intensity)} FLOP per byte" if intensity else ""
+    return f"reuse each loaded value more often in registers{now}"
 
 
 def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roof: bool) -> tuple[str, ...]:
@@ -241,8 +241,8 @@ def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
 def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
     """Return the moves when profiling a kernel failed, or what was recorded cannot be analyzed."""
     if is_bug(kernel):
-        return ("report this bug of rooflens with the report: it cost this kernel only",)
+        return ("report this bug in rooflens and attach the report: only this kernel is affected",)
     if kernel.status_reason not in {None, ALL_NAN}:
-        return ("copy the report again from where it was made, or record it again: the one at hand is damaged",)
+        return ("copy the report again from where it was made, or record it again: this copy is damaged",)
     again = not_profiled(kernel) or f"profile it again, alone: `{collect_command(kernel, command_line)}`"
     return (again, "kernels that wait for one another need `--replay-mode application`")

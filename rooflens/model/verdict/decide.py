@@ -218,7 +218,7 @@ def _is_short(kernel: Kernel, limits: Thresholds) -> bool:
 
 
 def _waiting(case: Case) -> InProgram | None:
-    """Return the kernel's typical launch where the gaps beside it outweigh its time."""
+    """Return the kernel's typical launch where the gaps around it outweigh its time."""
     return case.in_program if case.in_program is not None and case.in_program.gap_outweighs else None
 
 
@@ -253,7 +253,7 @@ def _cause(case: Case, decision: Decision, causes: tuple[Finding, ...]) -> str |
     if bound == "latency":
         return causes[0].title
     if bound == "overhead":
-        return "gaps beside its launches" if _waiting(case) else "as short as its launch"
+        return "gaps around its launches" if _waiting(case) else "as short as its launch"
     if bound == "unknown":
         return failure_words(case.kernel) if case.kernel.failed else "missing counters"
     return "full for a part of its run" if decision.full_for_a_while else None

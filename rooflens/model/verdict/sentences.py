@@ -52,7 +52,7 @@ class Facts(Struct, frozen=True):
     """What a verdict's words are made of.
 
     Attributes:
-        waiting: A typical launch in its program where the gaps beside it outweigh its time.
+        waiting: A typical launch in its program where the gaps around it outweigh its time.
         phases: How the run divides, where its plateau names the wall.
         unmeasured: It was not measured why the kernel waits: what was found is a part of it at most.
         headroom: Of such a kernel; None where it is not known.
@@ -263,7 +263,8 @@ def _partly(facts: Facts) -> str:
 
 def _overhead(facts: Facts) -> str:
     if facts.waiting is not None:
-        what = f"the GPU waits {duration(facts.waiting.gap_ns)} beside a launch of {duration(facts.waiting.time_ns)}"
+        gap, time = duration(facts.waiting.gap_ns), duration(facts.waiting.time_ns)
+        what = f"the GPU is idle for {gap} around a launch of {time}"
     else:
         what = f"as short as its launch ({duration(facts.kernel.duration_ns or 0.0)})"
     return f"Overhead-bound: {what}; {_none_above(facts)}"

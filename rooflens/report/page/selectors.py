@@ -39,7 +39,7 @@ SLIDER_CHARACTERS, MORE_CHARACTERS, TALLY_CHARACTERS = 16, 15, 30
 """Of their words, at most."""
 
 FAILED = "failed"
-"""Stands in place of a verdict for launches that have none because they failed."""
+"""Stands instead of a verdict for launches that have none because they failed."""
 
 
 class Choice(Struct, frozen=True):

@@ -59,7 +59,7 @@ REASONS: Mapping[str, str] = {
     NO_BYTES: "Bytes not counted",
     UNPLACED: "No place in the plane",
 }
-"""Why a kernel has bars in place of a point, as it stands beside its name and over all of them."""
+"""Why a kernel has bars instead of a point, as it stands beside its name and over all of them."""
 
 _LIT = f"kernel === '' || datum.g === kernel ? 1 : {FAINT}"
 _FIELDS = ("name", "bound", "time", "verdict", "report")

@@ -5,7 +5,7 @@ Signals that the page sets, each with a default so that the specification also d
 - `level`: `dram`, `l2`, `l1`, `smem` or `all`; `picked`: key of a launch; `kernel`: key of the kernel that is isolated;
   `hidden`: keys of launches that filters hide, as `{k3: true}`; `datasheet`: id of a GPU whose roofs are drawn too;
   `boost`: whether roofs at the boost clock are drawn too, where that clock is known.
-- `ranks`: number of the ranking by key of launch, as `{k3: "1"}`, in place of those in the data; null for those.
+- `ranks`: number of the ranking by key of launch, as `{k3: "1"}`, instead of those in the data; null for those.
 - `w`, `h`: pixels of the plane, which the page sets on the plane itself too.
 - `zoom_x`, `zoom_y`: `[low, high]` of what is seen of the plane, in its units, or null for all of it. They belong to
   the selection `zoom`, which is bound to the scales: a drag pans, the wheel zooms while ctrl is held, a double click

@@ -1,4 +1,4 @@
-"""`rooflens about`: the pages of verdicts, findings and flags on a terminal."""
+"""`rooflens about`: the pages of verdicts, findings, flags and stall reasons on a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_page_of_a_name_is_printed() -> None:
     text = _shown("small_grid")
     assert text.startswith("# Grid below one wave\n")
     assert "`launch__waves_per_multiprocessor`" in text
-    assert "1. Cut tiles smaller" in text
+    assert "1. Use smaller tiles" in text
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
@@ -40,11 +40,33 @@ def test_a_name_of_two_things_shows_both_and_its_kind_one() -> None:
     assert "the flag `bank_conflicts`" in one
 
 
+@pytest.mark.parametrize("name", ["Long Scoreboard", "stalls/long_scoreboard"])
+def test_a_stall_reason_is_found_as_ncu_writes_it(name: str) -> None:
+    """The row of ncu's table leads to the page, which has its counter; the finding about it has a page of its own."""
+    text = _shown("long_scoreboard")
+    assert _shown(name) == text
+    assert "`smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active`" in text
+    assert "the finding `stall_long_scoreboard`" in _shown("stall_long_scoreboard")
+
+
+def test_a_stall_reason_is_found_as_samples_spell_it() -> None:
+    """Counters say `no_instruction`, samples `no_instructions`; both lead to one page, which has both names."""
+    text = _shown("no_instructions")
+    assert text == _shown("no_instruction")
+    assert "_stalled_no_instruction_per" in text
+    assert "_stalled_no_instructions`" in text
+
+
 def test_all_names_are_listed_without_one() -> None:
     """Every page is in the list, below its kind."""
     text = _shown()
     assert all(f"  {page.name} " in text for page in every_page().values())
-    assert [line for line in text.splitlines() if line.endswith(":")] == ["Verdicts:", "Findings:", "Flags:"]
+    assert [line for line in text.splitlines() if line.endswith(":")] == [
+        "Verdicts:",
+        "Findings:",
+        "Flags:",
+        "Stall reasons:",
+    ]
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:

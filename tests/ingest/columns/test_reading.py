@@ -56,19 +56,19 @@ def test_plain_kernels_are_all_read_in_columns(raw: Raw) -> None:
 
 
 ODD: Mapping[str, Mapping[str, Any]] = {
-    "NaN in place of a measurement": {"dram__bytes_read.sum": nan},
+    "NaN instead of a measurement": {"dram__bytes_read.sum": nan},
     "NaN of what is not measured": {"sm__cycles_elapsed.avg.per_second": nan},
     "infinite": {"dram__bytes_read.sum": inf},
     "no duration": {DURATION: nan},
     "another layout": {"lts__t_sectors.sum": 77.0},
     "fewer metrics": {"dram__bytes_write.sum": ...},
-    "a text in place of a number": {"launch__grid_dim_x": "many"},
-    "a double in place of a count": {"profiler__count": 0.5},
+    "a text instead of a number": {"launch__grid_dim_x": "many"},
+    "a double instead of a count": {"profiler__count": 0.5},
     "a count of nine bytes": {"profiler__count": 1 << 60},
-    "no value in place of a double": {"dram__bytes_read.sum": None},
+    "no value instead of a double": {"dram__bytes_read.sum": None},
     "no clock": {"sm__cycles_elapsed.avg.per_second": 0.0},
     "no peak": {"dram__bytes.sum.peak_sustained": 0.0},
-    "instances in place of a text": {"profiler__unknown_text": Instances({"a": 1.0})},
+    "instances instead of a text": {"profiler__unknown_text": Instances({"a": 1.0})},
 }
 APART: Mapping[str, Mapping[str, Any]] = {
     "failed": {name: nan for name, value in PLAIN.items() if isinstance(value, float)},

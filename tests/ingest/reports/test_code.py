@@ -171,7 +171,7 @@ def test_damaged_amounts_are_left_out(tmp_path: Path, absurd: float) -> None:
 
 
 def test_instances_by_name_are_no_instructions(tmp_path: Path) -> None:
-    """A damaged metric whose instances carry text in place of addresses, or as values, is left out."""
+    """A damaged metric whose instances carry text instead of addresses, or as values, is left out."""
     metrics = {"inst_executed": Instances({"x": 3}, 3), "memory_l2_theoretical_sectors_local": Instances({LOAD: "x"})}
     assert _read(tmp_path, metrics).code_totals == {}
 

@@ -27,7 +27,7 @@ def test_loads_are_uncoalesced_from_a_tenth_of_the_sectors_on(excess: float, *, 
     assert (found is not None) is said
     assert uncoalesced_global_store(facts) is None
     if found is not None:
-        assert "10 % of the 1.00 M sectors that global loads touch would be spared" in found.move
+        assert "10 % of the 1.00 M sectors that global loads touch are unnecessary" in found.move
         assert unsaid(found.evidence, found.move) == []
 
 

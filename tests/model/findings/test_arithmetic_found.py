@@ -1,4 +1,4 @@
-"""Findings about arithmetic: fusing, divisions, double precision where it is slow, tensor cores that stand idle."""
+"""Findings about arithmetic: fusing, divisions, double precision where it is slow, unused tensor cores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_unfused_is_said_where_fusing_half_would_spare_a_tenth(apart: int, *, sa
     assert (found is not None) is said
     if found is not None:
         assert "24 % of the fp64 arithmetic" in found.move
-        assert "spares up to 12 %" in found.move
+        assert "saves up to 12 %" in found.move
         assert unsaid(found.evidence, found.move) == []
 
 
@@ -107,7 +107,7 @@ def test_slow_fp64_that_fills_its_pipe_limits() -> None:
     """At 80 % of the pipe, fp32 at 64 times the rate would take a 64th of the time."""
     found = slow_fp64(make_facts(**_fp64(64.0, 0.8), **at_wall("fp64", 0.8)))
     assert found is not None
-    assert "1.00 GFLOP of fp64 run at a rate 64x below" in found.move
+    assert "1.00 GFLOP of fp64 run at a rate 64x lower" in found.move
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.8 * 63 / 64)))
 
 
@@ -130,7 +130,7 @@ def test_a_busy_fp64_pipe_and_what_the_driver_says_of_its_rate_are_enough(
     found = slow_fp64(facts)
     assert (found.severity if found else None) == severity
     if found is not None:
-        assert "fp64 runs at a rate 32x below" in found.move
+        assert "fp64 runs at a rate 32x lower" in found.move
         assert unsaid(found.evidence, found.move) == []
 
 

@@ -16,7 +16,7 @@ def test_atomics_are_said_from_a_tenth_of_their_unit_on(busy: float, *, said: bo
     found = contended_atomics(make_facts({"l2_atomic_share": busy}, kernel=SOME))
     assert (found is not None) is said
     if found is not None:
-        assert "4.00 k atomic operations keep the atomic unit of L2 10 % busy" in found.move
+        assert "4.00 k atomic operations keep L2's atomic unit 10 % busy" in found.move
         assert unsaid(found.evidence, found.move) == []
 
 
@@ -33,7 +33,7 @@ def test_atomics_cross_twice_in_the_traffic_of_a_full_l2() -> None:
     counters = {"atomic_inst": 50.0, "l2_atomic_sectors": 100.0, "l2_bytes": 32_000.0}
     found = contended_atomics(make_facts(counters, {"l2": 0.7}, **at_wall("l2", 0.7)))
     assert found is not None
-    assert "50.0 atomic instructions make 18 % of the traffic to L2" in found.move
+    assert "50.0 atomic instructions are 18 % of the traffic to L2" in found.move
     assert (found.severity, found.confidence) == ("contributes", "medium")
     assert found.speedup_up_to == pytest.approx(1 / (1 - 0.7 * 200 / 1100))
     assert unsaid(found.evidence, found.move) == []

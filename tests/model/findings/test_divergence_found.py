@@ -41,7 +41,7 @@ def test_branches_and_conditions_are_told_apart() -> None:
     assert off is not None
     assert "8.50 of 32 threads" in found.move
     assert "part at 2.00 M branches" in found.move
-    assert "switched off by conditions" in off.move
+    assert "predicated off" in off.move
     assert unsaid(found.evidence, found.move) == unsaid(off.evidence, off.move) == []
 
 
@@ -82,7 +82,7 @@ def test_the_block_size_explains_idle_lanes_where_three_quarters_of_its_threads_
     kernel = {"block": (block, 1, 1)}
     found = thread_divergence(make_facts({"threads_per_inst": threads}, {"issue": 0.5}, kernel=kernel))
     assert found is not None
-    assert ("change no branch" in found.move) is explained
+    assert ("change the block size" in found.move) is explained
     assert (found.severity == "note") is explained
     assert unsaid(found.evidence, found.move) == []
 

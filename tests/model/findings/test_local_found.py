@@ -38,7 +38,7 @@ def test_local_memory_that_fills_device_memory_limits_the_kernel() -> None:
     ("block", "registers", "words"),
     [
         (128.0, 255.0, "at 255 registers per thread, the most"),
-        (1024.0, 64.0, "take smaller blocks"),
+        (1024.0, 64.0, "use smaller blocks"),
         (1024.0, 57.0, "leave 64 registers per thread, of which 57 are in use"),
         (1024.0, 56.0, "if they cap the 56 registers per thread"),
         (128.0, 40.0, "index arrays with constants"),
@@ -59,7 +59,7 @@ def test_registers_tell_spills_from_arrays_where_spills_are_not_counted(
     ("spills", "registers", "words"),
     [
         (5000.0, 40.0, "raise launch bounds or `-maxrregcount`, which cap the 40 registers"),
-        (5000.0, 255.0, "hold fewer values"),
+        (5000.0, 255.0, "keep fewer values"),
         (0.0, 255.0, "index arrays with constants"),
     ],
 )
@@ -79,7 +79,7 @@ def test_opcodes_tell_where_sectors_are_not_counted() -> None:
     kernel = {"warp_opcodes": {"LDL.64": 10, "LDG.E": 20, "STG.E": 10, "LDS": 100}}
     found = local_memory(make_facts(kernel=kernel))
     assert found is not None
-    assert "25 % of its memory instructions are local memory" in found.move
+    assert "25 % of its memory instructions go to local memory" in found.move
     assert found.confidence == "low"
 
 

@@ -50,7 +50,7 @@ def test_all_limiters_that_tie_are_named() -> None:
     assert found is not None
     assert "200 registers per thread allow 2 blocks per SM, 168 would allow 3" in found.move
     assert "33.0 kB would allow 3" in found.move
-    assert "give way together" in found.move
+    assert "have to change together" in found.move
     assert unsaid(found.evidence, found.move) == []
 
 

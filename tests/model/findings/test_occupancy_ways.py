@@ -20,5 +20,5 @@ def test_more_work_a_thread_comes_first_where_operands_fill_l1() -> None:
     assert (first.duration_ns or 0) / (second.duration_ns or 1) == pytest.approx(1.45, abs=0.01)
     move = next(finding.move for finding in report.analyses[0].findings if finding.id == "low_occupancy")
     more, _, warps = move.partition("; or ")
-    assert more.startswith("let each thread make more results of what it loads, as L1 is 65 % busy")
+    assert more.startswith("let each thread compute more results from what it loads, as L1 is 65 % busy")
     assert warps.startswith("raise occupancy, now at most 67 %: 51 registers")

@@ -25,7 +25,7 @@ def test_every_level_has_moves(level: str, *, at_roof: bool) -> None:
 def test_an_unnamed_level_has_a_general_move() -> None:
     """Where only NVIDIA's summary is known, the move is general."""
     moves = advice.memory_moves(make_kernel(), levels(), None, at_roof=False)
-    assert moves == ("cut traffic at the busiest memory unit",)
+    assert moves == ("reduce traffic at the busiest memory unit",)
 
 
 def test_at_the_roof_of_device_memory_only_fewer_bytes_help() -> None:
@@ -37,11 +37,11 @@ def test_at_the_roof_of_device_memory_only_fewer_bytes_help() -> None:
 
 @pytest.mark.parametrize(("level", "far"), [("l2", "dram"), ("l1", "l2")])
 def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
-    """A level that hands out four times what reaches it does so; one that hands out less is not told off."""
+    """A level that delivers four times what reaches it does so; one that delivers less is not told off."""
     often = advice.memory_moves(make_kernel(), levels(**{level: 4e9, far: 1e9}), level, at_roof=False)[0]
-    assert often.endswith(f"{level.upper()} hands out 4.00x the bytes that reach it")
+    assert often.endswith(f"{level.upper()} delivers 4.00x the bytes that reach it")
     once = advice.memory_moves(make_kernel(), levels(**{level: 1e9, far: 1e9}), level, at_roof=False)[0]
-    assert "hands out" not in once
+    assert "delivers" not in once
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_tiles_go_before_wider_loads_where_they_spare_more(amounts: dict[str, fl
     Where most accesses are to shared memory, tiles are there already.
     """
     first, second = advice.memory_moves(make_kernel(), levels(**amounts), "lsu", at_roof=True)
-    assert first.startswith("tile, so that re-used values stay" if is_first else "load wider")
-    assert second.startswith("load wider" if is_first else "keep re-used values in registers")
+    assert first.startswith("tile, so that reused values stay" if is_first else "load wider")
+    assert second.startswith("load wider" if is_first else "keep reused values in registers")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
 )
 def test_a_full_arithmetic_pipe_is_a_good_end(pipe: str, *, ends: bool) -> None:
     """At the roof of a FLOP pipe nothing is left; a full ALU or issue slot is still to be relieved."""
-    assert advice.compute_moves(make_kernel(), pipe, at_roof=True)[0].startswith("nothing left on this pipe") is ends
+    assert advice.compute_moves(make_kernel(), pipe, at_roof=True)[0].startswith("this pipe is full") is ends
 
 
 def test_collecting_is_a_command() -> None:

@@ -240,18 +240,18 @@ def test_short_kernels_with_no_busy_unit_are_overhead(duration_ns: float, share:
 
 @pytest.mark.parametrize(("gap_ns", "bound"), [(None, "memory"), (6_000_000, "memory"), (6_000_001, "overhead")])
 def test_gaps_that_outweigh_a_launch_are_overhead(gap_ns: int | None, bound: str) -> None:
-    """A kernel of 6 ms is overhead only where the gaps beside its own launches take longer than it does."""
+    """A kernel of 6 ms is overhead only where the gaps around its own launches take longer than it does."""
     in_program = None if gap_ns is None else InProgram(time_ns=6_000_000, gap_ns=gap_ns)
     found = verdict({"dram": 0.7, "fp32": 0.1}, in_program=in_program)
     assert found.bound == bound
-    assert (found.cause == "gaps beside its launches") is (bound == "overhead")
+    assert (found.cause == "gaps around its launches") is (bound == "overhead")
 
 
 def test_gaps_are_not_called_a_short_kernel() -> None:
     """A kernel of 1 ms between gaps is not `as short as its launch`: the gaps are the reason."""
     sentence = verdict({"dram": 0.7, "fp32": 0.1}, in_program=InProgram(time_ns=1_000_000, gap_ns=3_000_000)).sentence
     assert "as short as" not in sentence
-    assert "waits 3.00 ms beside a launch of 1.00 ms" in sentence
+    assert "is idle for 3.00 ms around a launch of 1.00 ms" in sentence
 
 
 def test_a_short_kernel_between_small_gaps_is_called_short() -> None:
@@ -561,7 +561,7 @@ def test_findings_that_fill_a_unit_are_rules() -> None:
 @pytest.mark.parametrize(
     ("found", "shares", "first"),
     [
-        ("stall_lg_throttle", {"l1": 0.83, "fp32": 0.1}, "keep re-used values"),
+        ("stall_lg_throttle", {"l1": 0.83, "fp32": 0.1}, "keep reused values"),
         ("uncoalesced_global_load", {"l1": 0.83, "fp32": 0.1}, "of the finding"),
         ("stall_long_scoreboard", {"dram": 0.74, "fp32": 0.1}, "of the finding"),
         ("stall_long_scoreboard", {"dram": 0.92, "fp32": 0.1}, "only moving fewer bytes"),

@@ -146,7 +146,7 @@ def test_many_programs_are_counted() -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_said(reports: list[AnalyzedReport], words: str) -> None:
-    """One run, runs without times, and an empty store have words in place of a chart."""
+    """One run, runs without times, and an empty store have words instead of a chart."""
     page = page_of(reports)
     assert words in page
     assert 'data-spec="' not in page

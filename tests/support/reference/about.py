@@ -1,4 +1,4 @@
-"""Writes the pages of the findings, verdicts and flags, each with a kernel of the published reports that has it."""
+"""Writes the pages of findings, verdicts, flags and stall reasons, each with a published kernel that has it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import re
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
-from support.reference.texts import MADE
+from support.reference.texts import MADE, table
 
 from rooflens.analyzing import analyze_paths
-from rooflens.format import cut_name, factor, plain_name, sentence_case
+from rooflens.format import cut_name, factor, percent, plain_name, sentence_case, significant
 from rooflens.model.about.pages import KINDS, every_page
+from rooflens.model.counters.balance import SAMPLED_AS
 from rooflens.model.findings.table import RULES
+from rooflens.model.hotspots import STALL, hottest
 from rooflens.model.verdict.flags import FLAGS
 from rooflens.model.verdict.sentences import without_move
 from rooflens.report.about import WIDTH, about_page, wrapped
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rooflens.model.about.pages import About, Kind
-    from rooflens.model.records import Analysis, Finding
+    from rooflens.model.records import Analysis, Finding, Kernel
 
 PUBLISHED = Path(__file__).parents[3] / "fixtures" / "published"
 MOST_WORDS = 300
@@ -34,14 +37,14 @@ _HEADS: dict[Kind, str] = {
     "verdicts": """\
 # Verdicts
 
-For whoever reads "memory-bound" on a card and wants to know what that is worth.
+For anyone who reads "memory-bound" on a card and wants to know what that is worth.
 
 A verdict says which wall a kernel hits: the first of these that fits. [Findings](../findings/index.md) say why.
 """,
     "findings": """\
 # Findings
 
-For whoever wants to know what a finding says, and what it does not.
+For anyone who wants to know what a finding says, and what it does not.
 
 A [verdict](../verdicts/index.md) says which wall a kernel hits; a finding says why, where, and what to do. Each has a
 severity: `limiter` (it is what bounds the kernel), `contributes` (it costs time as well), `note` (true, but not what
@@ -52,10 +55,47 @@ metrics --report PATH` lists what a report cannot tell, and `rooflens about NAME
     "flags": """\
 # Flags
 
-For whoever sees a caveat beside a number and wants to know how far it can be trusted.
+For anyone who sees a caveat beside a number and wants to know how far it can be trusted.
 
 A flag is a trap that applies to a kernel. Some make the verdict another; the others say how numbers were made.
 """,
+    "stalls": """\
+# Stall reasons
+
+For whoever looks at the list of stalls of a kernel and wants to know what a warp is doing in each of them.
+
+A warp that does not issue in a cycle has a reason, and ncu gives the reasons twice: **counted**, as cycles between two
+instructions of a warp, and **sampled**, as the state of a warp at regular moments, with the instruction at which it
+stood. The first is exact and has no place; the second has the place and is a sample. rooflens takes the counted ones
+where a report has both.
+
+## How to read them
+
+1. **A stall costs time only where an issue slot stays empty.** A scheduler issues at most once a cycle, from any warp
+   that is ready. While one issues, it does not matter that fifteen wait. So look at the issue slots first: at 90 % no
+   stall is worth a thought, whatever its per cent.
+2. **A full unit comes before any stall.** At a full memory all loads wait; that is what full means. The busiest unit
+   gives the [verdict](../verdicts/index.md), and the stall says how it is felt.
+3. **In cycles, not in per cent.** The parts add up to one, so some reason leads in every kernel. `wait` has a third of
+   the warp's time in a good matrix product, and two cycles.
+4. **The sample stands at the instruction that waits**, not at the one it waits for: the first use of the value, the
+   line behind the barrier, the load that finds no place in the queue.
+5. **Samples by instruction come in two columns in ncu**: all, and those in cycles in which the scheduler issued nothing
+   (`_not_issued`). Where they differ much, other warps hid the wait.
+6. **Sums hold.** All reasons with `selected` add up to the cycles between two instructions. Where they are more than a
+   tenth off, the passes of the profiler saw different runs, as short kernels do.
+
+[Why is my kernel latency-bound?](../../tutorials/latency-bound.md) has the arithmetic: how many warps hide how long a
+wait. A [finding](../findings/index.md) `stall_REASON` is made where one reason takes much of a warp's time.
+`rooflens about REASON` prints a page of these offline.
+""",
+}
+_STALL_GROUPS = {
+    "Data from memory": ("long_scoreboard", "short_scoreboard", "imc_miss"),
+    "A place in a queue": ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle"),
+    "Other warps, and writes": ("barrier", "gmma", "warpgroup_arrive", "membar", "drain", "sleeping"),
+    "The instruction itself": ("wait", "no_instruction", "branch_resolving", "dispatch_stall", "misc"),
+    "Nothing": ("not_selected", "selected"),
 }
 _SEVERITIES = ("note", "contributes", "limiter")
 
@@ -72,7 +112,45 @@ def _index(kind: Kind) -> str:
     lines = [_HEADS[kind], MADE]
     for heading, listed in _groups(kind):
         lines += [f"\n## {heading}\n", *(f"- [`{page.name}`]({page.name}.md): {page.title}" for page in listed)]
+    if kind == "stalls":
+        lines += ["", *_usual()]
     return "\n".join(lines) + "\n"
+
+
+def _usual() -> list[str]:
+    """Show how large each reason is in the published launches that count stalls."""
+    launches = [one.kernel for one in _published() if one.kernel.counters.get("warp_latency_cycles")]
+    rows, small = [], []
+    for name in (page.name for page in every_page().values() if page.kind == "stalls"):
+        having = [(found, one) for one in launches if (found := _waited(one, name)) is not None]
+        shares = [cycles / between for (cycles, between), _ in having]
+        if max(shares, default=0.0) < _SMALL:
+            small.append(f"[`{name}`]({name}.md)")
+            continue
+        _, most = having[shares.index(max(shares))]
+        cells = (median(cycles for (cycles, _), _ in having), percent(median(shares)), percent(max(shares)))
+        where = f"`{cut_name(plain_name(most.function_name or most.name), 32)}`"
+        rows.append((-median(shares), (f"[`{name}`]({name}.md)", significant(cells[0]), *cells[1:], where)))
+    return [
+        "## How large they usually are",
+        "",
+        f"Of the time of a warp in {len(launches)} launches of published reports, each the median and the most:",
+        "",
+        *table(("reason", "cycles, median", "part, median", "part, most", "there"), [row for _, row in sorted(rows)]),
+        "",
+        *wrapped(f"Below {percent(_SMALL)} in all of them, or not counted: {', '.join(small)}.", WIDTH),
+    ]
+
+
+_SMALL = 0.005
+"""A part of a warp's time that is not worth a name."""
+
+
+def _waited(kernel: Kernel, reason: str) -> tuple[float, float] | None:
+    """Return the cycles of a reason, and all between two instructions of a warp; None where one was not counted."""
+    cycles = 1.0 if reason == "selected" else kernel.counters.get(f"{STALL}{reason}_cycles")
+    between = kernel.counters.get("warp_latency_cycles")
+    return (cycles, between) if cycles is not None and between else None
 
 
 def _groups(kind: Kind) -> Iterator[tuple[str, list[About]]]:
@@ -83,6 +161,9 @@ def _groups(kind: Kind) -> Iterator[tuple[str, list[About]]]:
         changing = [page for page in known.values() if FLAGS[page.name].changes_verdict]
         yield "These change the verdict", changing
         yield "These are information", [page for page in known.values() if page not in changing]
+    elif kind == "stalls":
+        yield from ((head, [known.pop(name) for name in names]) for head, names in _STALL_GROUPS.items())
+        assert not known, "in no group"
     else:
         for module, rules in groupby(RULES, key=lambda rule: inspect.getmodule(rule.find)):
             yield _subject(inspect.getdoc(module) or ""), [known.pop(rule.id) for rule in rules]
@@ -98,7 +179,17 @@ def _subject(doc: str) -> str:
 def _page(page: About) -> str:
     title, _, rest = about_page(page, link=partial(_linked, page)).partition("\n\n")
     reader, _, rest = rest.partition("\n\n")
-    return "\n\n".join((title, reader, MADE, rest + "\n## An example", "\n".join(_example(page)))) + "\n"
+    return "\n\n".join((title, reader, MADE, rest + _other(page) + "\n## An example", "\n".join(_example(page)))) + "\n"
+
+
+def _other(page: About) -> str:
+    """Lead from a stall reason to the finding about it, and back."""
+    if page.kind == "stalls" and f"findings/{STALL}{page.name}" in every_page():
+        return f"\nWhere it takes much of the time: [`{STALL}{page.name}`](../findings/{STALL}{page.name}.md).\n"
+    reason = page.name.removeprefix(STALL)
+    if page.kind == "findings" and f"stalls/{reason}" in every_page():
+        return f"\nWhat a warp does then: [`{reason}`](../stalls/{reason}.md).\n"
+    return ""
 
 
 def _linked(page: About, text: str) -> str:
@@ -106,7 +197,7 @@ def _linked(page: About, text: str) -> str:
 
     def link(match: re.Match[str]) -> str:
         name = match[1]
-        kind = next((kind for kind in ("findings", "flags") if f"{kind}/{name}" in every_page()), None)
+        kind = next((kind for kind in ("findings", "flags", "stalls") if f"{kind}/{name}" in every_page()), None)
         if kind is None or f"{kind}/{name}" == page.address:
             return match[0]
         return f"[`{name}`]({'' if kind == page.kind else f'../{kind}/'}{name}.md)"
@@ -118,11 +209,17 @@ def _example(page: About) -> list[str]:
     found = max(_having(page), key=lambda one: one[0], default=None)
     if found is None:
         return [f"No kernel of the published reports has this {KINDS[page.kind]}."]
-    _, analysis, finding = found
+    (share, *_), analysis, finding = found
     kernel = analysis.kernel
     report = Path(kernel.source).name
     name = cut_name(plain_name(kernel.function_name or kernel.name), 40)
     where = f"`{name}` of [{Path(report).stem}](../../../fixtures/published/{report}), on {kernel.gpu}"
+    if page.kind == "stalls":
+        return [
+            *wrapped(f"{where}: {_wait_words(kernel, page.name, share)}", WIDTH),
+            "",
+            *_quoted(without_move(analysis.verdict)),
+        ]
     if finding is None:
         return [*wrapped(f"{where}:", WIDTH), "", *_quoted(without_move(analysis.verdict))]
     gain = f", up to {factor(finding.speedup_up_to)}" if finding.speedup_up_to else ""
@@ -134,6 +231,17 @@ def _example(page: About) -> list[str]:
         ">",
         *_quoted(f"{sentence_case(numbers)}."),
     ]
+
+
+def _wait_words(kernel: Kernel, reason: str, share: float) -> str:
+    cycles, between = (f"{number:.3g}" for number in _waited(kernel, reason) or ())
+    issued = kernel.counters.get("issue_active_per_cycle")
+    text = f"{percent(share)} of a warp's time, {cycles} of {between} cycles between two instructions"
+    text += f", and an instruction in {percent(issued)} of the cycles." if issued is not None else "."
+    (top,) = hottest(kernel.hotspots, f"{STALL}{SAMPLED_AS.get(reason, reason)}", 1, "sass") or (None,)
+    if top is not None and top.sass:
+        text += f" Most of its samples stand at `{top.sass}`."
+    return text
 
 
 def _quoted(text: str) -> list[str]:
@@ -148,6 +256,10 @@ def _having(page: About) -> Iterator[tuple[tuple[float, ...], Analysis, Finding 
             for one in analysis.findings:
                 if one.id == page.name:
                     yield (_SEVERITIES.index(one.severity), one.speedup_up_to or 0.0, time_ns), analysis, one
+        elif page.kind == "stalls":
+            cycles, between = _waited(analysis.kernel, page.name) or (0.0, 1.0)
+            if cycles / between >= _SMALL:
+                yield (cycles / between, time_ns), analysis, None
         elif page.name in ((analysis.verdict.bound,) if page.kind == "verdicts" else analysis.flags):
             yield (-len(analysis.flags), time_ns), analysis, None
 

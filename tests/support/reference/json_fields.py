@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _HEAD = f"""\
 # The JSON of `analyze`
 
-For whoever reads `rooflens analyze --format json` with a program.
+For anyone who reads `rooflens analyze --format json` with a program.
 
 {MADE}
 

@@ -12,7 +12,7 @@ from rooflens.model.verdict import thresholds
 _HEAD = f"""\
 # Thresholds
 
-For whoever disagrees with a verdict, or wants to know where one class ends and the next begins.
+For anyone who disagrees with a verdict, or wants to know where one class ends and the next begins.
 
 {MADE}
 

@@ -1,4 +1,4 @@
-"""`rooflens about`: what a verdict, a finding or a flag means."""
+"""`rooflens about`: what a verdict, a finding, a flag or a stall reason means."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def _names() -> Iterable[str]:
         "rooflens about small_grid",
         "rooflens about latency",
         "rooflens about flags/bank_conflicts",
+        "rooflens about long_scoreboard",
     ),
 )
 @click.argument("name", required=False, shell_complete=completed_by(_names))
 def about(name: str | None) -> None:
-    """Explain a verdict, a finding or a flag: how to confirm it, and what to try.
+    """Explain a verdict, a finding, a flag or a stall reason: how to confirm it, and what to try.
 
     NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card. Without it all are listed.
     """

@@ -65,7 +65,7 @@ def findings(analysis: Analysis) -> Findings:
 
 
 def has_costing(analysis: Analysis) -> bool:
-    """Tell whether a kernel has findings that cost time: their moves stand in place of those of its class."""
+    """Tell whether a kernel has findings that cost time: their moves stand instead of those of its class."""
     return any(finding.severity != "note" for finding in analysis.findings)
 
 

@@ -44,7 +44,7 @@ def page_of(*analyses: Analysis) -> Content:
 
 
 def html_of(*analyses: Analysis) -> str:
-    """Write the list of some kernels with their cards, with single spaces in place of unbreakable ones."""
+    """Write the list of some kernels with their cards, with single spaces instead of unbreakable ones."""
     return str(kernels(page_of(*analyses))).replace("\u00a0", " ")
 
 
