@@ -419,7 +419,7 @@ _CUSTOM = Operation(
     "custom",
     "FLOPs and bytes that you counted yourself",
     "counted",
-    (Size("flop", "FLOPs"), Size("bytes", "bytes to and from device memory")),
+    (Size("flop", "FLOPs", least=0), Size("bytes", "bytes to and from device memory")),
     "as given, on tensor cores; on the CUDA cores in fp32 and fp64",
     "as given",
     lambda s: s["flop"],
