@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @pytest.mark.corpus
 def test_what_few_kernels_store_by_instruction_is_read_once(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of few kernels the lines are read with the amounts, in one go; what comes is what reading them after it gives."""
-    path, gathered = corpus / "CudaCode__naive.ncu-rep", []
+    path, gathered = corpus / "nsight-training__manual_nvtx.ncu-rep", []
     gather = code.gather
 
     def counted(*arguments: Any) -> code.Instructions | None:
