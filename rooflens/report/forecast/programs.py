@@ -20,7 +20,7 @@ from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import SOFTWARE_ONLY, SideRates, rates_of_gpu
 from rooflens.model.predict.rows import UNITS, pipes_for
 from rooflens.model.predict.tracing import Program
-from rooflens.model.roofline.datasheets import ARCHITECTURES, LINK_KINDS, load_datasheets, memory_label
+from rooflens.model.roofline.datasheets import LINK_KINDS, load_datasheets, memory_label
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.roofline.datasheet import short_name
 from rooflens.report.text import forecast as forecasts
@@ -167,14 +167,6 @@ def _link(link: Link, sources: dict[str, int]) -> dict[str, Any]:
         "rate": [link.bytes_per_s_per_direction, sources.setdefault(link.source, len(sources))],
         "joins": link.joins,
     }
-
-
-def gpu_choices() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Group all GPUs by architecture, the newest first: heading, then id and name of each."""
-    groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ARCHITECTURES.values()}
-    for gpu in sorted(load_datasheets(), key=lambda gpu: gpu.name.casefold()):
-        groups.setdefault(gpu.architecture, []).append((gpu.id, short_name(gpu)))
-    return [(heading, options) for heading, options in groups.items() if options]
 
 
 def traced(operation: Operation) -> dict[str, Any]:

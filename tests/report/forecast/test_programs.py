@@ -16,7 +16,8 @@ from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import side_rates
 from rooflens.model.predict.rows import UNITS, pipes_for
-from rooflens.report.forecast.programs import TOGETHER, calculator, gpu_choices, traced
+from rooflens.report.forecast.programs import TOGETHER, calculator, traced
+from rooflens.report.roofline.datasheet import gpu_choices
 from rooflens.report.text import forecast as forecasts
 
 if TYPE_CHECKING:
