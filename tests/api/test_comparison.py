@@ -108,7 +108,7 @@ def test_a_forecast_is_that_of_the_command() -> None:
     assert "`gemm`" in raised.value.hint
     with pytest.raises(UsageError, match="no GPU is called `h1000`"):
         rl.predict("gemm", gpu="h1000", m=1, n=1, k=1)
-    with pytest.raises(UsageError, match="needs `k`"):
+    with pytest.raises(UsageError, match="needs the size `k`"):
         rl.predict("gemm", m=1, n=1)
     with pytest.raises(UsageError, match="`hidden` must be a multiple of `heads`"):
         rl.predict("decode", hidden=4096, heads=33, kv_heads=33)

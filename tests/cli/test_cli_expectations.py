@@ -100,7 +100,7 @@ def test_predictions_by_kernel_name_come_from_a_file(fixtures: Path, tmp_path: P
     [
         ("gem:m=1", 2, "no operation is called"),
         ("nowhere.toml", 1, "cannot read"),
-        ("gemm:m=1", 2, "needs `n`"),
+        ("gemm:m=1", 2, "needs the size"),
     ],
 )
 def test_what_is_no_prediction_is_an_error(fixtures: Path, given: str, code: int, words: str) -> None:

@@ -217,8 +217,8 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
     values = {name: sizes.get(name, size.default) for name, size in known.items()}
     missing = [name for name, value in values.items() if value is None]
     if missing:
-        named = " and ".join(f"`{name}`" for name in missing)
-        raise UsageError(f"`{operation.name}` needs {named}", f"its sizes are {wanted}")
+        named = ("s " if len(missing) > 1 else " ") + " and ".join(f"`{name}`" for name in missing)
+        raise UsageError(f"`{operation.name}` needs the size{named}", f"its sizes are {wanted}")
     for name, value in values.items():
         least, most = limits(known[name])
         if not least <= (value or 0) <= most:
