@@ -87,11 +87,11 @@ def test_bounds_come_from_the_report_s_own_peaks() -> None:
 @pytest.mark.parametrize(
     ("duration_ns", "expected", "as_predicted"),
     [
-        (0.2e6, "45 % of the lower bound. Less was done than predicted, or not all was profiled.", False),
+        (0.2e6, "45 % of the lower bound. Less work was done than predicted, or not everything was profiled.", False),
         (0.48e6, "1.09x the lower bound and within the upper one.", True),
         (
             5e6,
-            "11.4x the lower bound and 9.90x the upper one. Latency or the launch may take the 4.49 ms beyond.",
+            "11.4x the lower bound and 9.90x the upper one. Latency or launch overhead may explain the 4.49 ms beyond.",
             False,
         ),
     ],
@@ -172,7 +172,7 @@ def test_work_beside_the_tensor_pipes() -> None:
     [
         ({"m": 4096, "n": 4096, "k": 4096}, "padded tiles, masked tiles or recomputation may be the reason."),
         ({"m": 100, "n": 4096, "k": 72}, "m = 100 and k = 72 fill no whole tiles of 64, so padding may be part of it."),
-        ({"length": 4096, "causal": 1}, "tiles on the edge of the mask may be computed whole."),
+        ({"length": 4096, "causal": 1}, "tiles on the edge of the mask may be computed in full."),
     ],
 )
 def test_more_work_on_the_tensor_pipes(parameters: Mapping[str, int], reason: str) -> None:
@@ -187,14 +187,14 @@ def test_special_functions_explain_vector_work() -> None:
     assert "1.00 M special functions (MUFU) ran too" in words(check(SAXPY, [kernel]), "work")
     idle = did({}, thread_opcodes={"MUFU.EX2": 1_000_000})
     assert "which count as no FLOP" in words(check(SAXPY, [idle]), "work")
-    assert "Comparisons, selections and conversions count as no FLOP." in words(check(SAXPY, [did({})]), "work")
+    assert "Comparisons, selects and conversions do not count as FLOPs." in words(check(SAXPY, [did({})]), "work")
 
 
 def test_less_work_names_masks_and_what_was_not_counted() -> None:
     """Skipped tiles are possible where there is a mask; counters that lack a kind of work are named by their flag."""
     causal = replace(GEMM, parameters={"causal": 1})
     said = words(check(causal, [did({"tensor_bf16": 7e10}, flags=("sparse_tensor_work",))]), "work")
-    assert "Tiles that the mask hides may be skipped." in said
+    assert "Fully masked tiles may have been skipped." in said
     assert "Sparse tensor instructions ran (2 of 4)" in said
 
 
@@ -214,7 +214,7 @@ def test_the_wrong_type_is_found_on_the_pipe() -> None:
     exact = replace(GEMM, dtype="fp32", resource="fp32")
     assert "Operands were rounded to TF32." in words(check(exact, [did({"tensor_tf32": 1.37e11})]), "type")
     rounded = replace(GEMM, dtype="tf32", resource="tensor_tf32")
-    assert "TF32 may be switched off." in words(check(rounded, [did({"fp32": 1.37e11})]), "type")
+    assert "TF32 may be disabled." in words(check(rounded, [did({"fp32": 1.37e11})]), "type")
 
 
 def test_vector_work_of_narrow_types_runs_on_fp32_as_it_should() -> None:

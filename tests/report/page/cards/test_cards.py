@@ -86,10 +86,10 @@ def test_times_stand_beside_the_measured_one() -> None:
     [
         (1040, 1.95e9, "At the lower bound: DRAM traffic alone explains the time."),
         (1300, 1.95e10, "1.3x the lower bound: arithmetic and DRAM traffic overlap only in part."),
-        (1990, 1.95e10, "2.0x the lower bound: arithmetic and DRAM traffic hardly overlap."),
+        (1990, 1.95e10, "2.0x the lower bound: arithmetic and DRAM traffic barely overlap."),
         (4400, 1.95e9, "4.0x the sum of both: latency takes at least 75 % of the time."),
         (3000, 0.0, "3.0x what its DRAM traffic needs: latency takes at least 67 % of the time."),
-        (900, 1.95e9, "Faster than the lower bound: the replay passes of this kernel disagree with one another."),
+        (900, 1.95e9, "Faster than the lower bound: this kernel's replay passes disagree with one another."),
     ],
 )
 def test_words_of_the_time(duration_us: float, flop: float, sentence: str) -> None:
