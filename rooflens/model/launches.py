@@ -79,10 +79,11 @@ def _sum(part: Sequence[tuple[str, Analysis]]) -> tuple[str, Analysis]:
 class Launch(Struct, frozen=True):
     """One profiled launch with what the page derives from it.
 
-    Attributes: key: Short identifier within the page; anchors and chart data use it. duration_ns: GPU time, of all the
-        launches it stands for; None for a failed one, which counts in no aggregate. time_share: Fraction of the page's
-        whole GPU time; None where its report holds no duration. winnable_ns: GPU time above the floor, which its
-        potential leads to, or else above what its headroom leaves; None
+    Attributes:
+        key: Short identifier within the page; anchors and chart data use it.
+        duration_ns: GPU time, of all the launches it stands for; None for a failed one, which counts in no aggregate.
+        time_share: Fraction of the page's whole GPU time; None where its report holds no duration.
+        winnable_ns: GPU time above the floor that its potential leads to, or else above what its headroom leaves; None
             where neither is known.
         group_key: Key of its `Group`; empty for a failed launch, which is in none.
         cumulative_share: Share of the GPU time of all launches before it in order of falling time; 0 for the longest.

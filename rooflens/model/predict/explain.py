@@ -168,8 +168,8 @@ def _tile_reason(parameters: Mapping[str, int]) -> str:
     """Say why tiles may do more than the formula: sizes that do not fill them, masks, work done twice."""
     uneven = [f"{name} = {value}" for name, value in parameters.items() if name in {"m", "n", "k"} and value % _TILE]
     if uneven:
-        fills = "fills" if len(uneven) == 1 else "fill"
-        return f"{' and '.join(uneven)} {fills} no whole number of tiles of {_TILE}, so padding may be part of it"
+        are = "is not a multiple" if len(uneven) == 1 else "are not multiples"
+        return f"{' and '.join(uneven)} {are} of {_TILE}, so padded tiles may be part of it"
     if parameters.get("causal"):
         return "tiles on the edge of the mask may be computed in full"
     return "padded tiles, masked tiles or recomputation may be the reason"
@@ -351,12 +351,12 @@ def _wall(facts: _Facts) -> Iterator[Gap]:
         return
     part = percent(facts.checked.measured.wall_share or 0.0)
     if is_expected(wall, prediction):
-        text = f"It is limited as expected: {wall_words(*wall)} for {part} of the time."
+        text = f"It is limited, as expected, by {wall_words(*wall)} for {part} of the time."
         yield Gap("wall", text, as_predicted=True)
         return
-    found = f"It is {wall_words(*wall)} for {part} of the time{_cause(facts, wall)}."
+    found = f"It is limited by {wall_words(*wall)} for {part} of the time{_cause(facts, wall)}."
     why = f": {prediction.why}" if prediction.why else ""
-    yield Gap("wall", found, (f"Expected: {wall_words(prediction.bound, prediction.resource)}{why}.",))
+    yield Gap("wall", found, (f"The prediction was {wall_words(prediction.bound, prediction.resource)}{why}.",))
 
 
 def _cause(facts: _Facts, wall: Wall) -> str:

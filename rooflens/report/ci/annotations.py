@@ -65,7 +65,7 @@ def of_hotspots(shown: Iterable[Listing]) -> list[Annotation]:
 def _said(listing: Listing, hotspot: Hotspot) -> str:
     waits = STALLS.get(leading_stall(hotspot) or "")
     share = ratio(hotspot.measures.get("samples", 0.0), listing.kernel.code_totals.get("samples"))
-    return f"{percent(share)} of the samples{f'; mostly, it {waits}' if waits else ''}"
+    return f"{percent(share)} of the samples{f'; it mostly {waits}' if waits else ''}"
 
 
 def inert(text: str) -> str:

@@ -65,7 +65,7 @@ def draw_rooflines(page: Content, *, dark: bool = False, level: str | None = Non
             that limits its kernels.
 
     Raises:
-        InputError: No kernel has a place in a roofline.
+        InputError: No kernel can be placed in a roofline.
     """
     planes = [
         plane(gpu, [launch for launch in page.timed if launch.gpu == gpu], page.report_labels) for gpu in page.gpus
