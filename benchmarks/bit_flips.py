@@ -30,6 +30,7 @@ from rooflens.ingest.reports.results import is_wanted
 from rooflens.ingest.reports.unpacking import MAGIC
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.store.store import Store
+from rooflens.model.totals import totals_of
 from rooflens.report.content import build_content
 from rooflens.report.page.page import render_page
 from rooflens.report.text.json_csv import to_csv, to_json
@@ -176,7 +177,7 @@ def _writers(found: Analyzed, *, with_page: bool) -> dict[str, Callable[[], obje
         "json": lambda: to_json(analyses, reports),
         "csv": lambda: to_csv(analyses),
         "table": lambda: to_markdown(analyses),
-        "below the table": lambda: (next_lines(analyses), caveat_lines(analyses)),
+        "below the table": lambda: (next_lines(totals_of(analyses)), caveat_lines(totals_of(analyses))),
         "markdown": lambda: render_markdown(build_content(reports, "flipped", limits)),
     }
     if with_page:

@@ -252,7 +252,7 @@ def _gpu(chip: str | None) -> LocalGpu | None:
 def _chip(given: str | None, gpu: LocalGpu | None) -> ChipChoice:
     """Choose the chip to ask counters for: the one the user names, else that of the GPU at hand."""
     if given is not None or gpu is None:
-        return ChipChoice(check_chip(given or ""), certain=True)
+        return ChipChoice(check_chip(given or ""))
     return chip_of(gpu.compute_capability)
 
 

@@ -177,7 +177,7 @@ class Gathered:
         if self._is_held or report.run.digest not in self.reports:
             self.reports[report.run.digest] = report if self._is_held else replace(report, analyses=())
         if self._adds_up:
-            self._slim += report.analyses if self._are_slim else map(slimmed, report.analyses)
+            self._slim += report.analyses if self._are_slim else slimmed(report.analyses)
         if self._on_piece is not None:
             self._on_piece(report)
 
@@ -432,7 +432,7 @@ class _ChunkTask(Struct, frozen=True):
         tables = self._tables(reports) if is_kept else {}
         kernel_count = sum(len(report.analyses) for report in reports)
         if self.is_slim:
-            reports = [replace(report, analyses=tuple(map(slimmed, report.analyses))) for report in reports]
+            reports = [replace(report, analyses=slimmed(report.analyses)) for report in reports]
         return _Done(tuple(reports), told, tuple(failed), tables, kernel_count)
 
     def _tables(self, reports: Sequence[AnalyzedReport]) -> Mapping[str, Any] | InputError:

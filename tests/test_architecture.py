@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, str] = {
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
-    "writing": "errors files analyzing guarding ingest/reports model/* report/* workloads",
+    "writing": "errors files analyzing guarding ingest/children ingest/reports model/* report/* workloads",
     "api": "format errors files analyzing streaming guarding writing collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors files analyzing streaming guarding writing ingest/* model/* report/* workloads",

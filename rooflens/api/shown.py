@@ -152,10 +152,10 @@ def table_html(reports: Sequence[AnalyzedReport], notes: Iterable[str]) -> str:
         notes: What comes below it, one line each.
     """
     from rooflens.model.totals import totals_of
-    from rooflens.report.text.table import sections_of
+    from rooflens.report.text.table import to_sections
 
     totals = totals_of([analysis for report in reports for analysis in report.analyses])
-    tables = "".join(_table(section) for section in sections_of(totals))
+    tables = "".join(_table(section) for section in to_sections(totals))
     words = "<br>".join(_text(note) for note in notes)
     return f"<div>{tables}<p>{words}</p></div>"
 

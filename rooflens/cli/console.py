@@ -138,13 +138,13 @@ def print_table(
     """
     from rooflens.guarding import write_all
     from rooflens.model.totals import totals_of
-    from rooflens.report.text.table import sections_of
+    from rooflens.report.text.table import to_sections
 
     def written(reports: Sequence[AnalyzedReport]) -> str:
         analyses = analyses_of(reports)
         totals = totals_of(analyses, keep=plot)
         rows = totals_of(analyses, each_launch=True, keep=plot) if each_launch else totals
-        return _written(sections_of(rows, top), totals, place, plot=plot)
+        return _written(to_sections(rows, top), totals, place, plot=plot)
 
     click.echo(write_all(found.reports, found.limits, written), nl=False)
     analyses = analyses_of(found.reports)
@@ -153,14 +153,14 @@ def print_table(
 
 def print_totals(totals: Sequence[Total], top: int | None = None, *, place: Sequence[str] = ()) -> None:
     """Print the same of kernels whose launches are added up."""
-    from rooflens.report.text.table import sections_of
+    from rooflens.report.text.table import to_sections
 
-    click.echo(_written(sections_of(totals, top), totals, place), nl=False)
+    click.echo(_written(to_sections(totals, top), totals, place), nl=False)
     _explain(len(totals), sum(total.synthetic for total in totals))
 
 
 def _written(sections: Sequence[Section], totals: Sequence[Total], place: Sequence[str], *, plot: bool = False) -> str:
-    from rooflens.report.text.next_steps import caveats_of, next_of
+    from rooflens.report.text.next_steps import caveat_lines, next_lines
     from rooflens.report.text.table import to_table
 
     def show(out: Any) -> None:
@@ -170,7 +170,7 @@ def _written(sections: Sequence[Section], totals: Sequence[Total], place: Sequen
             out.print()
             if plot:
                 _print_plot(out, section.analyses)
-        for title, lines in (("Next", next_of(totals, place)), ("Caveats", caveats_of(totals))):
+        for title, lines in (("Next", next_lines(totals, place)), ("Caveats", caveat_lines(totals))):
             if lines:
                 out.print(f"{title}:", style="bold")
                 for line in lines:

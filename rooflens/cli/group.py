@@ -6,7 +6,6 @@ Heavy modules are imported inside the commands, so that `--help` answers at once
 from __future__ import annotations
 
 import errno
-import gc
 import importlib
 import shlex
 from pathlib import Path
@@ -19,6 +18,7 @@ from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
 from rooflens.errors import InputError, RooflensError, UsageError, near_names
+from rooflens.ingest.children.memory import collect_seldom
 from rooflens.ingest.children.without_pandas import without_pandas
 
 if TYPE_CHECKING:
@@ -44,17 +44,13 @@ _FOLDERS = {
 _SUMMARY = 100
 """Characters of a command's summary, which is then wrapped, not cut."""
 
-_ALLOCATIONS_PER_COLLECTION = 100_000
-"""Most of what a command makes lives to its end, in records without cycles: to look for some at each 700 new objects,
-as Python does by default, takes a tenth of a page's time."""
-
 
 class _Group(NamedGroup):
     """Show the errors that a user or the system can mend as `error:` and `hint:`; anything else stays a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         prepare()
-        gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
+        collect_seldom()
         try:
             return _flushed(super().invoke, ctx)
         except RooflensError as error:

@@ -26,6 +26,7 @@ NVIDIA's words.
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import mul
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -62,7 +63,7 @@ class _Weights(Struct, frozen=True):
     def by_time(self, values: Sequence[float | None]) -> float | None:
         """Weight rates and shares by time; None where one is missing, or where they differ and times are missing."""
         first = values[0]
-        if all(value == first for value in values):
+        if values.count(first) == len(values):
             return first
         return None if self.times_ns is None else _weighted(values, self.times_ns)
 
@@ -100,10 +101,10 @@ def longest_launch(analyses: Iterable[Analysis]) -> Analysis:
 
 def _weighted(values: Sequence[float | None], weights: Sequence[float]) -> float | None:
     total = sum(weights)
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or not total:
+    if None in values or not total:
         return None
-    return sum(value * weight for value, weight in zip(known, weights, strict=True)) / total
+    added: float = sum(map(mul, values, weights))
+    return added / total
 
 
 def _weights(analyses: Sequence[Analysis]) -> _Weights:

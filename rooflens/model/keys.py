@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from rooflens.model.records import AnalyzedReport, Kernel
+    from rooflens.model.records import Kernel
 
 LaunchId = tuple[str | None, str, tuple[int, int, int] | None, tuple[int, int, int] | None]
 """NVTX range, name, grid and block."""
@@ -85,8 +85,3 @@ def _key(launch: LaunchId) -> str:
     name = _ODD.sub("_", function_of(launch[1]))[:_NAME_LENGTH].strip("_") or _UNNAMED
     digits = crc32(repr(launch).encode("utf-8", "surrogatepass")) & 0xFFFFFF
     return f"{name}-{digits:06x}"
-
-
-def kernel_keys(report: AnalyzedReport) -> tuple[str, ...]:
-    """Return the key of each launch of a report, in its order."""
-    return tuple(analysis.key for analysis in report.analyses)

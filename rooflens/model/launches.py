@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from itertools import accumulate
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -273,8 +273,7 @@ def known_sum(values: Iterable[float | None]) -> float | None:
 
 def ranked_launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> tuple[Launch, ...]:
     """Put the records in order of falling time, failed ones last."""
-    rows = [(key, analysis, counted_ns(analysis)) for key, analysis in pairs]
-    rows.sort(key=lambda row: (row[1].kernel.failed, -(row[2] or 0.0)))
+    rows = _in_order(pairs)
     groups = group_keys([analysis for _, analysis in pairs])
     before = accumulate((duration_ns or 0.0 for _, _, duration_ns in rows), initial=0.0)
     return tuple(
@@ -283,8 +282,22 @@ def ranked_launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> t
     )
 
 
-def _launch(row: tuple[str, Analysis, float | None], total_ns: float, group_key: str, before_ns: float) -> Launch:
-    """Derive one row: of its key, the record and its time that counts; `before_ns` is that of all before it."""
+def launches_in_order(analyses: Sequence[Analysis]) -> list[Launch]:
+    """Put the launches of one kernel in order of falling time, failed ones last; without keys and shares of times."""
+    return [_launch(row, 0.0, "", 0.0) for row in _in_order([("", analysis) for analysis in analyses])]
+
+
+def _in_order(pairs: Iterable[tuple[str, Analysis]]) -> list[_Row]:
+    rows = [(key, analysis, counted_ns(analysis)) for key, analysis in pairs]
+    return sorted(rows, key=lambda row: (row[1].kernel.failed, -(row[2] or 0.0)))
+
+
+_Row: TypeAlias = "tuple[str, Analysis, float | None]"
+"""Key, record and its time that counts."""
+
+
+def _launch(row: _Row, total_ns: float, group_key: str, before_ns: float) -> Launch:
+    """Derive one row; `before_ns` is the time of all before it."""
     key, analysis, duration_ns = row
     return Launch(
         key=key,

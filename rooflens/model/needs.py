@@ -11,8 +11,9 @@ from rooflens.model.counters.chips import PM_SAMPLED
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.recipes import Exact, bases_of
 from rooflens.model.counters.table import COUNTERS
+from rooflens.model.findings.rule import CODE, IN_PROGRAM, held_of, holdings_of
 from rooflens.model.findings.table import RULES
-from rooflens.model.hotspots import MEASURES, STORED_AS
+from rooflens.model.hotspots import STORED_AS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,18 +22,6 @@ if TYPE_CHECKING:
     from rooflens.model.counters.recipes import Recipe
     from rooflens.model.findings.rule import FindingRule
     from rooflens.model.records import Kernel
-
-CODE = "code:"
-"""Prefix of what is counted by instruction: a measure of the hot spots."""
-
-OTHERS: Mapping[str, str] = {
-    "thread_opcodes": "thread instructions by opcode",
-    "warp_opcodes": "warp instructions by opcode",
-    "stalls": "what sampled warps wait for",
-    "series": "units sampled over time",
-    "in_program": "a trace of the program without the profiler",
-}
-"""What findings need beside counters and counts by instruction -> its meaning."""
 
 _ASKED_AS: Mapping[str, tuple[str, ...]] = {
     "thread_opcodes": ("sass__thread_inst_executed_true_per_opcode_with_modifier_all",),
@@ -44,17 +33,6 @@ _UNASKED = ("launch__", "device__")
 
 Group = tuple[str, ...]
 """Names that tell a finding together."""
-
-
-def meaning_of(need: str) -> str:
-    """Return what stands behind a name of `FindingRule.needs`.
-
-    Raises:
-        KeyError: It is no counter, no measure of the hot spots and none of `OTHERS`.
-    """
-    if need.startswith(CODE):
-        return f"{MEASURES[need.removeprefix(CODE)]}, by instruction"
-    return OTHERS[need] if need in OTHERS else _counters()[need][0]
 
 
 def tier_of(group: Iterable[str], metrics: Sequence[Metric], chip: str) -> Detail | None:
@@ -79,8 +57,13 @@ def lacking(rule: FindingRule, kernel: Kernel, *, traced: bool) -> tuple[Group, 
         kernel: A kernel of the report.
         traced: The program was traced without the profiler as well.
     """
-    ways = [tuple(need for need in group if not _holds(kernel, need, traced=traced)) for group in rule.needs]
-    return tuple(ways) if all(ways) else ()
+    return _lacking(rule, held_of(holdings_of(kernel, traced=traced)))
+
+
+def _lacking(rule: FindingRule, held: Collection[str]) -> tuple[Group, ...]:
+    if rule.can_tell(held):
+        return ()
+    return tuple(tuple(need for need in group if need not in held) for group in rule.needs)
 
 
 class Untold(Struct, frozen=True):
@@ -99,27 +82,28 @@ class Untold(Struct, frozen=True):
 def untold(kernels: Collection[Kernel], *, traced: bool) -> tuple[Untold, ...]:
     """Return the findings that some of a report's kernels cannot have, in the order of the table."""
     found = []
+    held = [held_of(holdings_of(kernel, traced=traced)) for kernel in kernels]
     for rule in RULES:
-        lacks = [ways for kernel in kernels if (ways := lacking(rule, kernel, traced=traced))]
+        lacks = [ways for names in held if (ways := _lacking(rule, names))]
         if lacks:
             found.append(Untold(rule, lacks[0], len(lacks)))
     return tuple(found)
 
 
 @cache
-def _counters() -> dict[str, tuple[str, tuple[Recipe, ...]]]:
-    return {row.name: (row.meaning, row.recipes) for row in COUNTERS}
+def _recipes() -> dict[str, tuple[Recipe, ...]]:
+    return {row.name: row.recipes for row in COUNTERS}
 
 
 def _tier(need: str, asked: Mapping[str, int], chip: str) -> int | None:
-    if need == "in_program":
+    if need == IN_PROGRAM:
         return 0
     if need == "series":
         return DETAILS.index("deep") if chip in PM_SAMPLED else None
     stored = STORED_AS[need.removeprefix(CODE)] if need.startswith(CODE) else _ASKED_AS.get(need)
     if stored is not None:
         return max(asked[name] for name in stored) if all(name in asked for name in stored) else None
-    tiers = [tier for recipe in _counters()[need][1] if (tier := _tier_of_recipe(recipe, asked)) is not None]
+    tiers = [tier for recipe in _recipes()[need] if (tier := _tier_of_recipe(recipe, asked)) is not None]
     return min(tiers, default=None)
 
 
@@ -139,13 +123,3 @@ def _tier_of_recipe(recipe: Recipe, asked: Mapping[str, int]) -> int | None:
 
 def _is_known(name: str, asked: Mapping[str, int]) -> bool:
     return name in asked or name.startswith(_UNASKED)
-
-
-def _holds(kernel: Kernel, need: str, *, traced: bool) -> bool:
-    if need.startswith(CODE):
-        return need.removeprefix(CODE) in kernel.code_totals
-    if need == "in_program":
-        return traced
-    if need in OTHERS:
-        return bool(getattr(kernel, need))
-    return need in kernel.counters

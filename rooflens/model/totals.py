@@ -1,7 +1,7 @@
 """The launches of each kernel of a report as one small record: what a table shows of them, and little else is kept.
 
 A kernel stands in one report only (`identity`), so totals are made report by report, and of a large one piece by piece:
-`slimmed` is all that they need of a launch.
+`slimmed` leaves all that they need of launches.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from rooflens.model.aggregate import aggregate
 from rooflens.model.failed import ALL_NAN, NO_VALUES, unmeasured
-from rooflens.model.launches import cautions, identity, keyed, known_sum, ranked_launches
-from rooflens.model.records import LEVELS, Level
+from rooflens.model.launches import cautions, identity, known_sum, launches_in_order
+from rooflens.model.records import LEVELS, Level, Nvidia, Verdict
 from rooflens.model.roofline.work import main_work
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _COUNTERS = ("duration_ns", "sm_clock_hz", "eligible_warps_per_cycle")
 """Counters that totals are made of."""
 
-_NOTHING_AT_LEVEL = Level()
+_NOTHING_AT_LEVEL, _NOTHING_OF_NVIDIA = Level(), Nvidia()
 
 
 class Total(Struct, frozen=True):
@@ -99,16 +99,27 @@ def totals_of(analyses: Sequence[Analysis], *, each_launch: bool = False, keep: 
         each_launch: Make a total of each launch alone.
         keep: Keep the launches added up in `whole`.
     """
+    kernels = [[one] for one in analyses] if each_launch else _by_kernel(analyses)
+    return [_total(launches_in_order(launches), keep=keep) for launches in kernels]
+
+
+def _by_kernel(analyses: Iterable[Analysis]) -> list[list[Analysis]]:
+    """Return the launches of each kernel, in the order in which kernels come first; those that failed apart."""
     kernels: defaultdict[object, list[Analysis]] = defaultdict(list)
-    for place, one in enumerate(analyses):
-        kernels[place if each_launch else (*identity(one), one.kernel.failed)].append(one)
-    return [_total(ranked_launches(keyed(launches), 0.0), keep=keep) for launches in kernels.values()]
+    for one in analyses:
+        kernels[(*identity(one), one.kernel.failed)].append(one)
+    return [*kernels.values()]
+
+
+def _worst(launches: Iterable[Launch]) -> Launch:
+    """Return the launch with most time at stake, the first of equal ones."""
+    return max(launches, key=lambda launch: (launch.at_stake_ns, launch.duration_ns or 0.0))
 
 
 def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
     analyses = [launch.analysis for launch in launches]
     whole = aggregate(analyses)
-    worst = max(launches, key=lambda launch: (launch.at_stake_ns, launch.duration_ns or 0.0))
+    worst = _worst(launches)
     one, verdict, work = worst.analysis, worst.analysis.verdict, main_work(whole)
     is_failed = one.kernel.failed
     clocked = [] if is_failed else [a for a in analyses if "sm_clock_hz" in a.kernel.counters]
@@ -145,32 +156,74 @@ def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
         has_hotspots=bool(one.kernel.hotspots),
         clock_hz=longest.kernel.counters["sm_clock_hz"] if longest else None,
         clock_ns=(longest.gpu_time_ns or 0.0) if longest else 0.0,
-        cautions=Counter(flag for a in analyses if not is_failed for flag in cautions(a)),
+        cautions=Counter() if is_failed else _cautions(analyses),
         reasons=Counter(reasons),
         whole=whole if keep else None,
     )
 
 
-def slimmed(analysis: Analysis) -> Analysis:
-    """Keep what totals are made of, some 2 KB of 15."""
-    kernel, dram = analysis.kernel, analysis.levels["dram"]
-    shown = {id(finding): finding for finding in (*_costing(analysis), *first_findings(analysis))}
-    verdict = analysis.verdict
+def _cautions(analyses: Iterable[Analysis]) -> Counter[str]:
+    """Count launches by flag that changes their verdict: those that share all flags are looked at once."""
+    alike: defaultdict[object, list[Analysis]] = defaultdict(list)
+    for one in analyses:
+        alike[one.flags, one.verdict.bottleneck and one.verdict.bottleneck.resource].append(one)
+    found: Counter[str] = Counter()
+    for launches in alike.values():
+        found.update(dict.fromkeys(cautions(launches[0]), len(launches)))
+    return found
+
+
+def slimmed(analyses: Sequence[Analysis]) -> tuple[Analysis, ...]:
+    """Keep what totals are made of, some 1 KB of 15.
+
+    What a total says in words is that of one launch, its worst one: no other launch here can be that of the report.
+    """
+    worst = {id(_worst(launches_in_order(launches)).analysis) for launches in _by_kernel(analyses)}
+    return tuple(_slim(analysis, is_worst=id(analysis) in worst) for analysis in analyses)
+
+
+def _slim(analysis: Analysis, *, is_worst: bool) -> Analysis:
+    kernel, dram, verdict = analysis.kernel, analysis.levels["dram"], analysis.verdict
     return replace(
         analysis,
         kernel=replace(
             unmeasured(kernel),
             counters={name: kernel.counters[name] for name in _COUNTERS if name in kernel.counters},
-            hotspots=kernel.hotspots[:1],
+            hotspots=kernel.hotspots[:1] if is_worst else (),
         ),
         levels=dict.fromkeys(LEVELS, _NOTHING_AT_LEVEL)
         | {"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s, stages=NO_VALUES)},
         pipes={name: pipe for name, pipe in analysis.pipes.items() if pipe.unit in {"FLOP", "op"}},
         flop=NO_VALUES,
-        verdict=replace(verdict, evidence=(), advice=verdict.advice[:1]),
-        findings=tuple(replace(finding, evidence=()) for finding in analysis.findings if id(finding) in shown),
+        verdict=_first_words(verdict) if is_worst else _without_words(verdict),
+        nvidia=_NOTHING_OF_NVIDIA,
+        findings=_told_findings(analysis) if is_worst else (),
         phases=None,
+        key="",
     )
+
+
+def _first_words(verdict: Verdict) -> Verdict:
+    return replace(verdict, evidence=(), advice=verdict.advice[:1])
+
+
+def _without_words(verdict: Verdict) -> Verdict:
+    return Verdict(
+        bound=verdict.bound,
+        resource=None,
+        at_roof=False,
+        cause=None,
+        distances=verdict.distances,
+        confidence=verdict.confidence,
+        sentence="",
+        bottleneck=verdict.bottleneck,
+    )
+
+
+def _told_findings(analysis: Analysis) -> tuple[Finding, ...]:
+    """Return the findings that a total names, without what they stand on."""
+    shown = {id(finding) for finding in (*_costing(analysis), *first_findings(analysis))}
+    return tuple(replace(finding, evidence=()) for finding in analysis.findings if id(finding) in shown)
 
 
 def first_move(analysis: Analysis) -> str:

@@ -1,7 +1,7 @@
 """Analyses as the page counts them: launches in order of time, grouped by kernel, with shares and what can be won.
 
 Up to `MAX_LAUNCHES` records each is a launch of its own. With more, launches of one kernel and one verdict are added up
-first (`rooflens.report.sums`); kernels beyond `MAX_SUMS` such sums are counted everywhere and drawn as one `Other`.
+first (`rooflens.model.launches`); kernels beyond `MAX_SUMS` such sums are counted everywhere and drawn as one `Other`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.model.predict.expectations import Prediction, Rule
     from rooflens.model.records import Analysis, AnalyzedReport, Run
+    from rooflens.report.page.charts import Chart
+    from rooflens.report.page.drawing import DrawChart, Drawing
 
 
 class Expected(Struct, frozen=True):
@@ -78,6 +80,7 @@ def _rendered(found: Analyzed, style: str, title: str, expected: Expected, *, da
             unread=found.failures,
             predictions=expected.reports,
             rules=expected.rules,
+            draw_many=_draw_beside,
         )
         return _encoded(text)
     from rooflens.report.content import build_content
@@ -91,6 +94,15 @@ def _rendered(found: Analyzed, style: str, title: str, expected: Expected, *, da
 
     picture = draw_rooflines(page, dark=dark)
     return Rendered(picture.png() if style == "png" else _encoded(picture.svg).data, picture.notes)
+
+
+def _draw_beside(draw: DrawChart, charts: Sequence[Chart]) -> Drawing:
+    """Draw charts with one more process where there is a core for it."""
+    from rooflens.ingest.children.beside import Shared
+    from rooflens.ingest.children.memory import usable_cores
+    from rooflens.report.page.drawing import OneByOne
+
+    return Shared(draw, charts) if usable_cores() > 1 else OneByOne(draw, charts)
 
 
 def _analyses(reports: Sequence[AnalyzedReport]) -> list[Analysis]:

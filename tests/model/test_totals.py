@@ -27,12 +27,20 @@ GROUPS = {
 
 
 @pytest.mark.parametrize("analyses", GROUPS.values(), ids=GROUPS)
-@pytest.mark.parametrize("each_launch", [False, True])
-def test_a_slim_analysis_gives_the_same_totals(analyses: list[Analysis], *, each_launch: bool) -> None:
-    """What is left out of an analysis is nothing that totals are made of."""
-    slim = [slimmed(analysis) for analysis in analyses]
-    assert totals_of(slim, each_launch=each_launch) == totals_of(analyses, each_launch=each_launch)
+@pytest.mark.parametrize("at_once", [1, 3, 1000])
+def test_slim_analyses_give_the_same_totals(analyses: list[Analysis], at_once: int) -> None:
+    """What is left out of analyses is nothing that totals are made of, in whatever pieces they come."""
+    slim = [one for at in range(0, len(analyses), at_once) for one in slimmed(analyses[at : at + at_once])]
+    assert totals_of(slim) == totals_of(analyses)
     assert not any(analysis.kernel.counter_sources or analysis.kernel.stalls for analysis in slim)
+
+
+def test_equal_launches_are_told_in_the_words_of_the_first() -> None:
+    """Of launches with as much at stake the first one is named, also where each of them came in a piece of its own."""
+    one = samples.every_verdict()[0]
+    others = [replace(one, verdict=replace(one.verdict, resource=name)) for name in ("l1", "l2", "dram")]
+    assert [total.resource for total in totals_of([slim for other in others for slim in slimmed([other])])] == ["l1"]
+    assert [total.resource for total in totals_of(slimmed(others))] == ["l1"]
 
 
 @pytest.mark.parametrize("analyses", GROUPS.values(), ids=GROUPS)

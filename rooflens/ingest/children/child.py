@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rooflens.ingest.children.memory import SHARERS
+from rooflens.ingest.children.memory import SHARERS, collect_seldom
 from rooflens.ingest.children.wire import ANSWER, CALL, HEADER, READY, TAKEN, frame
 from rooflens.ingest.children.without_pandas import without_pandas
 
@@ -71,6 +71,7 @@ def _serve(setup: Setup) -> None:
     _die_with(setup.parent)
     _limit_memory(setup.memory_bytes)
     tempfile.tempdir = setup.scratch
+    collect_seldom()
     os.environ[SHARERS] = str(setup.sharers)
     _send(answers, READY)
     while (payload := _next_call(calls)) is not None:

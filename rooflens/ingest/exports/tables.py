@@ -24,7 +24,7 @@ KERNEL_TIME = "kernel time"
 SECTION, METRIC, UNIT, VALUE = "section name", "metric name", "metric unit", "metric value"
 RULE, RULE_TEXT = "rule name", "rule description"
 SPEEDUP_OF, SPEEDUP = "estimated speedup type", "estimated speedup"
-INVOCATIONS, AVERAGE = "invocations", "average"
+AVERAGE = "average"
 
 IDENTITY = (ID, PROCESS_ID, PROCESS, HOST, KERNEL, KERNEL_TIME, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC)
 """Columns that say which launch a row is of, in ncu's order; versions before 2021 lack the last four."""

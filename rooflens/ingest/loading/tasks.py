@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from functools import partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -396,6 +397,24 @@ def read_reports(
                 yield _outcome(job, wanted, read)
         else:
             yield from _side_by_side(jobs, wanted, read, children)
+    finally:
+        end_children()
+
+
+def read_beside(jobs: Iterable[Job], options: ReadOptions) -> Iterator[Outcome]:
+    """Read reports in this process and in one more, large ones first, and yield each outcome as it comes.
+
+    Args:
+        jobs: Files to read, of which the other process sees the same.
+        options: What is wanted of them.
+    """
+    from rooflens.ingest.children.beside import Shared, kept  # noqa: PLC0415 - only where there is enough to read
+
+    read = partial(_outcome, options=options, read=read_report)
+    try:
+        with kept(), Shared(read, sorted(jobs, key=bytes_of, reverse=True)) as shared:
+            for _, outcome in shared.results():
+                yield outcome
     finally:
         end_children()
 

@@ -10,7 +10,6 @@ import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from heapq import nlargest
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -33,7 +32,6 @@ ByAddress: TypeAlias = "dict[int, float]"
 
 Key = TypeVar("Key", tuple[str, int], int, str)
 """A line, the address of an instruction, or a function."""
-
 
 _EXECUTED = {"warp_inst": "inst_executed", "thread_inst": "thread_inst_executed_true"}
 _GLOBAL = ("memory_l2_theoretical_sectors_global", "memory_l2_sectors_global")
@@ -481,7 +479,10 @@ def _hottest(
 
 
 def _ranking(column: Mapping[Key, float], count: int) -> list[Key]:
-    return [key for amount, key in nlargest(count, ((amount, key) for key, amount in column.items())) if amount > 0]
+    """Return the keys of the largest amounts above zero, at most so many; of equal amounts the last keys."""
+    least = min(sorted(column.values())[-count:], default=0.0)
+    largest = sorted(((n, key) for key, n in column.items() if n >= least and n > 0), reverse=True)
+    return [key for _, key in largest[:count]]
 
 
 def _idle_threads(columns: Mapping[str, Mapping[Key, float]]) -> dict[Key, float]:

@@ -102,10 +102,9 @@ class Passes:
 
     Attributes:
         unknown: Names that are no hardware counters of that chip.
-        hardware_passes: How often one kernel is replayed for the accepted ones.
+        hardware_passes: How often one kernel is replayed for all others together.
     """
 
-    accepted: tuple[str, ...]
     unknown: tuple[str, ...]
     hardware_passes: int
 
@@ -150,7 +149,7 @@ def count_passes(chip: str, names: Iterable[str]) -> Passes:
     added, one_by_one = _schedule(chip, known.values())
     accepted = tuple(name for name, done in zip(known, added, strict=True) if done)
     _, at_once = _schedule(chip, [tuple(dict.fromkeys(raw for name in accepted for raw in known[name]))])
-    return Passes(accepted, tuple(name for name in asked if name not in accepted), max(one_by_one, at_once))
+    return Passes(tuple(name for name in asked if name not in accepted), max(one_by_one, at_once))
 
 
 def _schedule(chip: str, groups: Iterable[tuple[bytes, ...]]) -> tuple[list[bool], int]:

@@ -82,7 +82,7 @@ class Origin(Struct, frozen=True):
 
     Attributes:
         process: Name and number of the process: `python 4711`; None where the report does not say.
-        nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.nvtx`).
+        nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.messages.nvtx`).
     """
 
     process: str | None = None

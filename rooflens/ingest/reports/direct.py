@@ -11,7 +11,6 @@ What the definitions do not know is not guessed at: `UnknownContentError` says w
 
 from __future__ import annotations
 
-import math
 from functools import cached_property, lru_cache
 from itertools import compress
 from struct import Struct
@@ -38,17 +37,17 @@ from rooflens.ingest.reports.encoded import (
     text_of,
     whole_number,
 )
-from rooflens.ingest.reports.results import RawResult, checked_rule, is_wanted, sort_values, thread_opcodes
-from rooflens.model.records import Rule
+from rooflens.ingest.reports.results import RawResult, checked_rule, is_wanted, rules_of, sort_values, thread_opcodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rooflens.ingest.cubin.modules import Listing, Modules
+    from rooflens.ingest.cubin.modules import Modules
     from rooflens.ingest.metrics.layouts import Layout
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
     from rooflens.ingest.reports.container import Bytes, Outline, Place
+    from rooflens.model.records import Rule
 
 _DOUBLE = Struct("<d")
 _CUT = {
@@ -86,9 +85,6 @@ METRICS_FIELD = 13
 
 _LAST_FIELD = 36
 """The highest field of a result that an ncu until 2025.4 writes."""
-
-_OF_UNIT, _OF_KERNEL = 1, 2
-"""Types of an estimated speed-up: that of the unit which the rule looks at, and that of the kernel."""
 
 
 class _Known(NamedTuple):
@@ -146,18 +142,23 @@ class Direct:
         found: What its container says.
         raw: Takes every stored value; None where only those are wanted that kernel records are made of.
         first: Number in the report of the first result of the outline, where that is of a part of the report.
+        with_lines: Read instructions with all that the report says of them at once: they will all be wanted so.
 
     Raises:
         UnknownContentError: The container holds something unknown.
     """
 
-    def __init__(self, data: Bytes, found: Outline, raw: RawTable | None = None, first: int = 0) -> None:
+    def __init__(
+        self, data: Bytes, found: Outline, raw: RawTable | None = None, first: int = 0, *, with_lines: bool = False
+    ) -> None:
         if found.unknown:
             raise UnknownContentError(found.unknown)
         self._data = data
         self._outline = found
         self._first = first
         self._raw = raw
+        self._with_lines = with_lines
+        self._codes: dict[int, code.Code] = {}
         self._names: dict[int, str] = {}
         self._used: set[str] = set()
         self._doubles: dict[bytes, str] = {}
@@ -222,18 +223,36 @@ class Direct:
         name = self._function_name(message, index)
         return code.gather(metrics, thread_opcodes(_tables(metrics)), name)
 
-    def listing(self, index: int, stored: code.Instructions) -> Listing | None:
-        """Read what the report holds of a result's code beside numbers; None where it is not in a form that is known.
+    def lined_code(self, index: int, stored: code.Instructions) -> code.Code | None:
+        """Return what the report says of a result's code, its text apart; None where its form is not known.
 
         Args:
             index: Number of the result.
             stored: What it stores by instruction.
         """
+        return self._lined_code(index, self.message(index), stored)
+
+    def known_code(self, index: int) -> code.Code | None:
+        """Return that of a result that was read so at once, and lacks nothing; None for all others."""
+        return self._codes.get(index)
+
+    def _lined_code(self, index: int, message: Any, stored: code.Instructions) -> code.Code | None:
         if self.place(index).kind != KERNEL:
             return None
-        message = self.message(index)
         module = self._modules.module(message.Source)
-        return module.listing(message.KernelMangledName, stored.start) if module else None
+        listing = module.listing(message.KernelMangledName, stored.start) if module else None
+        return code.read_code(stored, listing) if listing else None
+
+    def _first_code(self, index: int, message: Any, stored: code.Instructions | None) -> code.Code:
+        """Return the code of a result as far as it is wanted at once."""
+        if stored is None:
+            return code.Code()
+        if self._with_lines and stored.figures is None:
+            found = self._lined_code(index, message, stored)
+            if found is not None and not found.needs_texts:
+                self._codes[index] = found
+                return found
+        return code.read_code(stored, None)
 
     @cached_property
     def _modules(self) -> Modules:
@@ -279,7 +298,7 @@ class Direct:
                 raise damaged_result(index, self.place(index))
             if len(self._rules) >= _MOST_OWNS:
                 self._rules.clear()
-            self._rules[encoded] = tuple(map(checked_rule, _rules(result)))
+            self._rules[encoded] = tuple(map(checked_rule, rules_of(result)))
         return self._rules[encoded]
 
     def result(self, index: int) -> RawResult:
@@ -306,7 +325,7 @@ class Direct:
             series=series.read_series(metrics) if has_instances else None,
             process=head.process,
             nvtx_range=head.nvtx_range,
-            code=code.read_code(stored, None) if stored else code.Code(),
+            code=self._first_code(index, message, stored),
         )
 
     def _metrics(self, message: Any, index: int) -> EncodedMetrics:
@@ -331,7 +350,7 @@ class Direct:
             name, value, _ = scalars[entry]
             if name:
                 values[name] = value
-        if self._layouts.may_learn:
+        if self._layouts.may_learn and len(self._outline.places) > 1:
             self._layouts.learn(entries, [self._plain(entry) for entry in entries], _is_used)
         encoded = [name for name, value in values.items() if isinstance(value, bytes)]
         return self._decoded(values, encoded)
@@ -474,23 +493,3 @@ def _is_used(name: str) -> bool:
 
 def _tables(metrics: EncodedMetrics) -> dict[str, dict[str, int]]:
     return {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
-
-
-def _rules(result: Any) -> Iterator[Rule]:
-    """Yield what a rule of NVIDIA's says, each item of it as one."""
-    for item in result.Body.Items:
-        yield Rule(
-            identifier=text_of(result.Identifier),
-            section=text_of(result.SectionIdentifier),
-            title=text_of(item.Message.Title),
-            message=text_of(item.Message.Text),
-            speedup_pct=_speedup_pct(item.Speedup, _OF_KERNEL),
-            unit_speedup_pct=_speedup_pct(item.Speedup, _OF_UNIT),
-        )
-
-
-def _speedup_pct(estimate: Any, of: int) -> float | None:
-    """Return an estimated speed-up of the type asked for; there are others, of nothing named."""
-    if estimate.Kind != of or not math.isfinite(estimate.Value):
-        return None
-    return float(estimate.Value)

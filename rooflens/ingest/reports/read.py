@@ -15,13 +15,23 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
-from rooflens.ingest.metrics.code import addresses, read_code, with_sass
+from rooflens.ingest.metrics.code import addresses, with_sass
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct
 from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
-from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, Rows, make_parts, raw_table, results_of
+from rooflens.ingest.reports.report import (
+    MOST_IN_TEXT,
+    Raw,
+    Reader,
+    ReadOptions,
+    Report,
+    Rows,
+    make_parts,
+    raw_table,
+    results_of,
+)
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
 from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, is_incomplete, unpacked
 from rooflens.model.records import Run
@@ -266,7 +276,7 @@ def _parts(  # noqa: PLR0913 - as `_read`
     found = outline(data, path.suffix.lower() if path else "")
     container = Container(digest, len(data), len(found.places), (), found.sessions, found.synthetic)
     raw = raw_table(digest, options)
-    direct = Direct(data, found, raw)
+    direct = Direct(data, found, raw, with_lines=len(found.places) <= MOST_IN_TEXT)
     reading = Reading(direct, digest, path, options, results_of(direct, raw, container, options))
     for part in make_parts(reading, "direct", container, source, raw, kernels_at_once=kernels_at_once):
         notes, reading.notes = reading.notes, []
@@ -308,11 +318,13 @@ class Reading:
         known: dict[int, Code] = {}
         unknown: dict[int, Instructions] = {}
         for index in wanted:
+            if (code := self._direct.known_code(index)) is not None:
+                known[index] = code
+                continue
             stored = self._direct.instructions(index)
             if stored is None or stored.figures is not None:
                 continue  # published figures were read whole
-            listing = self._direct.listing(index, stored)
-            code = read_code(stored, listing) if listing else None
+            code = self._direct.lined_code(index, stored)
             if code is None or code.needs_texts:
                 unknown[index] = stored
             else:

@@ -6,12 +6,13 @@ import re
 from functools import lru_cache
 from itertools import islice
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.ingest.metrics.code import Code
+from rooflens.ingest.reports.encoded import text_of
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.plausible import (
     BLOCK,
@@ -32,14 +33,14 @@ from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, MEASURED
 from rooflens.model.failed import ALL_NAN, failed_kernel
 from rooflens.model.keys import short_name
-from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.metrics.stored import Value
     from rooflens.model.counters.plausible import Limit
-    from rooflens.model.records import Rule, Series, Status
+    from rooflens.model.records import Series, Status
 
 THREAD_TABLES = (
     "sass__thread_inst_executed_true_per_opcode_with_modifier_all",
@@ -64,6 +65,9 @@ _LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABI
 
 _MOST_SPEEDUP_PCT = 1e4
 """No rule estimates that more than all of the time would go; far beyond is damage."""
+
+_OF_UNIT, _OF_KERNEL = 1, 2
+"""Types of an estimated speed-up: that of the unit which the rule looks at, and that of the kernel."""
 
 _WANTED_BASES = frozenset(base for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe))
 _MEASURED_BASES = frozenset(
@@ -218,6 +222,26 @@ def checked_rule(rule: Rule) -> Rule:
     whole, unit = (_estimate(pct) for pct in (rule.speedup_pct, rule.unit_speedup_pct))
     is_sound = (whole, unit) == (rule.speedup_pct, rule.unit_speedup_pct)
     return rule if is_sound else replace(rule, speedup_pct=whole, unit_speedup_pct=unit)
+
+
+def rules_of(result: Any) -> Iterator[Rule]:
+    """Yield what a rule of NVIDIA's says, of its decoded message, each item as one."""
+    for item in result.Body.Items:
+        yield Rule(
+            identifier=text_of(result.Identifier),
+            section=text_of(result.SectionIdentifier),
+            title=text_of(item.Message.Title),
+            message=text_of(item.Message.Text),
+            speedup_pct=_speedup_pct(item.Speedup, _OF_KERNEL),
+            unit_speedup_pct=_speedup_pct(item.Speedup, _OF_UNIT),
+        )
+
+
+def _speedup_pct(estimate: Any, of: int) -> float | None:
+    """Return an estimated speed-up of the type asked for; there are others, of nothing named."""
+    if estimate.Kind != of or not isfinite(estimate.Value):
+        return None
+    return float(estimate.Value)
 
 
 def _estimate(pct: float | None) -> float | None:

@@ -65,12 +65,10 @@ class ChipChoice:
     """The chip that stands for a compute capability.
 
     Attributes:
-        certain: Every chip of that compute capability has the same metrics.
-        reason: Why it is not certain, for people; empty where it is.
+        reason: Why its metrics may not be those of the GPU, for people; empty where they are.
     """
 
     chip: str
-    certain: bool
     reason: str = ""
 
 
@@ -100,14 +98,14 @@ def chip_of(compute_capability: str) -> ChipChoice:
     version = _version(compute_capability)
     families = [family for known, family in FAMILIES if known == compute_capability]
     if families:
-        return ChipChoice(min(families[0]), len(families) == 1, _several(compute_capability, families))
+        return ChipChoice(min(families[0]), _several(compute_capability, families))
     discrete = {_version(known): min(family) for known, family in FAMILIES if not family <= SOC}
     if version < min(discrete):
         message = f"GPUs of compute capability {compute_capability} have no counters that Nsight Compute reads"
         raise EnvironmentMissingError(message, "profile on a GPU of compute capability 7.0 or higher")
     newest = max((known for known in discrete if known[0] == version[0]), default=max(discrete))
     reason = f"compute capability {compute_capability} is not known: the metrics of {discrete[newest]} are used"
-    return ChipChoice(discrete[newest], certain=False, reason=reason)
+    return ChipChoice(discrete[newest], reason)
 
 
 def _several(compute_capability: str, families: list[frozenset[str]]) -> str:

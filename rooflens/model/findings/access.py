@@ -318,6 +318,7 @@ ACCESS: tuple[FindingRule, ...] = (
         (
             ("code:load_sectors", "code:load_excess_sectors"),
             ("global_load_bytes_per_sector",),
+            ("global_load_sectors", "thread_opcodes"),
             ("global_load_sectors", "global_load_requests"),
         ),
     ),
@@ -328,6 +329,7 @@ ACCESS: tuple[FindingRule, ...] = (
         (
             ("code:store_sectors", "code:store_excess_sectors"),
             ("global_store_bytes_per_sector",),
+            ("global_store_sectors", "thread_opcodes"),
             ("global_store_sectors", "global_store_requests"),
         ),
     ),

@@ -298,9 +298,12 @@ def partition_imbalance(facts: Facts) -> Found | None:
     )
 
 
+_IDLE_SMS = tuple(("waves", "sm_cycles_active_avg", elapsed) for elapsed in ("sm_cycles_elapsed_avg", "elapsed_cycles"))
+"""What tells that SMs idle for longer than the last wave explains."""
+
 BALANCE: tuple[FindingRule, ...] = (
     FindingRule("small_grid", "grid below one wave", small_grid, (("waves",),)),
-    FindingRule("tail_wave", "partial last wave", tail_wave, (("waves", "sm_cycles_active_avg", "elapsed_cycles"),)),
+    FindingRule("tail_wave", "partial last wave", tail_wave, _IDLE_SMS),
     FindingRule(
         "load_imbalance",
         "imbalance between SMs",
@@ -308,7 +311,7 @@ BALANCE: tuple[FindingRule, ...] = (
         (
             *((unit.mean, unit.most) for unit in _SM_UNITS),
             ("series",),
-            ("waves", "sm_cycles_active_avg", "elapsed_cycles"),
+            *_IDLE_SMS,
         ),
     ),
     FindingRule(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
-from rooflens.model.findings.rule import IDLE, LATENCY
+from rooflens.model.findings.rule import IDLE, LATENCY, held_of, holdings_of
 from rooflens.model.findings.stalls import largest_wait, long_waits
 from rooflens.model.findings.table import CAUSES
 from rooflens.model.hotspots import STALL
@@ -17,7 +19,7 @@ from rooflens.model.records import Finding
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.findings.rule import Facts, FindingRule, Found
+    from rooflens.model.findings.rule import Facts, FindingRule, Found, Holdings
     from rooflens.model.records import Severity
 
 MOST_ADVISED = 6
@@ -33,15 +35,26 @@ _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
     """Return what the rules find of each kernel: first what costs time, by how much, then notes.
 
-    Each rule goes through all of them before the next one does.
+    Each rule goes through all of which enough is known for it, before the next one does.
     """
     found: list[list[Finding]] = [[] for _ in kernels]
-    for rule in CAUSES:
-        find = rule.find
-        for facts, own in zip(kernels, found, strict=True):
-            if (result := find(facts)) is not None:
-                own.append(_finding(facts, rule, result))
+    alike: defaultdict[Holdings, list[tuple[Facts, list[Finding]]]] = defaultdict(list)
+    for facts, own in zip(kernels, found, strict=True):
+        alike[holdings_of(facts.kernel, traced=facts.in_program is not None)].append((facts, own))
+    for holdings, members in alike.items():
+        for rule in _that_can_tell(holdings):
+            find = rule.find
+            for facts, own in members:
+                if (result := find(facts)) is not None:
+                    own.append(_finding(facts, rule, result))
     return [_ranked(facts, own) for facts, own in zip(kernels, found, strict=True)]
+
+
+@lru_cache(maxsize=1024)
+def _that_can_tell(holdings: Holdings) -> tuple[FindingRule, ...]:
+    """Return the rules that need no more than is known."""
+    held = held_of(holdings)
+    return tuple(rule for rule in CAUSES if rule.can_tell(held))
 
 
 def _ranked(facts: Facts, found: list[Finding]) -> tuple[Finding, ...]:

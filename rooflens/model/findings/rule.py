@@ -7,7 +7,7 @@ the rules of stalls share: how much of a warp's time a reason takes, and the fin
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
@@ -19,7 +19,7 @@ from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.opcodes import executed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from rooflens.model.bounds import Bound
     from rooflens.model.records import (
@@ -138,13 +138,17 @@ class FindingRule(Struct, frozen=True):
         title: A few words for people: `uncoalesced global loads`.
         find: Returns None where the waste is not there or cannot be told. Its docstring is the rule's documentation, of
             which its page is written.
-        needs: Groups of counters or other names of `needs.OTHERS`: with all of any one group it can tell.
+        needs: Groups of counters or other names of `OTHERS`: with all of any one group it can tell.
     """
 
     id: str
     title: str
     find: Callable[[Facts], Found | None]
     needs: tuple[tuple[str, ...], ...]
+
+    def can_tell(self, held: Collection[str]) -> bool:
+        """Return whether it can find anything in a kernel of which so much is known, as `held_of` names it."""
+        return any(all(need in held for need in group) for group in self.needs)
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -155,6 +159,33 @@ class FindingRule(Struct, frozen=True):
     def tries(self) -> tuple[str, ...]:
         """What to try, in the order in which an expert does."""
         return tries(self.find.__doc__ or "")
+
+
+CODE = "code:"
+"""Prefix of what is counted by instruction, in `FindingRule.needs`: a measure of the hot spots."""
+IN_PROGRAM = "in_program"
+"""Among the needs: a trace of the program without the profiler."""
+OTHERS = ("thread_opcodes", "warp_opcodes", "stalls", "series", "block_size", IN_PROGRAM)
+"""What else findings need; the size of a block is known from its shape as well as from its counter."""
+
+Holdings: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[bool, ...]]
+"""What is known of a kernel: its counters, its measures by instruction, and whether there is each of the rest."""
+
+
+def holdings_of(kernel: Kernel, *, traced: bool) -> Holdings:
+    """Return what is known of a kernel, `traced` with its program; kernels that are alike in this are many."""
+    opcodes, samples = (
+        (bool(kernel.thread_opcodes), bool(kernel.warp_opcodes)),
+        (bool(kernel.stalls), bool(kernel.series)),
+    )
+    return tuple(kernel.counters), tuple(kernel.code_totals), (*opcodes, *samples, bool(kernel.block), traced)
+
+
+def held_of(holdings: Holdings) -> frozenset[str]:
+    """Name what is known as `FindingRule.needs` does."""
+    counters, by_instruction, rest = holdings
+    others = (name for name, is_held in zip(OTHERS, rest, strict=True) if is_held)
+    return frozenset({*counters, *(f"{CODE}{measure}" for measure in by_instruction), *others})
 
 
 def said(doc: str) -> tuple[str, ...]:

@@ -38,11 +38,6 @@ class Size(Struct, frozen=True):
     least: int | None = None
     most: int = LARGEST_SIZE
 
-    @property
-    def is_switch(self) -> bool:
-        """True where it is on or off."""
-        return self.most == 1
-
 
 class Operation(Struct, frozen=True):
     """One row of the table.

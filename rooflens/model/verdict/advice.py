@@ -59,6 +59,23 @@ def _has_no_matrix_work(kernel: Kernel) -> bool:
     return not _has_matrix_work(kernel)
 
 
+_BIT_WORK = frozenset({"LOP3", "LOP", "SHF", "SHL", "SHR", "PRMT", "BFE", "BFI", "BMSK", "SGXT", "I2IP"})
+_INDEX_WORK = frozenset({"IADD3", "IADD", "ISETP", "IMNMX", "VIMNMX", "LEA", "ISCADD", "IABS", "SEL"})
+
+
+def _has_bit_work(kernel: Kernel) -> bool:
+    """Return whether logic, shifts and packing outnumber integer additions and comparisons, where opcodes tell."""
+    bits, index = (
+        sum(count for opcode, count in kernel.warp_opcodes.items() if opcode.partition(".")[0] in group)
+        for group in (_BIT_WORK, _INDEX_WORK)
+    )
+    return bits > index
+
+
+def _has_little_bit_work(kernel: Kernel) -> bool:
+    return not _has_bit_work(kernel)
+
+
 def _reads_once(kernel: Kernel) -> bool:
     """Return whether device memory moves about the bytes that global accesses ask for.
 
@@ -121,7 +138,11 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
         *_FLOAT_PIPES,
     ),
     "alu": (
-        _Move("strength-reduce index arithmetic and comparisons; hoist them out of the loop"),
+        _Move(
+            "unpack and mask packed words once, not at each use, or use instructions that take them packed",
+            unless=_has_little_bit_work,
+        ),
+        _Move("strength-reduce index arithmetic and comparisons; hoist them out of the loop", unless=_has_bit_work),
         _Move("process several elements per thread, so that addresses are computed once"),
     ),
     "xu": (

@@ -335,7 +335,7 @@ def _program(section: Section, *, several: bool, first: bool) -> Markup:
 
 
 def _item(row: Row) -> dict[str, Any]:
-    """Describe a kernel to the scripts, in the words of `rooflens.report.items`."""
+    """Describe a kernel to the scripts, in the words of `rooflens.report.page.selectors`."""
     analysis = row.change.head or row.change.base
     return {
         "k": row.key,

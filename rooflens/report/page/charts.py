@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
@@ -20,8 +21,6 @@ from rooflens.report.summary import ranking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from markupsafe import Markup
 
     from rooflens.model.launches import Launch
     from rooflens.report.content import Content
@@ -102,16 +101,53 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
     return tuple(_figure(f"roofline-{i}", placed) for i, placed in enumerate(planes))
 
 
-def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
-    """Draw the roofline of each GPU, and the time by kernel where there are several."""
+class Chart(Struct, frozen=True):
+    """What is drawn of the roofline of one GPU.
+
+    Attributes:
+        picked: Key of the launch that is picked first; empty where there is none.
+        ranks: Numbers of launches in the ranking, by key.
+    """
+
+    key: str
+    plane: Plane
+    title: str
+    picked: str
+    ranks: Mapping[str, int]
+
+
+def chart(drawn: Chart) -> str:
+    """Draw one roofline: the block that its specification is embedded in."""
+    spec = roofline_spec(
+        drawn.plane,
+        title=drawn.title,
+        picked=drawn.picked,
+        ranks=drawn.ranks,
+        datasheet=datasheet_roofs(drawn.plane),
+    )
+    return json_block(f"spec-{drawn.key}", spec)
+
+
+def to_draw(content: Content, figures: Sequence[RooflineFigure]) -> list[Chart]:
+    """Say what is to be drawn: each is drawn by itself, by `chart`, in any order."""
+    ranks = {row.group.worst.key: row.rank for row in ranking(content)}
+    return [_chart(figure, content, ranks) for figure in figures if figure.drawable]
+
+
+def charts(content: Content, figures: Sequence[RooflineFigure], drawn: Mapping[str, str]) -> Markup:
+    """Show the roofline of each GPU, and the time by kernel where there are several.
+
+    Args:
+        content: The page.
+        figures: The rooflines.
+        drawn: What `chart` returned, by the key of the figure.
+    """
     if not figures:
         return render("report/no_charts", content=content)
-    ranks = {row.group.worst.key: row.rank for row in ranking(content)}
-    specs = {f.key: _spec(f, content, ranks) for f in figures if f.drawable}
+    blocks = [Markup(drawn[figure.key]) for figure in figures if figure.drawable]  # noqa: S704 - of `json_block`
     if content.total_ns and len(content.groups) > 1:
-        specs["time"] = time_spec(content)
+        blocks.append(json_block("spec-time", time_spec(content)))
     untimed = sum(not group.duration_ns for group in content.groups)
-    blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]
     return render(
         "report/charts", content=content, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS, untimed=untimed
     )
@@ -127,11 +163,12 @@ def _figure(key: str, placed: Plane) -> RooflineFigure:
     )
 
 
-def _spec(figure: RooflineFigure, content: Content, ranks: Mapping[str, int]) -> dict[str, Any]:
+def _chart(figure: RooflineFigure, content: Content, ranks: Mapping[str, int]) -> Chart:
     keys = dict.fromkeys(point.launch.key for point in figure.plane.placed)
-    picked = next((key for key in ranks if key in keys), next(iter(keys), ""))
-    numbers = ranks if len(content.groups) > 1 else {}
-    title = f"{figure.caption}: synthetic data" if content.synthetic else figure.caption
-    return roofline_spec(
-        figure.plane, title=title, picked=picked, ranks=numbers, datasheet=datasheet_roofs(figure.plane)
+    return Chart(
+        key=figure.key,
+        plane=figure.plane,
+        title=f"{figure.caption}: synthetic data" if content.synthetic else figure.caption,
+        picked=next((key for key in ranks if key in keys), next(iter(keys), "")),
+        ranks=ranks if len(content.groups) > 1 else {},
     )

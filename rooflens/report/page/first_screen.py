@@ -13,7 +13,7 @@ from rooflens.model.launches import by_stake, grouped, time_part
 from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.html.templates import render
-from rooflens.report.page.charts import charts, roofline_figures
+from rooflens.report.page.charts import charts
 from rooflens.report.page.selectors import selectors
 from rooflens.report.program import program_lines
 from rooflens.report.summary import (
@@ -34,10 +34,11 @@ from rooflens.report.summary import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflens.model.launches import Group
     from rooflens.report.content import Content
+    from rooflens.report.page.charts import RooflineFigure
     from rooflens.report.summary import Ranked
 
 KEPT = 20
@@ -85,20 +86,26 @@ def banner(content: Content) -> Markup:
     return render("report/banner", content=content, synthetic=synthetic_words(content))
 
 
-def first_screen(content: Content, anchors: Sequence[tuple[str, str]]) -> Markup:
+def first_screen(
+    content: Content,
+    anchors: Sequence[tuple[str, str]],
+    figures: Sequence[RooflineFigure],
+    drawn: Mapping[str, str],
+) -> Markup:
     """Answer which kernel to fix first, and how, beside its roofline; filters and links to the other parts stand above.
 
     Args:
         content: The page.
         anchors: Name in the address and words of each part of the page.
+        figures: The rooflines of the page.
+        drawn: They as they are drawn, by key.
     """
-    figures = roofline_figures(content)
     answer = verdict(content) if len(content.groups) == 1 else summary(content) + what_first(content)
     return selectors(content, figures, anchors) + render(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=charts(content, figures),
+        charts=charts(content, figures, drawn),
         many=many(content),
     )
 

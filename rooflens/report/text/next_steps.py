@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import count, cut_name, plain_name, printable
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.totals import totals_of
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.report.labels import flag_label
 from rooflens.report.summary import most_first, worth_a_line
@@ -16,7 +15,6 @@ from rooflens.report.summary import most_first, worth_a_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.records import Analysis
     from rooflens.model.totals import Total
 
 MOST_LINES = 3
@@ -26,20 +24,15 @@ _MOST_PLACES = 3
 """Paths that a command is written with; more are on the command line above it."""
 
 
-def next_lines(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[str]:
+def next_lines(totals: Sequence[Total], place: Sequence[str] = ()) -> list[str]:
     """Write at most three lines: what to do at the kernels with most to win, then the command that tells more.
 
     Where a kernel lacks counters that is the command which collects them, from its own first move.
 
     Args:
-        analyses: All launches, as the table shows them.
+        totals: All kernels, as the table shows them.
         place: What to give to a command: paths, or a store; empty where no command is wanted.
     """
-    return next_of(totals_of(analyses), place)
-
-
-def next_of(totals: Sequence[Total], place: Sequence[str] = ()) -> list[str]:
-    """Write the same of the totals of all kernels."""
     by_time = sorted((total for total in totals if not total.is_failed), key=lambda one: -(one.duration_ns or 0.0))
     ranked = worth_a_line(by_time)
     if not ranked:
@@ -50,16 +43,11 @@ def next_of(totals: Sequence[Total], place: Sequence[str] = ()) -> list[str]:
     return [*moves[: MOST_LINES - len(command)], *command]
 
 
-def caveat_lines(analyses: Sequence[Analysis]) -> list[str]:
+def caveat_lines(totals: Sequence[Total]) -> list[str]:
     """Say why launches were not analyzed, and explain each flag that changes a verdict; at most three lines.
 
     The most frequent ones are said.
     """
-    return caveats_of(totals_of(analyses))
-
-
-def caveats_of(totals: Sequence[Total]) -> list[str]:
-    """Write the same of the totals of all kernels."""
     reasons: Counter[str] = Counter()
     flagged: Counter[str] = Counter()
     for total in totals:

@@ -136,19 +136,13 @@ class Section(Struct, frozen=True):
         return tuple(row.analysis for row in self.rows if row.analysis is not None)
 
 
-def to_sections(analyses: Sequence[Analysis], top: int | None = None, *, each_launch: bool = False) -> list[Section]:
+def to_sections(totals: Sequence[Total], top: int | None = None) -> list[Section]:
     """Make the rows of each GPU, the GPU with most time first.
 
     Args:
-        analyses: Any number of launches, of any number of reports.
+        totals: Kernels or single launches, of any number of reports.
         top: Keep so many rows of each GPU.
-        each_launch: Make a row of each launch, instead of one of each kernel.
     """
-    return sections_of(totals_of(analyses, each_launch=each_launch, keep=True), top)
-
-
-def sections_of(totals: Sequence[Total], top: int | None = None) -> list[Section]:
-    """Make the rows of each GPU of the totals of kernels, or of launches; `top` as for `to_sections`."""
     gpus: defaultdict[str, list[Total]] = defaultdict(list)
     for total in totals:
         gpus[total.gpu or "GPU not named in the report"].append(total)
@@ -293,9 +287,9 @@ def to_markdown(analyses: Sequence[Analysis], top: int | None = None) -> str:
 
 
 def markdown_of(totals: Sequence[Total], top: int | None = None) -> str:
-    """Write the tables of totals as Markdown; `top` as for `sections_of`."""
+    """Write the tables of totals as Markdown; `top` as for `to_sections`."""
     lines = []
-    for section in sections_of(totals, top):
+    for section in to_sections(totals, top):
         rows = [
             (code_cell(row.name(_MARKDOWN_NAME_MAX)), *(prose(row.cells[i]) for i in section.columns if i != _NAME))
             for row in section.rows

@@ -11,7 +11,7 @@ import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.loading import tasks
+from rooflens.ingest.loading import load, tasks
 from rooflens.ingest.loading.load import ingest_reports, load_reports
 from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.inputs import find_inputs
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from rooflens.ingest.reports.pool import Outcome
     from rooflens.ingest.reports.report import Report
 
 
@@ -217,3 +218,31 @@ def test_a_report_that_fails_may_have_any_name(tmp_path: Path) -> None:
         assert len(ingest_reports(find_inputs([str(odd)]).jobs, store).failures) == 1
     ((source, _),) = store.failures()
     assert source == str(tmp_path / "odd\N{REPLACEMENT CHARACTER}.ncu-rep")
+
+
+def test_one_more_process_reads_beside_us_where_there_is_enough_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports and errors are those that come here alone, in the order that was asked for; without a core, all do."""
+    folder = _reports(tmp_path / "reports", 6)
+    (folder / "003.ncu-rep").write_bytes(b"NVR\x00" + bytes(100))
+    jobs = find_inputs([str(folder)]).jobs
+    alone = load_reports(jobs)
+    beside: list[int] = []
+    read_beside = load.read_beside
+
+    def counted(*arguments: Any) -> Iterator[Outcome]:
+        beside.append(len(arguments[0]))
+        return read_beside(*arguments)
+
+    monkeypatch.setattr(load, "read_beside", counted)
+    monkeypatch.setattr(load, "_WORTH_SHARING_BYTES", 1)
+    monkeypatch.setattr(load, "usable_cores", lambda: 2)
+    shared = load_reports(jobs)
+    assert (shared.reports, shared.digests) == (alone.reports, alone.digests)
+    assert [(source, str(error)) for source, error in shared.failures] == [
+        (source, str(error)) for source, error in alone.failures
+    ]
+    monkeypatch.setattr(load, "usable_cores", lambda: 1)
+    load_reports(jobs)
+    assert beside == [6]

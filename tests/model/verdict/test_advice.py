@@ -170,6 +170,19 @@ def test_what_fills_a_shared_unit_is_named_by_its_opcodes(pipe: str, *, named: b
     assert "of the instructions" not in advice.compute_moves(make_kernel(), pipe, at_roof=at_roof)[0]
 
 
+@pytest.mark.parametrize(
+    ("opcodes", "word"),
+    [
+        ({"LOP3.LUT": 25.0, "SHF.R.U32.HI": 10.0, "IADD3": 16.0, "IMMA.8816.S8.S8.SAT": 24.0}, "unpack"),
+        ({"LOP3.LUT": 10.0, "IADD3": 16.0, "ISETP.GE.AND": 4.0}, "index arithmetic"),
+        ({}, "index arithmetic"),
+    ],
+)
+def test_a_full_alu_is_told_apart_by_its_opcodes(opcodes: dict[str, float], word: str) -> None:
+    """Logic and shifts that outnumber additions and comparisons are unpacking, and not index arithmetic."""
+    assert word in advice.compute_moves(make_kernel(warp_opcodes=opcodes), "alu", at_roof=False)[0]
+
+
 @pytest.mark.parametrize("row", PIPE_ROWS, ids=lambda row: row.key)
 @pytest.mark.parametrize("at_roof", [False, True])
 def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:

@@ -11,7 +11,7 @@ from test_markdown import HOSTILE, hostile, parse
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
-from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Rule
+from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Level, Rule
 from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, tokens_of
 
 if TYPE_CHECKING:
@@ -163,3 +163,13 @@ def test_an_explanation_has_the_hot_lines_and_the_part_of_the_report() -> None:
     text = explain(report([analysis, analysis, named(analysis, "other")]), analysis)
     assert "| 80 % | waits for global memory | `a.cu:7` | `y[i] = x[j];` |" in text
     assert ": 67 % of the report's GPU time" in text
+
+
+def test_an_explanation_tells_an_idle_memory_level_from_one_that_was_not_measured() -> None:
+    """Device memory at 0.2 % is named as measured; without a share it is not named, and neither is a busy one."""
+    base = hot()
+    idle, missing = (replace(base, levels={**base.levels, "dram": Level(share=share)}) for share in (0.002, None))
+    line = "Measured, and below 1.0 %: HBM2"
+    assert line in explain(report([idle]), idle)
+    assert line not in explain(report([missing]), missing)
+    assert line not in explain(report([base]), base)

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support.reference import about, chips, cli, columns, gpus, json_fields, metrics, thresholds, workloads
+from support.reference import about, chips, cli, columns, counters, gpus, json_fields, metrics, thresholds, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "columns.md": columns.page,
     "gpus.md": partial(gpus.page, FOLDER / "gpus.md"),
     **chips.pages(FOLDER),
+    **counters.pages(FOLDER),
     "json.md": json_fields.page,
     "metrics.md": metrics.page,
     "thresholds.md": thresholds.page,

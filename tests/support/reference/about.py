@@ -86,7 +86,8 @@ where a report has both.
    tenth off, the passes of the profiler saw different runs, as short kernels do.
 
 [Why is my kernel latency-bound?](../../tutorials/latency-bound.md) has the arithmetic: how many warps hide how long a
-wait. A [finding](../findings/index.md) `stall_REASON` is made where one reason takes much of a warp's time.
+wait. What a sample and a counted cycle are: [Samples and stall ratios](../counters/waits.md). A
+[finding](../findings/index.md) `stall_REASON` is made where one reason takes much of a warp's time.
 `rooflens about REASON` prints a page of these offline.
 """,
 }

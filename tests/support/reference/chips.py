@@ -40,12 +40,14 @@ _PASSES = Path(__file__).parents[3] / "docs" / "explanation" / "passes.md"
 _MIB = 2**20
 _WHOLE_FROM = 100
 """Ridges from here on are written without a fraction."""
-_RATE_WIDTH = 0.015
+_RATE_WIDTH = 0.02
 """Boards whose rates a cycle differ by less are rounded datasheets of one rate."""
 
 
 def pages(folder: Path) -> dict[str, Callable[[], str]]:
-    """Return what writes each page, by its file below docs/reference."""
+    """Return what writes each page, by its file below docs/reference; every GPU is on one."""
+    known = {capability for capabilities in GENERATIONS.values() for capability in capabilities}
+    assert {board.compute_capability for board in load_datasheets()} <= known, "a generation lacks its page"
     return {
         "gpus/index.md": partial(_index, folder / "gpus" / "index.md"),
         **{f"gpus/{name}.md": partial(_page, folder / "gpus" / f"{name}.md", name) for name in GENERATIONS},

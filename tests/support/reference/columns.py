@@ -23,7 +23,8 @@ For anyone who queries a [store](../how-to/store.md) with pandas, Polars, DuckDB
 {MADE}
 
 These are the tables of schema version {SCHEMA_VERSION}. All join on `digest`, those of kernels also on
-`kernel_index`. What was not measured is null, never 0. Amounts are in base units, as the names say.
+`kernel_index`. What was not measured is null, never 0. Amounts are in base units, as the names say. Where each of the
+quantities comes from, and what one count is: [Counters](counters/index.md).
 """
 
 _MEANINGS = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))

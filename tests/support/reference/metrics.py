@@ -25,7 +25,8 @@ For anyone who wants to know which of ncu's metrics are asked for on a chip, in 
 
 A tier holds the one before it: `quick`, `standard`, `deep`. What each costs in replay passes on each chip stands in
 [Replay passes](../explanation/passes.md); `rooflens metrics --chip CHIP --names` prints the names for ncu. Chips of one
-row count alike; beside them, how many metrics each tier asks for:
+row count alike; beside them, how many metrics each tier asks for. What one count of a metric is, and what it leaves
+out, is told by [Counters](counters/index.md):
 """
 
 _AFTER = """

@@ -15,7 +15,7 @@ from rooflens.model.records import LEVELS, ratio
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
 from rooflens.report.labels import UNITS, evidence_words, flag_label, place_label, stall_label
-from rooflens.report.text.digest.kernel import code_of, costing, plain, shares
+from rooflens.report.text.digest.kernel import LEAST_SHARE, code_of, costing, plain, shares
 from rooflens.report.text.markdown_parts import code, code_cell, prose, table
 
 if TYPE_CHECKING:
@@ -115,10 +115,20 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> str:
 
 
 def _units(_: AnalyzedReport, analysis: Analysis) -> str:
-    """Tabulate the busy units, each with its rate, its peak and the stored metrics that both came from."""
+    """Tabulate the busy units, each with its rate, its peak and the stored metrics that both came from.
+
+    A memory level that was measured and did next to nothing is named: it would look as if nobody had measured it.
+    """
     rows = [_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN)]
     headings = ("unit", "share", "rate", "peak", "counters")
-    return f"## How busy each unit is\n\n{table(headings, rows, headings[1:4])}" if rows else ""
+    levels = ((name, level.share) for name, level in analysis.levels.items())
+    idle = [
+        resource_label(name, analysis.kernel.gpu) for name, share in levels if share is not None and share < LEAST_SHARE
+    ]
+    parts = [table(headings, rows, headings[1:4])] if rows else []
+    if idle:
+        parts.append(prose(f"Measured, and below {fmt.percent(LEAST_SHARE)}: {', '.join(idle)}."))
+    return "\n\n".join(("## How busy each unit is", *parts)) if parts else ""
 
 
 def _unit(analysis: Analysis, name: str, share: float) -> tuple[str, ...]:

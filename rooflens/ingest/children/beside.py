@@ -1,0 +1,126 @@
+"""Work shared with one more process of ours, which has the other core while we have this one.
+
+    with kept(), Shared(read, paths) as shared:
+        ...
+        for path, report in shared.results():
+            ...
+
+Both take from one line, each as it has time, so neither waits for the other but at the end. What comes is what we would
+have got alone: where that process dies or fails, we do its part ourselves.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import contextmanager
+from functools import cache
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Self
+
+    from rooflens.ingest.children.children import Children
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_PROCESSES = 2
+_STOP_SECONDS = 0.05
+
+_lock = threading.Lock()
+_blocks = 0
+
+
+@cache
+def _others() -> Children:
+    from rooflens.ingest.children.children import Children  # noqa: PLC0415 - only where there is enough to share
+
+    return Children("the other process", limited=False, sharers=_PROCESSES)
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Keep the other process, once it was needed, to the end of the outermost such block."""
+    global _blocks  # noqa: PLW0603 - one process, whoever works with it
+    with _lock:
+        _blocks += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks -= 1
+            is_last = not _blocks
+        if is_last and _others.cache_info().currsize:
+            _others().rest()
+
+
+class Shared(Generic[Item, Result]):
+    """Items that another process begins to work on as soon as this is made, and we when their results are asked for.
+
+    What is not done at the end of its block is given up.
+
+    Args:
+        function: Of a module, with what can be pickled.
+        items: What it is called with, each alone.
+    """
+
+    def __init__(self, function: Callable[[Item], Result], items: Iterable[Item]) -> None:
+        self._function = function
+        self._waiting = deque(items)
+        self._done: SimpleQueue[tuple[Item, Result]] = SimpleQueue()
+        self._undone: deque[Item] = deque()
+        self._other = threading.Thread(target=self._have_done, name="rooflens-beside", daemon=True)
+        self._other.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waiting.clear()
+        while self._other.is_alive() and self._other.ident is not None:
+            _others().abandon({self._other.ident})
+            self._other.join(_STOP_SECONDS)
+
+    def results(self) -> Iterator[tuple[Item, Result]]:
+        """Yield every item with its result, in no order; what the function raises of one is raised here."""
+        yield from self._do(self._waiting)
+        self._other.join()
+        yield from self._come()
+        yield from self._do(self._undone)
+
+    def _do(self, items: deque[Item]) -> Iterator[tuple[Item, Result]]:
+        while True:
+            try:
+                item = items.popleft()
+            except IndexError:
+                return
+            yield item, self._function(item)
+            yield from self._come()
+
+    def _come(self) -> Iterator[tuple[Item, Result]]:
+        """Yield what came from the other process."""
+        while True:
+            try:
+                yield self._done.get_nowait()
+            except Empty:
+                return
+
+    def _have_done(self) -> None:
+        """Have items done by the other process, until none is left or it has died."""
+        from rooflens.ingest.children.children import ChildDiedError  # noqa: PLC0415 - as above
+
+        while True:
+            try:
+                item = self._waiting.popleft()
+            except IndexError:
+                return
+            try:
+                self._done.put((item, _others().call(self._function, (item,))))
+            except ChildDiedError:
+                self._undone.append(item)
+                return
+            except Exception:  # noqa: BLE001 - whatever it is: it is raised anew where we do it
+                self._undone.append(item)

@@ -1,0 +1,56 @@
+"""Hold the needs of rules, by which they are left out, against the rules themselves."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from rooflens.model import analyze as analyzing
+from rooflens.model.findings.rule import held_of, holdings_of
+from rooflens.model.findings.table import CAUSES
+from rooflens.model.records import Outside
+from rooflens.model.verdict.thresholds import default_thresholds
+
+if TYPE_CHECKING:
+    from rooflens.model.findings.rule import Facts
+    from rooflens.model.records import Finding, Kernel
+
+pytestmark = pytest.mark.corpus
+
+_MAPS = ("counters", "stalls", "thread_opcodes", "warp_opcodes", "code_totals")
+_KEPT = (0.9, 0.6, 0.3)
+
+
+def _thinned(kernel: Kernel, kept: float, rng: random.Random) -> Kernel:
+    """Drop counters at random, and whole tables of others."""
+    maps = {name: getattr(kernel, name) for name in _MAPS}
+    thin = {name: value for name, value in maps["counters"].items() if rng.random() < kept}
+    whole = {name: maps[name] if rng.random() < kept else {} for name in _MAPS[1:]}
+    return replace(kernel, counters=thin, series=kernel.series if rng.random() < kept else None, **whole)
+
+
+def test_no_rule_finds_anything_where_its_needs_are_not_held(
+    kernels: list[Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule that is left out, as a report lacks what it needs, would have found nothing."""
+    rng = random.Random(1)  # noqa: S311 - no secret
+    thinned = [_thinned(kernel, kept, rng) for kernel in kernels for kept in _KEPT]
+    seen: list[Facts] = []
+
+    def kept(found: list[Facts]) -> list[tuple[Finding, ...]]:
+        seen.extend(found)
+        return [() for _ in found]
+
+    monkeypatch.setattr(analyzing, "find_findings", kept)
+    analyzing.analyze_all(thinned, default_thresholds(), [Outside()] * len(thinned), with_evidence=False)
+    skipped = 0
+    for facts in seen:
+        held = held_of(holdings_of(facts.kernel, traced=False))
+        for rule in CAUSES:
+            if not rule.can_tell(held):
+                skipped += 1
+                assert rule.find(facts) is None, (rule.id, facts.kernel.source, facts.kernel.index)
+    assert skipped > len(thinned)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from rooflens.ingest.children.beside import Shared, kept
+
+ITEMS = tuple(range(40))
+SLOW_S = 0.02
+LONG_S = 60.0
+
+
+def worked(item: int) -> int:
+    """Take a moment; return the process that did it."""
+    time.sleep(SLOW_S + 0 * item)
+    return os.getpid()
+
+
+def die_elsewhere(here: int, item: int) -> int:
+    """End the process, unless it is the first one."""
+    if os.getpid() != here:
+        os._exit(1)
+    return -item
+
+
+def fail_at_seven(item: int) -> int:
+    """Raise what a bug raises."""
+    time.sleep(SLOW_S)
+    if item == 7:
+        raise LookupError("seven")
+    return item
+
+
+def hang_elsewhere(here: int, item: int) -> int:
+    """Take long, unless it is the first process."""
+    if os.getpid() != here:
+        time.sleep(LONG_S)
+    return item
+
+
+def _is_there(process: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return True
+    return False
+
+
+def test_two_processes_share_the_work_and_the_other_one_ends_with_the_block() -> None:
+    """Each item is done once, here or in one other process, which serves again within the block and is gone after."""
+    with kept():
+        others: set[int] = set()
+        for _ in range(2):
+            with Shared(worked, ITEMS) as shared:
+                others.add(shared._done.get()[1])  # it has begun, however busy the machine is
+                processes = {process for _, process in shared.results()}
+            others |= processes - {os.getpid()}
+            assert os.getpid() in processes
+        assert len(others) == 1
+        assert all(map(_is_there, others))
+    assert not any(map(_is_there, others))
+
+
+def test_every_item_comes_once() -> None:
+    """All results come, with their items, whoever had them."""
+    with kept(), Shared(worked, ITEMS) as shared:
+        assert sorted(item for item, _ in shared.results()) == list(ITEMS)
+
+
+def test_what_the_other_process_dies_of_is_done_here() -> None:
+    """A process that dies costs time and no result."""
+    with kept(), Shared(partial(die_elsewhere, os.getpid()), ITEMS) as shared:
+        assert sorted(shared.results()) == [(item, -item) for item in ITEMS]
+
+
+def test_an_error_is_raised_here_whoever_met_it() -> None:
+    """What the function raises of an item is raised where the results are asked for."""
+    with pytest.raises(LookupError, match="seven"), kept(), Shared(fail_at_seven, ITEMS) as shared:
+        list(shared.results())
+
+
+def test_work_that_nobody_waits_for_is_given_up() -> None:
+    """Who leaves early does not wait for the other process."""
+    started_s = time.monotonic()
+    with kept(), Shared(partial(hang_elsewhere, os.getpid()), ITEMS):
+        time.sleep(SLOW_S)
+    assert time.monotonic() - started_s < LONG_S / 2

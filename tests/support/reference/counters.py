@@ -1,0 +1,183 @@
+"""Writes the tables of docs/reference/counters/: what each quantity is read from, in which tier, and what uses it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from support.reference.texts import filled, table, unit_of
+
+from rooflens.format import MISSING
+from rooflens.model.counters.accesses import ATOMICS, CONFLICTS, LOCAL, USE
+from rooflens.model.counters.balance import BALANCE, CAPACITY, WAITS
+from rooflens.model.counters.chips import EVERY_CHIP
+from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
+from rooflens.model.counters.memory import CLOCKS, DRAM, L1, L2, SMEM
+from rooflens.model.counters.recipes import (
+    Amount,
+    CyclesOverRate,
+    CyclesOverTime,
+    Exact,
+    MemoryBus,
+    Peak,
+    PerSm,
+    RateOverShare,
+    Same,
+    Share,
+)
+from rooflens.model.counters.table import COUNTERS
+from rooflens.model.findings.table import RULES
+from rooflens.model.hotspots import MEASURES, STORED_AS
+from rooflens.model.needs import CODE
+from rooflens.model.roofline.levels import AMOUNTS, ROOFS, STAGES
+from rooflens.model.roofline.pipes import PIPE_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from rooflens.model.counters.metric import Ask
+    from rooflens.model.counters.recipes import Counter, Recipe
+
+_ISSUE = ("issue", "executed_share")
+_TENSOR = ("tensor_", "shared_pipe")
+_OCCUPANCY_ENDS_AT = "stall_samples"
+
+
+def _named(rows: Iterable[Counter], *starts: str) -> tuple[Counter, ...]:
+    return tuple(row for row in rows if row.name.startswith(starts))
+
+
+def _others(rows: Iterable[Counter], *known: Iterable[Counter]) -> tuple[Counter, ...]:
+    taken = {row.name for group in known for row in group}
+    return tuple(row for row in rows if row.name not in taken)
+
+
+_GLOBAL = (*_named(L1, "global_"), *_named(USE, "global_"))
+_ON_LOCAL = (*LOCAL, *_named(USE, "local_"))
+_OF_ISSUE = (
+    *_named(PIPES, *_ISSUE),
+    *_named(WARPS, "eligible", "issue_active"),
+    *_named(REPORT, "executed_inst"),
+    *_others(USE, _GLOBAL, _ON_LOCAL),
+)
+_OF_TENSOR = _named(PIPES, *_TENSOR)
+_SAMPLED = (*_named(WARPS, _OCCUPANCY_ENDS_AT), *WAITS)
+
+ON_PAGE: dict[str, tuple[Counter, ...]] = {
+    "clocks": (*CLOCKS, *_named(REPORT, "passes")),
+    "dram": DRAM,
+    "l2": L2,
+    "l1": _others(L1, _GLOBAL),
+    "global-memory": _GLOBAL,
+    "shared-memory": (*SMEM, *CONFLICTS),
+    "local-memory": _ON_LOCAL,
+    "atomics": ATOMICS,
+    "flops": FLOPS,
+    "tensor": _OF_TENSOR,
+    "pipes": _others(PIPES, _OF_ISSUE, _OF_TENSOR),
+    "issue": _OF_ISSUE,
+    "waits": _SAMPLED,
+    "occupancy": (*_others(WARPS, _OF_ISSUE, _SAMPLED), *CAPACITY),
+    "balance": BALANCE,
+    "speed-of-light": _others(REPORT, _OF_ISSUE, _named(REPORT, "passes")),
+}
+"""Page -> the quantities it is about: each is on one."""
+
+
+def pages(folder: Path) -> dict[str, Callable[[], str]]:
+    """Return what writes each page, by its file below docs/reference."""
+    assert sorted(row.name for rows in ON_PAGE.values() for row in rows) == sorted(row.name for row in COUNTERS)
+    return {
+        **{f"counters/{name}.md": partial(_page, folder / "counters" / f"{name}.md", name) for name in ON_PAGE},
+        "counters/by-instruction.md": partial(_by_instruction, folder / "counters" / "by-instruction.md"),
+    }
+
+
+def _page(file: Path, name: str) -> str:
+    head = ("quantity", "unit", "read from, the first that is there", "asked for", "used for")
+    return filled(file.read_text(encoding="utf-8"), {"quantities": table(head, map(_row, ON_PAGE[name]))})
+
+
+def _by_instruction(file: Path) -> str:
+    rows = (
+        (
+            f"`{measure}`",
+            meaning,
+            ", ".join(f"`{name}`" for name in STORED_AS.get(measure, ())) or "the same, less the ideal",
+            "; ".join(_findings(f"{CODE}{measure}")) or MISSING,
+        )
+        for measure, meaning in MEASURES.items()
+    )
+    measures = table(("measure", "meaning", "read from", "used for"), rows)
+    return filled(file.read_text(encoding="utf-8"), {"measures": measures})
+
+
+def _row(row: Counter) -> tuple[str, ...]:
+    read = dict.fromkeys(way for recipe in row.recipes for way in _ways(recipe))
+    asked = dict.fromkeys(map(_asked, row.asks()))
+    return (
+        f"`{row.name}`",
+        unit_of(row.name),
+        "; ".join(read),
+        "; ".join(asked) or MISSING,
+        "; ".join(dict.fromkeys(_uses(row.name))) or MISSING,
+    )
+
+
+def _asked(ask: Ask) -> str:
+    """Say in which tier, and of how many chips."""
+    tier = ask.detail if not ask.later else f"{ask.detail}, later on some"
+    return tier if ask.chips == EVERY_CHIP else f"{tier}, not on all"
+
+
+def _ways(recipe: Recipe) -> Iterator[str]:
+    match recipe:
+        case Exact(names=names, scale=scale):
+            yield from (f"`{name}`{_times(scale)}" for name in names)
+        case Amount(groups=groups, scale=scale):
+            yield from (f"{' + '.join(f'`{base}`' for base in group)}{_times(scale)}" for group in groups)
+        case Share(bases=bases):
+            yield from (f"per cent of `{base}`" for base in bases)
+        case CyclesOverTime(names=names):
+            yield from (f"`{name}` / time" for name in names)
+        case CyclesOverRate(bases=bases):
+            yield from (f"`{base}` / its rate" for base in bases)
+        case _:
+            yield _formula(recipe)
+
+
+def _formula(recipe: Peak | RateOverShare | PerSm | Same | MemoryBus) -> str:
+    match recipe:
+        case Peak(base=base, clock=clock, scale=scale):
+            return f"peak of `{base}`{_times(scale)} x `{clock}`"
+        case RateOverShare(rate=rate, share=share):
+            return f"rate of `{rate}` / per cent of `{share}`"
+        case PerSm(units_per_cycle=units, clock=clock):
+            return f"{units:g} a cycle and SM x `{clock}`"
+        case Same(counter=counter):
+            return f"= `{counter}`"
+        case MemoryBus(clock=clock, pins=pins):
+            return f"`{clock}` x 2 x `{pins}` / 8"
+
+
+def _times(scale: float) -> str:
+    return "" if scale == 1.0 else f" x {scale:g}"
+
+
+def _uses(name: str) -> Iterator[str]:
+    yield from (f"bytes of `{level}`" for level, names in AMOUNTS.items() if name in names)
+    yield from (f"roof of `{level}`" for level, names in ROOFS.items() if name in names)
+    for stage in STAGES:
+        if name in {stage.share, stage.amount, stage.peak}:
+            yield f"stage `{stage.name}` of `{stage.level}`"
+    for pipe in PIPE_ROWS:
+        if name in {*pipe.shares, pipe.amount, pipe.peak}:
+            yield f"pipe `{pipe.key}`"
+    yield from _findings(name)
+
+
+def _findings(need: str) -> Iterator[str]:
+    for rule in RULES:
+        if any(need in group for group in rule.needs):
+            yield f"[`{rule.id}`](../findings/{rule.id}.md)"
