@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import os
 import re
@@ -86,6 +87,29 @@ def test_names_on_a_page_about_a_room_are_in_the_code(page: Path) -> None:
             assert any((ROOT / folder / name).exists() for folder in ("rooflens", "")), name
         elif re.fullmatch(r"[A-Za-z_][\w.]*(\(.*\))?", name) and not re.fullmatch(r"[0-9a-f]{7}", name):
             assert name.partition("(")[0].rpartition(".")[2] in _words_of_the_code(), name
+
+
+@functools.cache
+def _said_by_the_code() -> str:
+    """Return every text of the package, one a line; what is filled in is left out."""
+    texts: list[str] = []
+    for path in (ROOT / "rooflens").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+            elif isinstance(node, ast.JoinedStr):
+                texts.append("".join(str(part.value) for part in node.values if isinstance(part, ast.Constant)))
+    return "\n".join(text.replace("\n", " ") for text in texts)
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/reference/messages/*.md")), ids=lambda page: page.stem)
+def test_messages_that_are_explained_are_said(page: Path) -> None:
+    """Each message quoted on a page of messages is one text of the package, with `...` for what is filled in."""
+    quoted = re.findall(r"^> (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert quoted
+    for message in quoted:
+        parts = [re.escape(part.strip(" `")) for part in message.split("...") if part.strip(" `:.,;()")]
+        assert re.search("[^\n]*".join(parts), _said_by_the_code()), message
 
 
 def test_pages_that_the_code_names_are_there() -> None:

@@ -73,7 +73,7 @@ def aggregate(analyses: Sequence[Analysis]) -> Analysis:
     if len(analyses) == 1:
         return analyses[0]
     weights = _weights(analyses)
-    longest = _representative(analyses)
+    longest = _representative(analyses, weights)
     flop_total = weights.mean([a.flop_total for a in analyses])
     duration_ns = weights.mean([a.kernel.duration_ns for a in analyses])
     levels = {name: _level([a.levels[name] for a in analyses], weights, duration_ns) for name in LEVELS}
@@ -112,12 +112,13 @@ def _weights(analyses: Sequence[Analysis]) -> _Weights:
     return _Weights([a.launches for a in analyses], times_ns if len(times_ns) == len(analyses) else None)
 
 
-def _representative(analyses: Sequence[Analysis]) -> Analysis:
+def _representative(analyses: Sequence[Analysis], weights: _Weights) -> Analysis:
     """Choose the longest launch of the verdict class that holds most time; most launches where no time is known."""
     times_ns: defaultdict[Bound, float] = defaultdict(float)
     counts: defaultdict[Bound, int] = defaultdict(int)
-    for a in analyses:
-        times_ns[a.verdict.bound] += a.gpu_time_ns or 0.0
+    known_ns = weights.times_ns or [a.gpu_time_ns or 0.0 for a in analyses]
+    for a, time_ns in zip(analyses, known_ns, strict=True):
+        times_ns[a.verdict.bound] += time_ns
         counts[a.verdict.bound] += a.launches
     main = max(counts, key=lambda bound: (times_ns[bound], counts[bound]))
     return longest_launch(a for a in analyses if a.verdict.bound == main)

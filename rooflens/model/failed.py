@@ -12,7 +12,7 @@ from rooflens.errors import RooflensError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflens.model.records import Kernel
+    from rooflens.model.records import Hotspot, Kernel
 
 T = TypeVar("T")
 
@@ -32,11 +32,11 @@ def failed_kernel(kernel: Kernel, why: str) -> Kernel:
     return replace(unmeasured(kernel), status="failed", status_reason=why)
 
 
-def unmeasured(kernel: Kernel) -> Kernel:
-    """Keep what a kernel is, and none of what was measured of it."""
+def unmeasured(kernel: Kernel, counters: Mapping[str, float] = NO_VALUES, hotspots: Sequence[Hotspot] = ()) -> Kernel:
+    """Keep what a kernel is, and of what was measured of it no more than is given."""
     return replace(
         kernel,
-        counters=NO_VALUES,
+        counters=counters,
         counter_sources=NO_VALUES,
         thread_opcodes=NO_VALUES,
         warp_opcodes=NO_VALUES,
@@ -44,7 +44,7 @@ def unmeasured(kernel: Kernel) -> Kernel:
         tensor_peaks_per_s=NO_VALUES,
         stalls=NO_VALUES,
         rules=(),
-        hotspots=(),
+        hotspots=tuple(hotspots),
         code_totals=NO_VALUES,
         series=None,
     )

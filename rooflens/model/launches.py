@@ -284,7 +284,8 @@ def ranked_launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> t
 
 def launches_in_order(analyses: Sequence[Analysis]) -> list[Launch]:
     """Put the launches of one kernel in order of falling time, failed ones last; without keys and shares of times."""
-    return [_launch(row, 0.0, "", 0.0) for row in _in_order([("", analysis) for analysis in analyses])]
+    ordered = _in_order([("", analysis) for analysis in analyses])
+    return [Launch(key, one, time_ns, None, _winnable_ns(one, time_ns)) for key, one, time_ns in ordered]
 
 
 def _in_order(pairs: Iterable[tuple[str, Analysis]]) -> list[_Row]:

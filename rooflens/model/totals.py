@@ -111,9 +111,10 @@ def _by_kernel(analyses: Iterable[Analysis]) -> list[list[Analysis]]:
     return [*kernels.values()]
 
 
-def _worst(launches: Iterable[Launch]) -> Launch:
-    """Return the launch with most time at stake, the first of equal ones."""
-    return max(launches, key=lambda launch: (launch.at_stake_ns, launch.duration_ns or 0.0))
+def _worst(launches: Sequence[Launch]) -> Launch:
+    """Return the launch with most time at stake, of launches in order of falling time: the longest of equal ones."""
+    stakes = [launch.at_stake_ns for launch in launches]
+    return launches[stakes.index(max(stakes))]
 
 
 def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
@@ -122,8 +123,7 @@ def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
     worst = _worst(launches)
     one, verdict, work = worst.analysis, worst.analysis.verdict, main_work(whole)
     is_failed = one.kernel.failed
-    clocked = [] if is_failed else [a for a in analyses if "sm_clock_hz" in a.kernel.counters]
-    longest = max(clocked, key=lambda a: a.gpu_time_ns or 0.0, default=None)
+    longest = None if is_failed else next((a for a in analyses if "sm_clock_hz" in a.kernel.counters), None)
     reasons = (a.kernel.status_reason or ALL_NAN for a in analyses if is_failed)
     return Total(
         digest=one.kernel.digest,
@@ -186,8 +186,8 @@ def _slim(analysis: Analysis, *, is_worst: bool) -> Analysis:
     kernel, dram, verdict = analysis.kernel, analysis.levels["dram"], analysis.verdict
     return replace(
         analysis,
-        kernel=replace(
-            unmeasured(kernel),
+        kernel=unmeasured(
+            kernel,
             counters={name: kernel.counters[name] for name in _COUNTERS if name in kernel.counters},
             hotspots=kernel.hotspots[:1] if is_worst else (),
         ),

@@ -22,7 +22,6 @@ from rooflens.ingest.metrics.layouts import DOUBLE_BYTES, ENCODED, Layouts
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, opcode_table
 from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, KERNEL, RANGE, check_names, damaged_result
 from rooflens.ingest.reports.encoded import (
-    BEFORE_DOUBLE,
     TAIL,
     DamagedMetricError,
     EncodedMetrics,
@@ -31,6 +30,7 @@ from rooflens.ingest.reports.encoded import (
     before_value,
     check_kind,
     check_known,
+    id_before_double,
     name_id_of,
     own_of,
     own_value,
@@ -450,8 +450,9 @@ class Direct:
         cut = _CUT.get(len(entry))
         if cut is None or (cut != -DOUBLE_BYTES and not entry.endswith(TAIL)):
             return None
-        start, name_id = entry[:cut], name_id_of(entry)
-        if name_id < 0 or start != before_value(name_id) + BEFORE_DOUBLE:
+        start = entry[:cut]
+        name_id = id_before_double(start)
+        if name_id < 0:
             return None
         name = self._doubles[start] = self.name(name_id)
         return self._remember(entry, name, _DOUBLE.unpack_from(entry, len(start))[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from rooflens.errors import InputError
@@ -31,6 +32,9 @@ BEFORE_DOUBLE = bytes([_VALUE << 3 | 2, 1 + DOUBLE_BYTES, 3 << 3 | 1])
 
 _COUNT_TAG, _MOST_COUNT_BYTES = 5 << 3, 9
 """What stands before a whole number, and how many bytes of it are read undecoded."""
+
+_MOST_NAMES = 1 << 13
+"""Of so many numbers of names it is remembered how they are encoded."""
 
 _SCALARS = ("StringValue", "FloatValue", "DoubleValue", "Uint32Value", "Uint64Value")
 
@@ -153,6 +157,13 @@ def name_id_of(entry: bytes) -> int:
         if byte < 0x80:
             return number
     return -1
+
+
+@lru_cache(maxsize=_MOST_NAMES)
+def id_before_double(start: bytes) -> int:
+    """Return the number of a metric's name by what stands before its double, else -1; most reports number alike."""
+    name_id = name_id_of(start)
+    return name_id if name_id >= 0 and start == before_value(name_id) + BEFORE_DOUBLE else -1
 
 
 def before_value(name_id: int) -> bytes:

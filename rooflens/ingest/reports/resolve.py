@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from math import isfinite, nan
 from operator import itemgetter, mul, truediv
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -55,8 +55,8 @@ _CLOCK_OF_UNIT = {
     "dram": "dram_clock_hz",
 }
 _TENSOR = "sm__ops_path_tensor_"
-_SETS_KEPT = 256
-"""Sets of names whose plans are kept: a report has a handful."""
+_SETS_KEPT, _STEPS_KEPT = 256, 1 << 12
+"""Sets of names whose plans are kept, of which a report has a handful, and steps that plans have in common."""
 
 Values: TypeAlias = Mapping[str, float]
 Numbers: TypeAlias = Mapping[str, Any]
@@ -187,13 +187,14 @@ def shared(names_and_sources: tuple[str, ...]) -> dict[str, str]:
 def plan_for(names: tuple[str, ...]) -> Plan:
     """Plan how results that store these names are resolved: keep the ways that need no others."""
     stored = frozenset(names)
-    bases = frozenset(name.partition(".")[0] for name in names)
+    by_base: dict[str, list[str]] = {}
+    for name in names:
+        by_base.setdefault(name.partition(".")[0], []).append(name)
     counters = (
-        step_of(counter, _ways_in(counter.recipes, stored, bases))
-        for counter, wanted in _bases_by_counter()
-        if not wanted or not wanted.isdisjoint(bases)
+        _step_among(place, tuple(chain.from_iterable(by_base[base] for base in wanted if base in by_base)))
+        for place, wanted in enumerate(_bases_by_counter())
     )
-    tensor = sorted(base for base in bases if base.startswith(_TENSOR))
+    tensor = sorted(base for base in by_base if base.startswith(_TENSOR))
     ops = (Step(base.removeprefix(_TENSOR), tuple(_amount(Amount(((base,),)), stored))) for base in tensor)
     peaks = (Step(base.removeprefix(_TENSOR), tuple(_peak(Peak(base, "sm_clock_hz")))) for base in tensor)
     return Plan(*(_pruned(steps, stored) for steps in (counters, ops, peaks)))
@@ -239,17 +240,19 @@ def _gathered(steps: Iterable[Step]) -> Iterator[Step | Reads]:
 
 
 @cache
-def _bases_by_counter() -> tuple[tuple[Counter, frozenset[str]], ...]:
-    """Return with each counter the base names that it can be found under; none where one of its recipes needs none."""
-    wanted = ((counter, [frozenset(bases_of(recipe)) for recipe in counter.recipes]) for counter in COUNTERS)
-    return tuple((counter, frozenset().union(*found) if all(found) else frozenset()) for counter, found in wanted)
+def _bases_by_counter() -> tuple[tuple[str, ...], ...]:
+    """Return the base names that each counter can be found under, in the order of the table."""
+    return tuple(
+        tuple(dict.fromkeys(base for recipe in counter.recipes for base in bases_of(recipe))) for counter in COUNTERS
+    )
 
 
-def _ways_in(recipes: Iterable[Recipe], stored: Container[str], bases: frozenset[str]) -> Iterator[Way]:
-    """Yield the ways of the recipes that metrics of some base names can follow."""
-    for recipe in recipes:
-        if not (wanted := bases_of(recipe)) or not bases.isdisjoint(wanted):
-            yield from ways_of(recipe, stored)
+@lru_cache(maxsize=_STEPS_KEPT)
+def _step_among(place: int, names: tuple[str, ...]) -> Step:
+    """Make the step of a counter, by its place in the table, where of its metrics these are stored."""
+    counter, stored = COUNTERS[place], frozenset(names)
+    ways = (way for recipe in counter.recipes for way in ways_of(recipe, stored))
+    return step_of(counter, [way for way in ways if stored.issuperset(way.needs)])
 
 
 def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:

@@ -419,7 +419,7 @@ _CUSTOM = Operation(
     "custom",
     "FLOPs and bytes that you counted yourself",
     "matrix",
-    (Size("flop", "FLOPs"), Size("bytes", "bytes to and from device memory")),
+    (Size("flop", "FLOPs", least=0), Size("bytes", "bytes to and from device memory")),
     "as given",
     "as given",
     lambda s: s["flop"],

@@ -211,6 +211,13 @@ def test_a_copy_and_a_fill_compute_nothing() -> None:
     assert predicted("elementwise", n=8, writes=0).intensity == 0.5
 
 
+def test_a_sort_counted_by_hand_may_have_no_flops() -> None:
+    """Of 6.7 GB and no FLOP, by hand, memory is the wall: 2 ms at 3.35 TB/s, and no intensity above 0."""
+    sort = predicted("custom", "fp32", flop=0, bytes=6_700_000_000)
+    assert (sort.regime, sort.intensity) == ("memory", 0)
+    assert sort.t_lower_s == pytest.approx(2.0e-3, rel=1e-3)
+
+
 def test_a_tile_never_moves_less_than_every_operand_once() -> None:
     """A tile larger than the result reads its operands once; one that sticks out at the edge counts whole."""
     once = predicted("gemm", m=128, n=128, k=128).moved_bytes

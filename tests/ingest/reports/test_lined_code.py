@@ -1,0 +1,34 @@
+"""Hold that instructions are read once where that will do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rooflens.ingest.metrics import code
+from rooflens.ingest.reports import read
+from rooflens.ingest.reports.read import ReadOptions, read_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.corpus
+def test_what_few_kernels_store_by_instruction_is_read_once(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of few kernels the lines are read with the amounts, in one go; what comes is what reading them after it gives."""
+    path, gathered = corpus / "nsight-training__manual_nvtx.ncu-rep", []
+    gather = code.gather
+
+    def counted(*arguments: Any) -> code.Instructions | None:
+        found = gather(*arguments)
+        gathered.append(found is not None)
+        return found
+
+    monkeypatch.setattr(code, "gather", counted)
+    at_once = read_report(path, "one", ReadOptions(texts=False))
+    assert any(spot.line for kernel in at_once.kernels for spot in kernel.hotspots)
+    assert sum(gathered) == sum(bool(kernel.hotspots) for kernel in at_once.kernels)
+    monkeypatch.setattr(read, "MOST_IN_TEXT", 0)
+    assert read_report(path, "one", ReadOptions(texts=False)).kernels == at_once.kernels
+    assert sum(gathered) == 3 * sum(bool(kernel.hotspots) for kernel in at_once.kernels)
