@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflens.format import percent
 from rooflens.model.hotspots import leading_stall
 from rooflens.model.records import ratio
 
@@ -32,7 +33,8 @@ class Hotspot:
 
     def __repr__(self) -> str:
         where = f"{self.file}:{self.line}" if self.file else self.sass or self.function or "?"
-        return f"<Hotspot {where}>" if self.share is None else f"<Hotspot {where}: {self.share:.1%} of the samples>"
+        part = "" if self.share is None else f": {percent(self.share)} of the samples"
+        return f"<Hotspot {where}{part}>"
 
     @property
     def by(self) -> Grain:

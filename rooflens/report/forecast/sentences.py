@@ -130,13 +130,15 @@ def peak_words(row: Row) -> tuple[str, str]:
         f"{resource_label(pipe)} at {fmt.si(peak, 'FLOP/s')}, dense, from the datasheet at boost clock: "
         f"{_why_pipe(row, pipe)}."
     )
-    return f"{used[0].upper()}{used[1:]}", _not_used(row.gpu, pipe, result)
+    return f"{used[0].upper()}{used[1:]}", forecasts.of_products(row) or _not_used(row.gpu, pipe, result)
 
 
 def _why_pipe(row: Row, pipe: str) -> str:
     if pipe.startswith("tensor"):
         return f"products of {row.dtype} run on the tensor cores"
-    if row.operation.unit == "matrix":
+    if row.operation.unit == "counted" and row.dtype == "fp64":
+        return "FLOPs that were counted elsewhere are taken to be no products, which alone run on tensor cores"
+    if row.operation.unit != "vector":
         return f"products of {row.dtype} run on the CUDA cores unless tf32 is chosen"
     return f"the operation has no matrix products, so it runs on the CUDA cores in {resource_label(pipe)}"
 
