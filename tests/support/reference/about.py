@@ -135,9 +135,11 @@ def _usual() -> list[str]:
     return [
         "## How large they usually are",
         "",
-        f"How much of a warp's time each reason takes in {len(launches)} launches of published reports:",
+        f"A reason's part of a warp's time in {len(launches)} launches of published reports:",
         "",
-        *table(("reason", "cycles, median", "share, median", "share, highest", "where"), [row for _, row in sorted(rows)]),
+        *table(
+            ("reason", "cycles, median", "share, median", "share, highest", "where"), [row for _, row in sorted(rows)]
+        ),
         "",
         *wrapped(f"Below {percent(_SMALL)} in all of them, or not counted: {', '.join(small)}.", WIDTH),
     ]
