@@ -249,14 +249,29 @@ _NAMED = 3
 _AT_COMPUTE_ROOF = "this pipe is full: only fewer or narrower operations help now"
 
 
-def memory_moves(kernel: Kernel, levels: Mapping[str, Level], level: str | None, *, at_roof: bool) -> tuple[str, ...]:
-    """Choose the moves for a memory-bound kernel; `lsu` is L1 where load and store instructions fill its input."""
+def memory_moves(
+    kernel: Kernel,
+    levels: Mapping[str, Level],
+    level: str | None,
+    *,
+    at_roof: bool,
+    asked_bytes: float | None = None,
+) -> tuple[str, ...]:
+    """Choose the moves for a memory-bound kernel.
+
+    Args:
+        kernel: What is bound.
+        levels: Its memory levels.
+        level: The one that is the wall; `lsu` is L1 where load and store instructions fill its input.
+        at_roof: The level is full.
+        asked_bytes: What the SMs asked L2 for; None where not all of it is counted.
+    """
     if level in {"l2", "l1"} and _loads_nothing(kernel):
         return (_STORE_LESS,) if level == "l2" else (_STORE_WIDER, _STORE_LESS)
     others = _texts(kernel, _MEMORY.get(level or "", (_Move("reduce traffic at the busiest memory unit"),)))
     match level:
         case "dram":
-            return (_fewer_bytes(levels["dram"], at_roof=at_roof), *others)
+            return (_fewer_bytes(levels["dram"], asked_bytes, at_roof=at_roof), *others)
         case "l2":
             first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
         case "l1":
@@ -285,8 +300,12 @@ def _texts(kernel: Kernel, moves: tuple[_Move, ...]) -> tuple[str, ...]:
     )
 
 
-def _fewer_bytes(dram: Level, *, at_roof: bool) -> str:
+def _fewer_bytes(dram: Level, asked_bytes: float | None, *, at_roof: bool) -> str:
+    """Name the bytes moved, and those asked for where a part worth a word was moved beyond them."""
     moved = f" than its {si(dram.amount_bytes, 'B')}" if dram.amount_bytes else ""
+    asked = ratio(asked_bytes, dram.amount_bytes)
+    if asked and asked <= 1 - default_thresholds().wasted_sector_share:
+        moved += f", of which the SMs asked for {si(asked_bytes, 'B')},"
     only = f"only moving fewer bytes{moved} helps now" if at_roof else f"move fewer bytes{moved}"
     return f"{only}: fuse with a neighbour so that intermediates stay on chip"
 

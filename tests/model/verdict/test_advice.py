@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from support.kernels import make_kernel
+from msgspec.structs import replace
+from support.kernels import make_case, make_kernel, reach
 
 from rooflens.model.records import LEVELS, Level
 from rooflens.model.roofline.pipes import PIPE_ROWS
@@ -296,3 +297,24 @@ def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
     for opcode, told in (("HGMMA.64x128x16.F32.BF16", False), ("HMMA.16816.F32.BF16", True)):
         kernel = make_kernel(warp_opcodes={opcode: 9}, compute_capability="9.0")
         assert any("wgmma" in move for move in advice.compute_moves(kernel, "tensor_bf16", at_roof=False)) is told
+
+
+@pytest.mark.parametrize(
+    ("asked_bytes", "said"),
+    [(264.2e6, ", of which the SMs asked for 264 MB,"), (290e6, ""), (None, ""), (0.0, "")],
+    ids=["13 % more is moved", "5 % more", "not all is counted", "nothing is"],
+)
+def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, said: str) -> None:
+    """A fill of 264.2 MB moves 303.7: fewer bytes help, and a tenth or more of them are not the kernel's own."""
+    first = advice.memory_moves(make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes)[0]
+    assert first.startswith(f"only moving fewer bytes than its 304 MB{said} helps now: fuse")
+
+
+@pytest.mark.parametrize(("flags", "told"), [((), True), (("atomics_cross_twice",), False)])
+def test_l2_bytes_that_leave_out_atomics_are_no_measure(flags: tuple[str, ...], *, told: bool) -> None:
+    """Atomics cross to L2 and back and are looked up once, so that L2's bytes are low: nothing is compared with them."""
+    case = make_case({"dram": 0.9, "l2": 0.3}, flags=flags)
+    found = {name: Level(share=level.share, amount_bytes=5e8) for name, level in case.levels.items()}
+    found["dram"] = Level(share=0.9, amount_bytes=1e9)
+    verdict = reach(replace(case, levels=found))
+    assert ("the SMs asked for 500 MB" in verdict.advice[0]) is told
