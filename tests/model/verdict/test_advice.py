@@ -312,7 +312,7 @@ def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, s
 
 @pytest.mark.parametrize(("flags", "told"), [((), True), (("atomics_cross_twice",), False)])
 def test_l2_bytes_that_leave_out_atomics_are_no_measure(flags: tuple[str, ...], *, told: bool) -> None:
-    """Atomics cross to L2 and back and are looked up once, so that L2's bytes are low: nothing is compared with them."""
+    """Atomics cross to L2 and back and are looked up once: L2's bytes are low, and nothing is compared with them."""
     case = make_case({"dram": 0.9, "l2": 0.3}, flags=flags)
     found = {name: Level(share=level.share, amount_bytes=5e8) for name, level in case.levels.items()}
     found["dram"] = Level(share=0.9, amount_bytes=1e9)
