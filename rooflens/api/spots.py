@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Hotspot:
-    """A source line, an instruction or a function, and what it takes of its kernel.
+    """A source line, an instruction or a function, and its share of its kernel.
 
     >>> import rooflens as rl
     >>> spot = rl.open("sampled.ncu-rep")[0].hotspots(by="sass")[0]
@@ -53,7 +53,7 @@ class Hotspot:
 
     @property
     def function(self) -> str | None:
-        """Function that its instructions stand in; None for a line that stands in several."""
+        """Function that its instructions are in; None for a line that is in several."""
         return self._record.function
 
     @property
@@ -73,12 +73,12 @@ class Hotspot:
 
     @property
     def share(self) -> float | None:
-        """Fraction of the kernel's samples that is here, 0 to 1; None where it was not sampled."""
+        """Fraction of the kernel's samples taken here, 0 to 1; None where it was not sampled."""
         return ratio(self._record.measures.get("samples", 0.0), self._samples)
 
     @property
     def stall(self) -> str | None:
-        """What most of its samples wait for, as `long_scoreboard`; None where samples are not told apart."""
+        """What most of its samples wait for, such as `long_scoreboard`; None where samples carry no reason."""
         return leading_stall(self._record)
 
     @property

@@ -88,7 +88,7 @@ def _command(operation: Operation) -> click.Command:
         click.Option(
             ["--link"],
             type=click.Choice(LINKS),
-            help="Link between GPUs that share the work; by default NVLink where it joins that many, else PCIe.",
+            help="Link between GPUs that share the work; by default NVLink where it connects that many, else PCIe.",
         ),
         click.Option(
             ["--achieved", "achieved_flop_per_s"], type=float, help="Measured FLOP/s, to compare with the roof."

@@ -2,10 +2,10 @@
 
 T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction.
 Beside the products, T_special = special functions / their rate and T_issue = instructions that unpack weights / those
-issued a second; beside device memory, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes the
-longest of them; with none it takes their sum, and a launch. Peaks are dense and
-at boost clock, as `rooflens/gpus` holds them. The parts of a composite operation run one after another, so their bounds
-add up. Where GPUs share an operation, all amounts and times are those of one of them.
+issued a second; beside device memory, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes as long
+as the longest of them; with none it takes their sum, and a launch. Peaks are dense and at boost clock, as
+`rooflens/gpus` holds them. The parts of a composite operation run one after another, so their bounds add up. Where GPUs
+share an operation, all amounts and times are those of one of them.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Figure(Struct, frozen=True):
     """One plane, ready to be placed.
 
     Attributes:
-        plane: None where nothing has FLOPs: there is no place in the plane.
+        plane: None where nothing has FLOPs: there is no place in the roofline.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Kernels that have no place in the plane: bars of what they take of each memory level's peak bandwidth.
+"""Kernels that have no place in the roofline: bars of what they take of each memory level's peak bandwidth.
 
 The rows are launches; means over the launches of a kernel, weighted by time, and the order of the kernels are worked
 out in the chart, so that hiding launches lays out anew what is left.
@@ -52,12 +52,12 @@ LEAST_WEIGHT = 1e-9
 UNCOUNTED = "FLOPs not counted"
 NONE = "no FLOPs"
 NO_BYTES = "bytes not counted"
-UNPLACED = "no place in the plane"
+UNPLACED = "no place in the roofline"
 REASONS: Mapping[str, str] = {
     UNCOUNTED: "FLOPs not counted",
     NONE: "Kernels without FLOPs",
     NO_BYTES: "Bytes not counted",
-    UNPLACED: "No place in the plane",
+    UNPLACED: "No place in the roofline",
 }
 """Why a kernel has bars instead of a point, as it stands beside its name and over all of them."""
 
@@ -66,7 +66,7 @@ _FIELDS = ("name", "bound", "time", "verdict", "report")
 
 
 def reason(launch: Launch) -> str:
-    """Say why a launch has no place in the plane: FLOPs that were not counted are not the same as none."""
+    """Say why a launch has no place in the roofline: FLOPs that were not counted are not the same as none."""
     total = main_work(launch.analysis).total
     if not total:
         return UNCOUNTED if total is None else NONE

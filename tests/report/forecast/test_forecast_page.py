@@ -56,7 +56,7 @@ def test_the_crossing_is_marked_on_the_path() -> None:
     (ring,) = datasets(found)["crossing"]
     assert ring["p"][0][0].replace(" ", " ") == "compute-bound from m = n = k = 887"
     assert answer(found.row) == (
-        "Compute-bound from m = n = k = 887, where 295 FLOP/B are reached; memory-bound before."
+        "Compute-bound from m = n = k = 887, where it reaches 295 FLOP/B; memory-bound before."
     )
 
 
