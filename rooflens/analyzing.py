@@ -129,7 +129,7 @@ class Analyzed(Struct, frozen=True):
             *(missing.words for missing in self.missing),
             *(f"{source}: left out: {error}; {error.hint}" for source, error in self.warnings),
             *(f"{source}: {note}" for source, note in self.notes),
-            *([f"{count(self.skipped_count, 'report')} came twice and counted once"] if self.skipped_count else []),
+            *([f"{count(self.skipped_count, 'report')} given twice but counted once"] if self.skipped_count else []),
             *([f"{count(len(self.ignored), 'file')} left unread: no reports"] if self.ignored else []),
         )
 

@@ -58,9 +58,9 @@ class Comparison:
 
     @property
     def factor(self) -> float | None:
-        """GPU time before over GPU time after, of all programs together: above 1 is faster; None where not known.
+        """GPU time before over GPU time after, all programs together: above 1 is faster; None where unknown.
 
-        Of more than two sides, the first over the last, of the programs that have these.
+        With more than two sides, the first over the last, for the programs that have both.
         """
         totals = [one.total for one in self._sides.across or (one.comparison for one in self._compared)]
         before = [total.base.median_ns for total in totals]
@@ -71,19 +71,19 @@ class Comparison:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What should be known before the numbers are trusted: different clocks, single runs, programs on one side."""
+        """What to know before trusting the numbers: different clocks, single runs, programs on one side only."""
         told = [f"{one.program}: {warning}" for one in self._compared for warning in one.warnings]
         return (*told, *(one.words for one in self._sides.unpaired))
 
     def failed(self, limit: float, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS) -> tuple[str, ...]:
-        """Name what became slower beyond a limit, a floor and its noise; empty where nothing did.
+        """Name what got slower beyond a limit, a floor and its noise; empty where nothing did.
 
-        A single recording on a side says nothing of noise, so nothing fails there: `warnings` tell of it.
+        A single recording on a side says nothing about noise, so nothing fails there: `warnings` says so.
 
         Args:
-            limit: Part that the GPU time may grow by: 0.05 for 5 %; twice that where grids do not fill the GPU once.
+            limit: Fraction that the GPU time may grow by: 0.05 for 5 %; twice that for grids below one wave.
             per_kernel: Judge each kernel too, not only the total of each program.
-            floor_ns: Nanoseconds that must be lost, too.
+            floor_ns: At least this many nanoseconds must be lost as well.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -93,7 +93,7 @@ class Comparison:
         return tuple(Gate(limit, per_kernel, floor_ns).failures(self._compared))
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what `rooflens compare --format json` writes.
+        """Return what `rooflens compare --format json` writes.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -106,7 +106,7 @@ class Comparison:
         return document
 
     def to_markdown(self) -> str:
-        """Write it in Markdown, for a pull request.
+        """Return it in Markdown, for a pull request.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -118,17 +118,17 @@ class Comparison:
         return render(self._compared, "md", self._sides)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write it to a file: `.html` is a page with the changes as arrows; `.md`, `.json` and `.xml` (JUnit) go too.
+        """Write it to a file: `.html` is a page with the changes as arrows; `.md`, `.json` and `.xml` (JUnit) work too.
 
         Args:
             path: The file.
-            force: Write over a file that is there.
+            force: Overwrite an existing file.
 
         Returns:
             The path.
 
         Raises:
-            UsageError: The ending is another, or the place is taken.
+            UsageError: The extension is another one, or the file exists.
             InputError: It cannot be written.
 
         >>> import rooflens as rl, tempfile
@@ -161,12 +161,12 @@ def compare(
     Args:
         base: Before: a `Report`, or the path of a report, a folder or a store, or several of these.
         head: After.
-        more: Further sides; each is set against the base, as `head` is.
-        threshold: Changes of a smaller part than this count as none: 0.03 is 3 %.
+        more: Further sides; each is compared with the base, as `head` is.
+        threshold: Changes smaller than this fraction count as none: 0.03 is 3 %.
         anyway: Compare even recordings that were not collected alike.
 
     Raises:
-        InputError: A side cannot be read completely, the sides have no program in common, or were not collected alike.
+        InputError: A side cannot be read completely, or the sides share no program or were not collected alike.
 
     >>> import rooflens as rl
     >>> report = "fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep"

@@ -1,4 +1,4 @@
-"""Opened kernels as tables: a summary of our own, and the tables of a store as a store would hold them."""
+"""Opened kernels as tables: our own summary, and the tables as a store would hold them."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
 
     Args:
         kernels: The kernels.
-        sources: The reports they stand in.
+        sources: The reports they come from.
         thresholds_digest: Of the thresholds of their verdicts.
         table: One of `TableName`.
 
     Raises:
         UsageError: There is no such table.
-        InputError: Metrics are asked for, and their report is gone.
+        InputError: Metrics are requested, but their report is gone.
     """
     if table == "summary":
         columns = [pa.array(map(value, kernels), kind) for kind, value in SUMMARY.values()]

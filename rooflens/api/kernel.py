@@ -42,7 +42,7 @@ class Kernel:
         """Take a record.
 
         Args:
-            analysis: All that is known of it.
+            analysis: All that is known about it.
             source: Where its report was read from.
             total_ns: GPU time of all that was opened with it.
         """
@@ -56,7 +56,7 @@ class Kernel:
 
     @property
     def analysis(self) -> Analysis:
-        """The whole record that commands and pages are made of (`rooflens.model.records`)."""
+        """The whole record behind commands and pages (`rooflens.model.records`)."""
         return self._analysis
 
     @property
@@ -96,12 +96,12 @@ class Kernel:
 
     @property
     def gpu(self) -> str | None:
-        """Name of the GPU; None where the report does not say it."""
+        """Name of the GPU; None where the report does not name it."""
         return self._analysis.kernel.gpu
 
     @property
     def compute_capability(self) -> str | None:
-        """Compute capability, as `9.0`; None where the report does not say it."""
+        """Compute capability, such as `9.0`; None where the report does not say."""
         return self._analysis.kernel.compute_capability
 
     @property
@@ -111,12 +111,12 @@ class Kernel:
 
     @property
     def grid(self) -> tuple[int, int, int] | None:
-        """Blocks in x, y and z; None where the report does not say it."""
+        """Blocks in x, y and z; None where the report does not say."""
         return self._analysis.kernel.grid
 
     @property
     def block(self) -> tuple[int, int, int] | None:
-        """Threads of a block in x, y and z; None where the report does not say it."""
+        """Threads per block in x, y and z; None where the report does not say."""
         return self._analysis.kernel.block
 
     @property
@@ -131,7 +131,7 @@ class Kernel:
 
     @property
     def launches(self) -> int:
-        """How many launches of the program this one stands for."""
+        """How many launches of the program this one represents."""
         return self._analysis.launches
 
     @property
@@ -187,7 +187,7 @@ class Kernel:
 
     @property
     def flop_total(self) -> float | None:
-        """Floating-point operations of one launch, all types together; None where a part of them is unknown."""
+        """Floating-point operations of one launch, all types together; None where part of them is unknown."""
         return self._analysis.flop_total
 
     @property
@@ -197,11 +197,11 @@ class Kernel:
 
     @property
     def phases(self) -> Phases | None:
-        """How its run divides into ramp, plateau and tail; None without samples, or where no plateau stands out."""
+        """How its run divides into ramp, plateau and tail; None without samples, or where there is no clear plateau."""
         return self._analysis.phases
 
     def hotspots(self, by: Grain | None = None) -> tuple[Hotspot, ...]:
-        """List its hottest lines, instructions or functions, with most samples first; empty where none were recorded.
+        """List its hottest lines, instructions or functions, most samples first; empty where none were recorded.
 
         Args:
             by: `line`, `sass` or `function`; by default lines where they are known, else instructions.
@@ -221,7 +221,7 @@ class Kernel:
         return tuple(Hotspot(spot, samples) for spot in kernel.hotspots if spot.by == grain)
 
     def timeline(self) -> Series | None:
-        """Give what was sampled while it ran: `interval_ns`, and `shares` of peak, 0 to 1, by level or pipe.
+        """Return what was sampled while it ran: `interval_ns`, and `shares` of peak, 0 to 1, by level or pipe.
 
         None where the report holds no samples; collect them with `--detail deep`.
 
@@ -232,11 +232,11 @@ class Kernel:
         return self._analysis.kernel.series
 
     def metric(self, name: str) -> Value | None:
-        """Give one number of its report.
+        """Return one number from its report.
 
         Args:
-            name: A counter of rooflens, in SI units (`dram_bytes`; `rooflens metrics` lists them), or the whole name of
-                one of ncu's metrics, as the report stores it (`sm__throughput.avg.pct_of_peak_sustained_elapsed`).
+            name: A counter of rooflens, in SI units (`dram_bytes`; `rooflens metrics` lists them), or the full name
+                of one of ncu's metrics, as the report stores it (`sm__throughput.avg.pct_of_peak_sustained_elapsed`).
 
         Returns:
             The value; None where this kernel lacks it.
@@ -257,13 +257,13 @@ class Kernel:
         return found.of(self.index).get(name)
 
     def metrics(self, pattern: str = "*") -> dict[str, Value]:
-        """Give all numbers of its report whose names match: counters of rooflens and ncu's metrics, by name.
+        """Return all numbers of its report whose names match: rooflens's counters and ncu's metrics, by name.
 
         Args:
-            pattern: `*` stands for any text, `?` for any character: `sm__*`, `*_share`.
+            pattern: `*` matches any text, `?` any character: `sm__*`, `*_share`.
 
         Raises:
-            InputError: The report is gone, or was changed.
+            InputError: The report is gone or has changed.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -274,7 +274,7 @@ class Kernel:
         return {name: values[name] for name in sorted(values) if fnmatchcase(name, pattern)}
 
     def explain(self) -> str:
-        """Tell everything that matters of it, in Markdown, with the counters behind it and what to try.
+        """Describe all that matters about it, in Markdown, with the counters behind it and what to try.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -286,7 +286,7 @@ class Kernel:
         return explain(self._source.report, self._analysis)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as one of the `kernels` of `rooflens analyze --format json`, which has a JSON Schema.
+        """Return it as one of the `kernels` of `rooflens analyze --format json`, which has a JSON Schema.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]

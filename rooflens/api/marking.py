@@ -1,7 +1,7 @@
 """Mark for ncu where the launches to profile begin and end: what CUDA's `cuProfilerStart` and `cuProfilerStop` do.
 
-ncu started with `--profile-from-start off` looks at nothing else. No library of Python's is asked: whichever one
-launches the kernels, they go through CUDA's driver, which is in the process or will be.
+ncu started with `--profile-from-start off` looks at nothing else. No Python library is involved: whichever one
+launches the kernels, they go through the CUDA driver, which is or will be in the process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _DRIVER = "libcuda.so.1"
 
 
 def start() -> None:
-    """Begin; where there is no driver, there is nothing to mark."""
+    """Begin; without a driver, there is nothing to mark."""
     driver = _driver()
     if driver is not None:
         _enter_context(driver)

@@ -1,6 +1,6 @@
-"""`%load_ext rooflens`, and `%%rooflens`: a cell profiled in a program of its own.
+"""`%load_ext rooflens` and `%%rooflens`: a cell profiled as its own program.
 
-Not yet run on a GPU: exercised through a stand-in for ncu.
+Not yet run on a GPU: tested with a stand-in for ncu.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Give a notebook `%%rooflens`: `%load_ext rooflens` calls this.
+    """Add `%%rooflens` to a notebook: `%load_ext rooflens` calls this.
 
-    The cell is written to a file and profiled in a program of its own, which knows nothing of the other cells: it needs
-    its own imports and data. Its `Report` is shown, and kept under the name that `--name` gives.
+    The cell is written to a file and profiled as its own program, which knows nothing about the other cells: it needs
+    its own imports and data. Its `Report` is shown, and bound to the name that `--name` gives.
 
         %%rooflens --tier quick --name report
         import torch

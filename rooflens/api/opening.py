@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.thresholds import Thresholds
 
     Place = Job | str
-    """The job that read a report, or the store it stands in."""
+    """The job that read a report, or the store that holds it."""
 
 T = TypeVar("T")
 
@@ -47,21 +47,21 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     Args:
         paths: Reports (`.ncu-rep`, `.ncu-repz`, gzip'd too), CSV exports of ncu, folders of them, stores that `ingest`
             wrote, a report of one (`STORE/DIGEST`), and addresses such as `s3://bucket/folder` of any of these.
-        kernel: Only kernels that this meets, or one of these: `adamw` anywhere in a name, `adamw*` over the whole of
+        kernel: Only kernels that match this, or one of these: `adamw` anywhere in a name, `adamw*` over the whole of
             one, `re:gemm.*128`, or a key.
-        nvtx: Only kernels launched in an NVTX range that this meets, or one of these: `step*/forward`.
-        where: Only kernels of stores for which this holds: `gpu like '%H100%' and duration_ns > 1e6`
+        nvtx: Only kernels launched in an NVTX range that matches this, or one of these: `step*/forward`.
+        where: Only kernels of stores for which this condition holds: `gpu like '%H100%' and duration_ns > 1e6`
             (docs/how-to/store.md).
-        thresholds: TOML file of thresholds to put over the shipped ones (docs/reference/thresholds.md).
+        thresholds: TOML file of thresholds that override the defaults (docs/reference/thresholds.md).
         gpu: Name of the GPU, for CSV exports that do not say it.
 
     Returns:
-        The kernels, sorted by time. A report that cannot be read costs no other: a warning tells of it, and
-        `Report.failures` holds it.
+        The kernels, sorted by time. A report that cannot be read does not affect the others: a warning names
+        it, and `Report.failures` holds it.
 
     Raises:
-        UsageError: No path is given, a pattern or the condition cannot be read, or there is one and no store.
-        InputError: A path does not exist, nothing there can be read, or no kernel is meant.
+        UsageError: No path is given, a pattern or the condition cannot be parsed, or it is given without a store.
+        InputError: A path does not exist, nothing there can be read, or no kernel matches.
 
     >>> import rooflens as rl
     >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")

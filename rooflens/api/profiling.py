@@ -1,10 +1,10 @@
-"""Profile a part of the running program: the program is run again, under ncu, up to the end of that part.
+"""Profile a part of the running program: it is run again, under ncu, up to the end of that part.
 
-There is no way into a process that runs already, so a child runs the same command line. It counts the parts that are to
-be profiled as its parent does, tells ncu where the wanted one begins and ends (`marking`), and stops behind it. Parts
-that it passes on its way have been profiled already, and their reports are handed to it.
+A process that is already running cannot be profiled, so a child runs the same command line. It counts the parts to
+be profiled as its parent does, tells ncu where the wanted one begins and ends (`marking`), and stops after it. Parts
+that it passes on the way have been profiled already, and it is given their reports.
 
-Not yet run on a GPU: exercised through a stand-in for ncu.
+Not yet run on a GPU: tested with a stand-in for ncu.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _reports: list[str] = []
 
 
 class Profile:
-    """A part of a program that is profiled: what `with rooflens.profile() as profiled` gives, and its `report`.
+    """A profiled part of a program: what `with rooflens.profile() as profiled` gives, with its `report`.
 
     >>> import rooflens as rl
     >>> with rl.profile(tier="quick", output="out/part.ncu-rep") as profiled:
@@ -80,7 +80,7 @@ class Profile:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What ncu warned of, and what this machine leaves out, in sentences."""
+        """What ncu warned about, and what this machine leaves out, in sentences."""
         return self._warnings
 
     def __enter__(self) -> Self:
@@ -188,20 +188,20 @@ def profile(  # noqa: PLR0913 - each is one thing of how it is collected
     """Profile a part of this program under ncu: `with rooflens.profile() as profiled:`, or `@rooflens.profile`.
 
     The part runs here as it is. At its end the program is started again, with the same arguments, in a child under ncu,
-    and ends behind the part: what stands before it runs a second time. Of a function the first call is profiled.
+    and ends after the part: whatever comes before it runs a second time. For a function, the first call is profiled.
 
-    Not yet run on a GPU: it was exercised through a stand-in for ncu.
+    Not yet run on a GPU: it was tested with a stand-in for ncu.
 
     Args:
         function: The function, where this is its decorator without arguments.
         tier: `quick`, `standard` or `deep`: how many counters, and so how many passes.
-        output: Report to keep, `NAME.ncu-rep`; by default a temporary one, which goes when the program ends.
-        force: Write over a report that is there.
+        output: Report to keep, `NAME.ncu-rep`; by default a temporary one, deleted when the program ends.
+        force: Overwrite an existing report.
         ncu: The ncu to run; by default the one that is found.
-        timeout_s: Seconds that the child may take; by default as long as it needs.
+        timeout_s: Time limit of the child, in seconds; by default there is none.
 
     Raises:
-        UsageError: There is no such tier, the place is taken, or this is no script that could be run again.
+        UsageError: There is no such tier, the report exists, or this is not a script that can be run again.
         EnvironmentMissingError: ncu, a GPU or a permission is missing: raised at the end of the part.
         InputError: Nothing was profiled, ncu failed, or the program did something else when it ran again.
 

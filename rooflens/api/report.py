@@ -1,4 +1,4 @@
-"""Opened reports: their kernels, sorted by time, and everything that can be made of them."""
+"""Opened reports: their kernels, sorted by time, and everything that can be made from them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """Kernels of one report or of many, sorted by falling GPU time, those that failed last.
+    """Kernels of one report or of many, longest GPU time first, failed ones last.
 
     `rooflens.open` makes one. It is a sequence: `len(report)`, `for kernel in report`, `report[0]` for the kernel that
-    takes most, `report[:5]` and `report["adamw*"]` for a `Report` of some. pyarrow, Polars, DuckDB and pandas take it
-    as it is, as a table with a row for each kernel.
+    takes longest, `report[:5]` and `report["adamw*"]` for a `Report` of some. pyarrow, Polars, DuckDB and pandas
+    accept it directly, as a table with a row per kernel.
 
     >>> import rooflens as rl
     >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -57,7 +57,7 @@ class Report:
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels, one profiled launch each, sorted by falling GPU time; those that failed stand last."""
+        """The kernels, one profiled launch each, longest GPU time first; failed ones come last."""
         made = [
             Kernel(analysis, self._sources[report.run.digest], self._total_ns)
             for report in self._found.reports
@@ -78,18 +78,18 @@ class Report:
     def __getitem__(self, wanted: str | slice) -> Report: ...
 
     def __getitem__(self, wanted: int | str | slice) -> Kernel | Report:
-        """Choose one kernel by its place, or some of them by name, by key or by a slice.
+        """Select one kernel by its position, or several by name, by key or by a slice.
 
         Args:
-            wanted: A place from 0, or from -1 for the last; a slice of places; or what `--kernel` takes: a part of a
-                name, a glob over the whole of one, `re:` and a regular expression, or the key of one launch.
+            wanted: A position from 0, or -1 for the last; a slice; or what `--kernel` takes: part of
+                a name, a glob over a whole name, `re:` and a regular expression, or the key of one launch.
 
         Returns:
-            A `Kernel` for a place; else a `Report` of some kernels.
+            A `Kernel` for a position; otherwise a `Report` of some kernels.
 
         Raises:
-            IndexError: There is no such place.
-            InputError: No kernel is called so; the hint has the names that come close.
+            IndexError: There is no such position.
+            InputError: No kernel has this name; the hint lists similar ones.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -115,7 +115,7 @@ class Report:
 
     @property
     def analyzed(self) -> Analyzed:
-        """The records that commands and pages are made of, in the order of the reports (`rooflens.analyzing`)."""
+        """The records behind commands and pages, in the order of the reports (`rooflens.analyzing`)."""
         return self._found
 
     @property
@@ -130,16 +130,16 @@ class Report:
 
     @property
     def failures(self) -> tuple[tuple[str, InputError], ...]:
-        """Path and error of each report that could not be read; empty where all could be."""
+        """Path and error of each report that could not be read; empty where all could."""
         return self._found.failures
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What should be known of how the reports were read, in sentences; empty where there is nothing."""
+        """What to know about how the reports were read, in sentences; empty where there is nothing."""
         return tuple(self._found.remarks)
 
     def to_arrow(self, table: TableName = "summary") -> pa.Table:
-        """Make a pyarrow table; columns are the same whatever is measured, and what was not measured is null.
+        """Make a pyarrow table; the columns are always the same, and what was not measured is null.
 
         Args:
             table: `summary`, a row for each kernel with its verdict, or a table as a store holds it
@@ -148,7 +148,7 @@ class Report:
 
         Raises:
             UsageError: There is no such table.
-            InputError: `metrics` are asked for, and a report is gone.
+            InputError: `metrics` are requested, but a report is gone.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -163,7 +163,7 @@ class Report:
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:
-        """Make a pandas frame of a `table` of `to_arrow`; errors as there.
+        """Make a pandas data frame of a `table` of `to_arrow`; errors as there.
 
         >>> import rooflens as rl
         >>> frame = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_pandas()
@@ -173,7 +173,7 @@ class Report:
         return self.to_arrow(table).to_pandas()
 
     def to_polars(self, table: TableName = "summary") -> pl.DataFrame:
-        """Make a Polars frame of a `table` of `to_arrow`; errors as there.
+        """Make a Polars data frame of a `table` of `to_arrow`; errors as there.
 
         Raises:
             EnvironmentMissingError: Polars is not installed.
@@ -189,7 +189,7 @@ class Report:
         return pl.DataFrame(self.to_arrow(table))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the summary to any library that takes Arrow's streams, without a copy.
+        """Give the summary to any library that reads Arrow streams, without a copy.
 
         >>> import pyarrow as pa
         >>> import rooflens as rl
@@ -199,10 +199,10 @@ class Report:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def digest(self, max_tokens: int = 1500) -> str:
-        """Write what matters in Markdown, short enough for a model or a chat message, first what can win most.
+        """Return what matters in Markdown, short enough for a model or a chat message, most to win first.
 
         Args:
-            max_tokens: At most so many tokens, of three bytes each; what has no room is counted at the end.
+            max_tokens: At most this many tokens, of three bytes each; what does not fit is counted at the end.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -214,7 +214,7 @@ class Report:
         return digest(self._found.reports, max_tokens, unread=self.failures)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.
+        """Return what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.
 
         >>> import rooflens as rl
         >>> document = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_dict()
@@ -226,7 +226,7 @@ class Report:
         return to_document((found for report in self._found.reports for found in report.analyses), self._found.reports)
 
     def chart(self, level: str | None = None, *, dark: bool = False) -> Chart:
-        """Draw the roofline of each GPU, as a picture that notebooks show and `Chart.save` writes.
+        """Draw the roofline of each GPU as a picture, which notebooks show and `Chart.save` writes.
 
         Args:
             level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the one that bounds the kernels.
@@ -234,7 +234,7 @@ class Report:
 
         Raises:
             UsageError: There is no such level.
-            InputError: No kernel has a place in a roofline.
+            InputError: No kernel can be placed in a roofline.
 
         >>> import rooflens as rl
         >>> chart = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart(level="dram")
@@ -249,16 +249,16 @@ class Report:
         """Write one file about all kernels.
 
         Args:
-            path: Its ending says what is written: `.html` is the page, `.md` Markdown, `.png` and `.svg` the rooflines,
-                `.json` the data, `.csv` a table.
+            path: Its extension says what is written: `.html` is the page, `.md` Markdown, `.png` and `.svg` the
+                rooflines, `.json` the data, `.csv` a table.
             title: Title of the page; by default the names of the reports.
-            force: Write over a file that is there.
+            force: Overwrite an existing file.
 
         Returns:
             The path.
 
         Raises:
-            UsageError: The ending is unknown, or the place is taken.
+            UsageError: The extension is unknown, or the file exists.
             InputError: It cannot be written.
 
         >>> import rooflens as rl, tempfile
@@ -271,13 +271,13 @@ class Report:
         return write(self._found, Path(path), title, force=force)
 
     def show(self, height: int = 800) -> None:
-        """Show the page in a frame below the cell of a notebook.
+        """Show the page in a frame below the notebook's cell.
 
         Args:
             height: Of the frame, in pixels.
 
         Raises:
-            UsageError: This is no notebook.
+            UsageError: This is not a notebook.
 
         >>> import rooflens as rl
         >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").show(height=600)

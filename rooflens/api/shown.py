@@ -32,7 +32,7 @@ _WRITTEN = ("html", "md", "png", "svg", "json", "csv")
 
 
 class Chart:
-    """The roofline of each GPU, one below the other, as `Report.chart` draws it; a notebook shows it.
+    """The roofline of each GPU, one below another, as `Report.chart` draws it; a notebook shows it.
 
     >>> import rooflens as rl
     >>> chart = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart()
@@ -50,7 +50,7 @@ class Chart:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What it does not show, in sentences; empty where it shows all."""
+        """What it does not show, in sentences; empty where it shows everything."""
         return self._picture.notes
 
     def png(self) -> bytes:
@@ -67,10 +67,10 @@ class Chart:
 
         Args:
             path: The file.
-            force: Write over a file that is there.
+            force: Overwrite an existing file.
 
         Raises:
-            UsageError: The ending is another, or the place is taken.
+            UsageError: The extension is another one, or the file exists.
             InputError: It cannot be written.
 
         >>> import rooflens as rl, tempfile
@@ -92,7 +92,7 @@ def check_output(file: Path, formats: Sequence[str], *, force: bool) -> str:
     """Find the format in the ending of a file, and refuse what no file may take the place of.
 
     Raises:
-        UsageError: The ending is none of these formats', or the place is taken.
+        UsageError: The extension is none of these formats', or the file exists.
     """
     style = FORMATS.get(file.suffix.lower())
     if style is None or style not in formats:
@@ -149,7 +149,7 @@ def table_html(reports: Sequence[AnalyzedReport], notes: Iterable[str]) -> str:
 
     Args:
         reports: The reports.
-        notes: What stands below, a line each.
+        notes: What comes below it, one line each.
     """
     from rooflens.model.totals import totals_of
     from rooflens.report.text.table import to_sections

@@ -1,4 +1,4 @@
-"""Where opened reports were read from: for their metrics, which are read when somebody asks."""
+"""Where opened reports were read from: their metrics are read on demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Source:
 
         Args:
             report: With all of its kernels.
-            place: The job that read it, or the store it stands in.
+            place: The job that read it, or the store that holds it.
             gpu: Name of the GPU that its reader was given.
         """
         self.report = report

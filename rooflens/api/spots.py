@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflens.format import percent
 from rooflens.model.hotspots import leading_stall
 from rooflens.model.records import ratio
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Hotspot:
-    """A source line, an instruction or a function, and what it takes of its kernel.
+    """A source line, an instruction or a function, and its share of its kernel.
 
     >>> import rooflens as rl
     >>> spot = rl.open("sampled.ncu-rep")[0].hotspots(by="sass")[0]
@@ -32,7 +33,8 @@ class Hotspot:
 
     def __repr__(self) -> str:
         where = f"{self.file}:{self.line}" if self.file else self.sass or self.function or "?"
-        return f"<Hotspot {where}>" if self.share is None else f"<Hotspot {where}: {self.share:.1%} of the samples>"
+        part = "" if self.share is None else f": {percent(self.share)} of the samples"
+        return f"<Hotspot {where}{part}>"
 
     @property
     def by(self) -> Grain:
@@ -51,7 +53,7 @@ class Hotspot:
 
     @property
     def function(self) -> str | None:
-        """Function that its instructions stand in; None for a line that stands in several."""
+        """Function that its instructions are in; None for a line that is in several."""
         return self._record.function
 
     @property
@@ -71,12 +73,12 @@ class Hotspot:
 
     @property
     def share(self) -> float | None:
-        """Fraction of the kernel's samples that is here, 0 to 1; None where it was not sampled."""
+        """Fraction of the kernel's samples taken here, 0 to 1; None where it was not sampled."""
         return ratio(self._record.measures.get("samples", 0.0), self._samples)
 
     @property
     def stall(self) -> str | None:
-        """What most of its samples wait for, as `long_scoreboard`; None where samples are not told apart."""
+        """What most of its samples wait for, such as `long_scoreboard`; None where samples carry no reason."""
         return leading_stall(self._record)
 
     @property

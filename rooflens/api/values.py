@@ -1,4 +1,4 @@
-"""The metrics of a report as it stores them, read from its file or its store when somebody asks."""
+"""The metrics of a report as it stores them, read from its file or its store on demand."""
 
 from __future__ import annotations
 

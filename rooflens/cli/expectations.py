@@ -22,7 +22,7 @@ PREDICT = click.option(
     "--predict",
     "predict",
     metavar="TEXT|FILE",
-    help="What the program has to do: `gemm:m=4096,n=4096,k=4096,dtype=bf16`, or a TOML file by kernel name.",
+    help="What the program should do: `gemm:m=4096,n=4096,k=4096,dtype=bf16`, or a TOML file by kernel name.",
 )
 
 

@@ -17,7 +17,7 @@ from rooflens import __version__
 from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
-from rooflens.errors import InputError, RooflensError, UsageError, near_names
+from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError, near_names
 from rooflens.ingest.children.memory import collect_seldom
 from rooflens.ingest.children.without_pandas import without_pandas
 
@@ -73,9 +73,13 @@ class _Group(NamedGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(
-            importlib.import_module(f"rooflens.cli.commands.{_FOLDERS.get(cmd_name, '')}{cmd_name}"), cmd_name
-        )
+        try:
+            module = importlib.import_module(f"rooflens.cli.commands.{_FOLDERS.get(cmd_name, '')}{cmd_name}")
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith("rooflens"):
+                raise
+            return _lacking(cmd_name, error.name.partition(".")[0])
+        found = getattr(module, cmd_name)
         return found if isinstance(found, click.Command) else None
 
     def resolve_command(
@@ -92,6 +96,24 @@ class _Group(NamedGroup):
             commands = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(section):
                 formatter.write_dl([(name, found.get_short_help_str(_SUMMARY)) for name, found in commands if found])
+
+
+def _lacking(name: str, package: str) -> click.Command:
+    """Stand for a command without a package that it needs: machines that only collect may have none but click."""
+
+    def fail() -> None:
+        raise EnvironmentMissingError(
+            f"`rooflens {name}` needs the Python package `{package}`, which is not installed",
+            "install all that it needs: `pip install rooflens`; `collect`, `calibrate` and `doctor` need click alone",
+        )
+
+    return click.Command(
+        name,
+        callback=fail,
+        short_help=f"Needs the Python package `{package}`, which is not installed.",
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
 
 
 def _is_report(name: str) -> bool:

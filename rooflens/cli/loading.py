@@ -46,7 +46,7 @@ STORE = click.option(
 WHERE = click.option(
     "--where",
     metavar="CONDITION",
-    help="Only kernels of the store that meet this, such as \"gpu like '%H100%' and name like 'flash%'\".",
+    help="Only kernels of the store that satisfy this, such as \"gpu like '%H100%' and name like 'flash%'\".",
 )
 THRESHOLDS = click.option(
     "--thresholds",
@@ -92,11 +92,11 @@ _READING = (
     click.option(
         "--reader",
         type=click.Choice(["auto", "direct", "ncu-report"]),
-        help="What reads reports: rooflens itself, NVIDIA's module, or the module where rooflens cannot read "
-        "everything.  [default: auto]",
+        help="What reads reports: rooflens itself, NVIDIA's module, or the module only where rooflens "
+        "cannot read everything.  [default: auto]",
     ),
     click.option(
-        "--verify", is_flag=True, default=None, help="Read with both, and refuse a report on which they differ."
+        "--verify", is_flag=True, default=None, help="Read with both, and reject reports on which they differ."
     ),
     click.option(
         "--deadline",
@@ -104,15 +104,15 @@ _READING = (
         type=click.FloatRange(0, 1e6, min_open=True),
         metavar="SECONDS",
         callback=_a_number,
-        help="Time limit of NVIDIA's module for a report, plus a second for each MB.  [default: 120]",
+        help="Time limit per report for NVIDIA's module, plus a second per MB.  [default: 120]",
     ),
-    click.option("--gpu", metavar="NAME", help="The GPU of CSV exports that do not name it."),
+    click.option("--gpu", metavar="NAME", help="GPU of CSV exports that do not name one."),
     click.option(
         "--max-unpacked",
         "max_unpacked_bytes",
         metavar="SIZE",
         callback=_parsed_size,
-        help="Refuse input that is larger than this once unpacked, or through a pipe.  [default: 4GiB]",
+        help="Reject input that is larger than this once unpacked, or when piped in.  [default: 4GiB]",
     ),
 )
 
@@ -173,7 +173,7 @@ def _received(given: str, reading: ReadOptions | None) -> Job:
     ctx, max_bytes = click.get_current_context(), reading.max_unpacked_bytes if reading else None
     if given in {STDIN, "/dev/stdin"}:
         if sys.stdin is None or sys.stdin.isatty():
-            raise UsageError(f"`{given}` reads stdin, and nothing is piped into it", "`ncu ... | rooflens analyze -`")
+            raise UsageError(f"`{given}` reads stdin, but nothing is piped into it", "`ncu ... | rooflens analyze -`")
         path = ctx.with_resource(spooled(sys.stdin.buffer, max_bytes))
         if not path.stat().st_size:
             raise InputError(
@@ -280,6 +280,6 @@ def _print_warnings(found: Analyzed) -> None:
         say(f"warning: {missing.words}; `{missing.option}` profiles them")
     print_remarks(found)
     if found.skipped_count:
-        say(f"note: {count(found.skipped_count, 'report')} came twice and counted once: a copy is not a second run")
+        say(f"note: {count(found.skipped_count, 'report')} given twice but counted once: a copy is not a second run")
     if found.not_kept is not None:
         say(f"warning: {found.not_kept}; verdicts are not kept")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.decide import Decision
     from rooflens.model.verdict.thresholds import Thresholds
 
-MODEL_VERSION = 2
+MODEL_VERSION = 3
 """Raised whenever the same counters would give other numbers or verdicts."""
 
 

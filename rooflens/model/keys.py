@@ -59,7 +59,20 @@ def short_name(signature: str) -> str:
             if depth == 0:
                 end = position
                 break
-    return signature[:end].removeprefix("void ").strip() or signature
+    name = signature[:end].removeprefix("void ")
+    return (name if end == len(signature) else _without_type(name)).strip() or signature
+
+
+def _without_type(name: str) -> str:
+    """Drop what stands before the last blank outside of brackets: `std::enable_if<true, void>::type f<int>`."""
+    depth = place = start = 0
+    for part in _BRACKETS.split(name):
+        if not depth and " " in part:
+            start = place + part.rindex(" ") + 1
+        place += len(part)
+        depth += part in {"<", "("}
+        depth -= part in {">", ")"}
+    return name[start:].lstrip("*&")
 
 
 class Keys:

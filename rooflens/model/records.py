@@ -245,7 +245,7 @@ class Distances(Struct, frozen=True):
 
     Attributes:
         headroom: How much faster as written: the same instructions and bytes, with the busiest unit at its peak.
-        potential: How much faster at most when proven waste goes: with no less arithmetic and no fewer bytes than are
+        potential: Upper bound of the speed-up if proven waste goes: with no less arithmetic and no fewer bytes than are
             proven needed.
         potential_by_reuse: How much faster at most if tiling or fusing kept the operands on chip as well.
         by_fusing_only: No tile can bring that, as each operand is used about once: only fusing with a neighbour.

@@ -38,7 +38,7 @@ class Total(Struct, frozen=True):
     Attributes:
         digest, source: The report, and its path as it was given.
         records: Profiled results; `launches` is how many launches they stand for.
-        synthetic: Results that were written by a generator.
+        synthetic: Whether its report was written by a generator.
         duration_ns: GPU time of all of them; None where it is unknown.
         at_stake_ns: Time that is looked at first: what can be won, or all where that is not known.
         unit, work_per_s, work_peak_per_s, intensity: Of its main work; intensity is per byte of DRAM.
@@ -63,7 +63,7 @@ class Total(Struct, frozen=True):
     is_failed: bool
     records: int
     launches: int
-    synthetic: int
+    synthetic: bool
     duration_ns: float | None
     at_stake_ns: float
     unit: Unit
@@ -133,7 +133,7 @@ def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
         is_failed=is_failed,
         records=len(launches),
         launches=whole.launches,
-        synthetic=sum(a.kernel.synthetic for a in analyses),
+        synthetic=one.kernel.synthetic,
         duration_ns=known_sum(launch.duration_ns for launch in launches),
         at_stake_ns=sum(launch.at_stake_ns for launch in launches),
         unit=work.unit,

@@ -114,7 +114,7 @@ def synthetic_words(content: Content) -> str:
     else:
         subject = f"All {runs} reports were" if synthetic == runs else f"{synthetic} of {runs} reports were"
     whole = runs > 0 and synthetic == runs
-    worth = "No number below is a measurement." if whole else "Numbers that include it are no measurement."
+    worth = "No number below is a measurement." if whole else "Numbers that include it are not measurements."
     return f"{subject} written by a generator, not recorded on a GPU. {worth}"
 
 

@@ -106,7 +106,7 @@ def test_a_report_in_a_file_and_in_a_store_counts_once(attention: Path, tmp_path
     rl.ingest(attention, tmp_path / "store")
     report = rl.open(attention, tmp_path / "store")
     assert len(report) == 4
-    assert report.warnings == ("1 report came twice and counted once",)
+    assert report.warnings == ("1 report given twice but counted once",)
 
 
 def test_a_damaged_report_costs_no_other(attention: Path, tmp_path: Path) -> None:

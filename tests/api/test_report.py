@@ -12,9 +12,11 @@ from click.testing import CliRunner
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 import rooflens as rl
+from rooflens.api.spots import Hotspot
 from rooflens.cli.group import main
 from rooflens.errors import InputError, UsageError
 from rooflens.ingest.reports.read import ReadOptions, read_report
+from rooflens.model import records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,6 +147,13 @@ def test_hot_spots_by_what_there_is_not_are_an_error(report: rl.Report) -> None:
     """A mistyped grain is refused: an empty list would say that nothing was sampled."""
     with pytest.raises(UsageError, match="there is no `lines` to list"):
         report[0].hotspots(by="lines")  # type: ignore[arg-type]  # that is what is tested
+
+
+def test_a_hot_spot_writes_its_share_as_all_others_do() -> None:
+    """In a notebook 7 samples of 8 are 88 %, with the blank and the digits of every table."""
+    spot = records.Hotspot("line", file="a.cu", line=3, measures={"samples": 7.0})
+    assert repr(Hotspot(spot, 8.0)) == "<Hotspot a.cu:3: 88 % of the samples>"
+    assert repr(Hotspot(spot, None)) == "<Hotspot a.cu:3>"
 
 
 def test_metrics_of_a_report_that_changed_are_refused(attention: Path, fixtures: Path, tmp_path: Path) -> None:

@@ -97,7 +97,11 @@ def test_predictions_by_kernel_name_come_from_a_file(fixtures: Path, tmp_path: P
 
 @pytest.mark.parametrize(
     ("given", "code", "words"),
-    [("gem:m=1", 2, "no operation is called"), ("nowhere.toml", 1, "cannot read"), ("gemm:m=1", 2, "needs the size")],
+    [
+        ("gem:m=1", 2, "no operation is called"),
+        ("nowhere.toml", 1, "cannot read"),
+        ("gemm:m=1", 2, "needs the size"),
+    ],
 )
 def test_what_is_no_prediction_is_an_error(fixtures: Path, given: str, code: int, words: str) -> None:
     """A mistyped prediction ends before anything is written."""

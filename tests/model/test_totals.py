@@ -35,6 +35,14 @@ def test_slim_analyses_give_the_same_totals(analyses: list[Analysis], at_once: i
     assert not any(analysis.kernel.counter_sources or analysis.kernel.stalls for analysis in slim)
 
 
+def test_a_total_is_synthetic_or_not() -> None:
+    """The mark is a truth value, as in the tables of reports and kernels: a report is written by a generator or not."""
+    recorded, made = samples.every_verdict()[:2]
+    made = replace(made, kernel=replace(made.kernel, synthetic=True))
+    assert [total.synthetic for total in totals_of([recorded, made, made], each_launch=True)] == [False, True, True]
+    assert str(TOTALS.field("synthetic").type) == "bool"
+
+
 def test_equal_launches_are_told_in_the_words_of_the_first() -> None:
     """Of launches with as much at stake the first one is named, also where each of them came in a piece of its own."""
     one = samples.every_verdict()[0]

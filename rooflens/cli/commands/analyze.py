@@ -133,10 +133,10 @@ def _check_options(style: str, top: int | None, *, plot: bool, predict: str | No
     """
     for name, is_given in (("--plot", plot), ("--predict", predict is not None)):
         if is_given and style != "table":
-            raise UsageError(f"{name} goes with the table, not with --format {style}", "drop one of the two")
+            raise UsageError(f"{name} works with the table, not with --format {style}", "drop one of the two")
     if top is not None and style in {"json", "csv", "sarif"}:
         hint = "it lists every launch: select with `jq`, `sort` or `head`, or use `--format md`, which takes --top"
-        raise UsageError(f"--top goes with tables of kernels, not with --format {style}", hint)
+        raise UsageError(f"--top works with tables of kernels, not with --format {style}", hint)
     if max_tokens is not None and style != "digest":
         raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")
 

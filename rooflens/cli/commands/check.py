@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Hold kernels to a checklist: best run, stability, plateau.",
+    short_help="Check kernels against a checklist: best run, stability, plateau.",
     epilog=examples(
         "rooflens check saxpy_1.ncu-rep saxpy_2.ncu-rep saxpy_3.ncu-rep --best-of 3 --min-share 60% --stable 60%",
         "rooflens check ladder/ --plateau 3% --steps 2",
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 @with_selection
 @click.option("--min-share", metavar="PER_CENT", help="The best run of each kernel must reach this share of its roof.")
 @click.option(
-    "--level", metavar="UNIT", help="Which roof to rate by: dram, l2, fp32; by default that of the busiest unit."
+    "--level",
+    metavar="UNIT",
+    help="Which roof to measure against: dram, l2, fp32; by default that of the busiest unit.",
 )
 @click.option("--best-of", type=click.IntRange(1), metavar="N", help="Each kernel must have at least N runs.")
 @click.option("--stable", metavar="PER_CENT", help="The slowest run must reach this share of the best run's rate.")
 @click.option(
-    "--plateau", metavar="PER_CENT", help="The last steps from version to version must have gained no more than this."
+    "--plateau", metavar="PER_CENT", help="The last steps from version to version must not have gained more than this."
 )
 @click.option(
     "--steps",

@@ -79,14 +79,19 @@ _OPTIONS = (
         "cases",
         multiple=True,
         metavar="NAME",
-        help="Case of the workload; by default the first one, or all of a ladder. Each makes a report. Repeatable.",
+        help="Case of the workload; by default the first one, or all of a ladder. One report per case. Repeatable.",
     ),
-    click.option("--all-cases", is_flag=True, help="All cases of the workload, each in a report of its own."),
-    _choice("--detail", "standard", "quick standard deep", "How many counters to collect, and so how many passes."),
+    click.option("--all-cases", is_flag=True, help="All cases of the workload, one report each."),
+    _choice(
+        "--detail",
+        "standard",
+        "quick standard deep",
+        "How many counters to collect, which decides the number of passes.",
+    ),
     click.option("--metrics", default="", metavar="NAMES", help="Additional metrics, separated by commas."),
     click.option("--kernel", metavar="NAME", help="Only kernels of this name, or `regex:EXPRESSION`."),
     _number("--launch-skip", 0, "Skip the first N matching launches."),
-    _number("--launch-count", 1, "Profile N matching launches, instead of one of each distinct launch."),
+    _number("--launch-count", 1, "Profile N matching launches, instead of each distinct launch once."),
     _number("--max-launches", 1, "Stop after N profiled launches, unless --launch-count is given.  [default: 200]"),
     click.option(
         "--nvtx-include",
@@ -94,15 +99,15 @@ _OPTIONS = (
         metavar="RANGE",
         help="Only kernels in this NVTX range: `NAME` for a start/end range, `NAME/` for push/pop.",
     ),
-    _choice("--replay-mode", "kernel", "kernel application range app-range", "What ncu repeats for each pass."),
-    _choice("--cache-control", "all", "all none", "`all` empties the caches before each pass."),
+    _choice("--replay-mode", "kernel", "kernel application range app-range", "What ncu replays for each pass."),
+    _choice("--cache-control", "all", "all none", "`all` flushes the caches before each pass."),
     _choice("--clock-control", "base", "base none", "`base` locks the clocks to base, `none` leaves them alone."),
     _choice("--target-processes", "all", "all application-only", "Whether to profile child processes too."),
     _choice("--graph-profiling", None, "node graph", "Profile CUDA graphs kernel by kernel, or as a whole."),
     click.option(
         "--import-source",
         is_flag=True,
-        help="Embed the source of code compiled with -lineinfo in the report; off by default.",
+        help="Embed source code in the report, where it was compiled with -lineinfo; off by default.",
     ),
     click.option(
         "--ncu-args",
@@ -115,7 +120,7 @@ _OPTIONS = (
         default="all",
         show_default=True,
         metavar="RANKS",
-        help="Which ranks of `torchrun` to profile, such as `0,1`; each makes a report of its own.",
+        help="Which ranks of `torchrun` to profile, such as `0,1`; one report each.",
     ),
     click.option(
         "--chip", metavar="CHIP", help="Chip to choose counters for, such as `gh100`; by default this machine's."
@@ -126,13 +131,12 @@ _OPTIONS = (
         "timeout_s",
         type=click.FloatRange(0, min_open=True),
         metavar="SECONDS",
-        help="Stop everything after this time, the run without ncu included; by default there is no limit.",
+        help="Stop everything after this time, including the run without ncu; by default there is no limit.",
     ),
     click.option(
         "--no-unprofiled",
         is_flag=True,
-        help="Skip the run without ncu, which takes as long as the program does and shows how much of its time is "
-        "gaps.",
+        help="Skip the run without ncu, which takes as long as the program and shows how much of its time is gaps.",
     ),
     click.option("--kill", is_flag=True, help="End the program once --launch-count launches are profiled."),
     click.option("--dry-run", is_flag=True, help="Print ncu's command line and run nothing."),
@@ -204,12 +208,12 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
         return [workload_target(name, case) for case in wanted] or [workload_target(name, None)]
     if cases or all_cases:
         raise UsageError(
-            "--case and --all-cases are for bundled workloads", "put your program's own options after `--`"
+            "--case and --all-cases are for bundled workloads only", "put your program's own options after `--`"
         )
     target = command_target(command)
     if options["ranks"] != "all" and target.launcher is None:
         raise UsageError(
-            "--ranks is for programs that `torchrun` starts", "leave it out; `%q{RANK}` in -o names others'"
+            "--ranks is for programs that `torchrun` starts", "leave it out; for other launchers use `%q{RANK}` in -o"
         )
     return [target]
 
@@ -314,9 +318,7 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
         return []
     _announce(plan)
     if options["kernel"] == NO_COMMUNICATION:
-        words = (
-            "kernels that wait for other ranks (NCCL, NVSHMEM) run without being profiled, as ncu would hang in them;"
-        )
+        words = "kernels that wait for other ranks (NCCL, NVSHMEM) run unprofiled, because ncu would hang in them;"
         say(f"note: {words} --kernel regex:nccl with --ncu-args '--communicator tcp ...' profiles them")
     unprofiled = None if options["no_unprofiled"] else _run_unprofiled(plan)
     say(_said(unprofiled))
@@ -395,10 +397,10 @@ def _announce(plan: Plan) -> None:
 
 def _said(unprofiled: Unprofiled | None) -> str:
     if unprofiled is None:
-        return "not run without ncu: launches are not counted, and how much of its time is gaps will not be known"
+        return "not run without ncu: launches are not counted, and how much of its time is gaps stays unknown"
     wall = f"un-profiled: {unprofiled.wall_ns / 1e6:.3g} ms"
     if unprofiled.gap_share is None:
-        return f"{wall} of wall time; how much of it is kernels is not known (nsys would tell)"
+        return f"{wall} of wall time; how much of it is kernels is unknown (nsys would show it)"
     return f"{wall}, and no kernel ran in {unprofiled.gap_share:.0%} of it"
 
 
@@ -412,7 +414,7 @@ def _sum_up(collected: Collected, plan: Plan) -> None:
     if collected.capped or (counted_few and (collected.profiled_count or 0) >= cap):
         say(f"warning: stopped at --max-launches {cap}: there may be more kernels")
     if profiles_one_of_each(plan.ncu, plan.collection):
-        words = "each distinct launch was profiled once, told apart by its shape: if a kernel is missing,"
+        words = "each distinct launch was profiled once, identified by its shape: if a kernel is missing,"
         say(f"note: {words} --kernel NAME or --launch-count N profiles it")
     count = "some kernels (the log does not say how many)"
     if collected.profiled_count is not None:

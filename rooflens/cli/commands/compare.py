@@ -66,7 +66,9 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
     help="With --fail-on: fail only if at least this much time is lost (2us, 500ns, 0).",
 )
 @click.option(
-    "--confirm", is_flag=True, help="With --fail-on: record a failing head again, with the command line in its reports."
+    "--confirm",
+    is_flag=True,
+    help="With --fail-on: record a failing head again, with the command line from its reports.",
 )
 @click.option(
     "--threshold", metavar="PER_CENT", default="3%", show_default=True, help="Smaller changes count as no change."
@@ -126,7 +128,7 @@ def _compared(pairs: list[Pair], threshold: float, *, anyway: bool) -> tuple[lis
         # A part of the kernels says nothing of how the sides were collected.
         all_the_same = anyway or reports is not given
         some = with_reports(pairs, reports)
-        return some, compare_pairs(some, threshold, anyway=all_the_same, hint="--anyway compares all the same")
+        return some, compare_pairs(some, threshold, anyway=all_the_same, hint="--anyway compares them regardless")
 
     return write_all(given, default_thresholds(), compare_some)
 
@@ -172,7 +174,7 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -
         return Gate(per_cent(fail_on, "--fail-on"), per_kernel, floor_ns)
     for is_given, option in ((per_kernel, "--per-kernel"), (confirm, "--confirm")):
         if is_given:
-            raise UsageError(f"{option} goes with --fail-on", f"for example `--fail-on 5% {option}`")
+            raise UsageError(f"{option} needs --fail-on", f"for example `--fail-on 5% {option}`")
     return None
 
 
@@ -218,7 +220,7 @@ def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
     programs = versions_of(_reports(place, selection))
     if not programs:
         raise InputError(
-            f"`{shown(place)}` holds no program in two versions (v1, v2 in the names of reports of one GPU)",
+            f"`{shown(place)}` holds no program in two versions (v1, v2 in report names, on one GPU)",
             "name the sides: `rooflens compare BASE HEAD`",
         )
     for program, versions in programs.items():

@@ -50,7 +50,7 @@ class _Written(Struct, frozen=True):
 )
 @with_selection
 @click.option(
-    "--top", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="How many for each kernel."
+    "--top", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="How many per kernel."
 )
 @click.option(
     "--format",

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     type=click.Choice(["none", "values", "all"]),
     default="values",
     show_default=True,
-    help="Which raw values of the reports to keep as well: none, one per metric, or its instances too.",
+    help="Which raw values of the reports to keep too: none, one per metric, or its instances as well.",
 )
 @click.option(
     "--executor",
     metavar="WHERE",
-    help="Where to read: process:8 (local processes), dask:tcp://host:8786, or mpi.  [default: by how much there is]",
+    help="Where to read: process:8 (local processes), dask:tcp://host:8786, or mpi.  [default: depends on the amount]",
 )
 @with_reading
 def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, reading: ReadOptions) -> None:

@@ -39,6 +39,20 @@ class _Operations(NamedGroup):
         return None if operation is None else _command(operation)
 
 
+class _OperationCommand(click.Command):
+    """Name all sizes that are missing at once; click names the first one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; those that were given are read first."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter:
+            missing = [f"'{one.opts[0]}'" for one in self.params if one.required and one.name not in ctx.params]
+            if len(missing) < 2:
+                raise
+            raise click.UsageError(f"missing options {', '.join(missing)}", ctx) from None
+
+
 @click.group(
     cls=_Operations, short_help="Predict an operation on any GPU before measuring.", invoke_without_command=True
 )
@@ -74,7 +88,7 @@ def _command(operation: Operation) -> click.Command:
         click.Option(
             ["--link"],
             type=click.Choice(LINKS),
-            help="Link between GPUs that share the work; by default NVLink where it joins that many, else PCIe.",
+            help="Link between GPUs that share the work; by default NVLink where it connects that many, else PCIe.",
         ),
         click.Option(
             ["--achieved", "achieved_flop_per_s"], type=float, help="Measured FLOP/s, to compare with the roof."
@@ -94,7 +108,7 @@ def _command(operation: Operation) -> click.Command:
         f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{beside}{sent}\n\n"
         "SIZE is a number, a list 1,2,4, a sweep 128:8192:x2 or 64:1024:+64, or the name of another size."
     )
-    return click.Command(
+    return _OperationCommand(
         operation.name,
         params=[*sizes, *shared],
         help=about,

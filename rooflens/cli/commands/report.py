@@ -83,7 +83,7 @@ def report(
     if theme and style not in _PICTURES:
         raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
     if predict is not None and style != "html" and not table:
-        raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "drop one of the two")
+        raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
     from rooflens.analyzing import read_thresholds
     from rooflens.ingest.children.beside import kept
     from rooflens.writing.rendering import default_title, render

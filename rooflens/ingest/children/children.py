@@ -176,7 +176,7 @@ class _Child:
         return data
 
     def _late(self, deadline_s: float | None) -> ChildDiedError:
-        message = f"{self._who} had not finished with it after {deadline_s:.0f} s"
+        message = f"{self._who} had not finished with it after {deadline_s:g} s"
         return ChildDiedError(message, _DEADLINE_HINT)
 
     def _death(self, when: str) -> ChildDiedError:

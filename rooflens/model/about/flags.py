@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 FLAG_TEXTS: Mapping[str, Text] = {
     "all_counters_nan": Text(
-        "ncu wrote NaN for every counter: mostly the kernel was killed, timed out or could not be replayed.",
+        "ncu wrote NaN for every counter: usually the kernel was killed, timed out or could not be replayed.",
         "Counters: all of them.",
         "Confirm with `ncu --import REPORT --page raw`, which shows NaN as well.",
         "It does not show why ncu failed; its log of that run may.",
@@ -21,23 +21,23 @@ FLAG_TEXTS: Mapping[str, Text] = {
         ),
     ),
     "atomics_cross_twice": Text(
-        "An atomic that returns a value sends a sector to L2 and gets one back. Counted by look-ups it is one sector, "
-        "so the bytes of L2 miss the way back: up to 27 % were seen.",
+        "An atomic that returns a value sends a sector to L2 and gets one back. Counted by lookups it is one sector, "
+        "so L2's bytes lack the way back: up to 27 % in reports seen so far.",
         "Counters: `lts__t_sectors_srcunit_tex`, atomic sectors or opcodes (`ATOM`, `ATOMG`).",
-        "Confirm with `lts__t_sectors_srcunit_tex_op_atom`: as many sectors are missing.",
+        "Confirm with `lts__t_sectors_srcunit_tex_op_atom`: that many sectors are missing.",
         "It does not change how busy L2 is: its stages count both ways.",
-        ("read the share of L2 and not its bytes", "where the old value is not used, let the compiler emit `RED`"),
+        ("read L2's share, not its bytes", "where the old value is not used, let the compiler emit `RED`"),
     ),
     "bank_conflicts": Text(
-        "Threads of a warp hit different words of one bank, so their accesses are served one after the other.",
+        "Threads of a warp access different words of one bank, so their accesses are serialised.",
         "Counters: wavefronts that are replays over all wavefronts of shared memory.",
         "Confirm with the finding of the same name: it says where, and whether it costs time.",
         "It does not show whether shared memory is what limits the kernel.",
         ("pad rows by a word (`tile[32][33]`) or swizzle, if the finding says that it costs time",),
     ),
     "clocks_moved": Text(
-        "Cycles over time give one clock, the report states another. Passes ran at different clocks, so shares that "
-        "come of two of them are off by as much.",
+        "Cycles over time give one clock, the report states another. Passes ran at different clocks, so shares "
+        "that combine two of them are off by as much.",
         "Counters: elapsed cycles, time, and the reported SM clock.",
         "Confirm by profiling again: the difference changes from run to run.",
         "It does not show which pass was slow.",
@@ -49,32 +49,32 @@ FLAG_TEXTS: Mapping[str, Text] = {
     ),
     "dram_clock_low": Text(
         "The peak at the profiled clock is over a tenth below that of the memory's own top clock: an RTX 4090 was seen "
-        "at 0.73 of it. The kernel is nearer a lowered roof than it would be to its own.",
-        "Counters: the peak of `dram__bytes` beside memory clock x 2 x bus width / 8, as the driver states them.",
+        "at 0.73 of it. The kernel is closer to this lowered roof than it would be to the full one.",
+        "Counters: the peak of `dram__bytes` against memory clock x 2 x bus width / 8, as the driver states them.",
         "Confirm with `nvidia-smi -q -d CLOCK` while it runs.",
         "It does not show why: power, heat, or a GPU that had not woken up.",
         (
             "warm the GPU up before the profile, and look at its power limit",
-            "read `at_roof`, which asks for 72 % of the memory's own peak besides",
+            "read `at_roof`, which also requires 72 % of the memory's full peak",
         ),
     ),
     "dram_writes_stay_in_l2": Text(
-        "The kernel wrote to L2, and next to nothing reached device memory before it ended. Somebody pays for these "
-        "bytes later, unless the next kernel reads them from L2.",
+        "The kernel wrote to L2, and almost nothing reached device memory before it ended. A later kernel "
+        "pays for these bytes, unless the next one reads them from L2.",
         "Counters: bytes written to L2 and to device memory.",
         "Confirm with a larger problem: once the output outgrows L2, writes appear.",
         "It does not show who writes them back.",
         (
             "judge the intensity at L2, or at DRAM by the bytes that the algorithm must write",
-            "where the next kernel reads the output, enjoy it: that is what fusing is for",
+            "where the next kernel reads the output, leave it: fusing aims for just that",
         ),
     ),
     "fp16_is_upper_bound": Text(
-        "`HFMA2` with a zero loads a constant and computes nothing. In the reports looked at all fp16 work on CUDA "
-        "cores of kernels without fp16 was such loads, up to 57 % of the total if it were counted.",
+        "`HFMA2` with a zero loads a constant and computes nothing. In the reports examined, all CUDA-core fp16 "
+        "work of kernels without fp16 was such loads, up to 57 % of the total if it were counted.",
         "Counters: `HFMA2` of the opcode table, or `smsp__sass_thread_inst_executed_op_hfma_pred_on`.",
         "Confirm in the SASS: `HFMA2 R1, -RZ, RZ, ...`.",
-        "It does not concern tensor cores.",
+        "It does not affect tensor cores.",
         ("record with source counters (`--set full`, or `--section SourceCounters`), from which they are told apart",),
     ),
     "fp16_not_measured": Text(
@@ -85,27 +85,27 @@ FLAG_TEXTS: Mapping[str, Text] = {
         ("record again with `rooflens profile`, or `ncu --set full`",),
     ),
     "l1_misses_async_copies": Text(
-        "Where `l1tex__t_bytes` is missing, what L1 writes back to registers stands for its bytes. Asynchronous copies "
-        "go from L1 to shared memory and never come back that way.",
+        "Where `l1tex__t_bytes` is missing, the data that L1 returns to registers is used instead. Asynchronous "
+        "copies go from L1 to shared memory and never return that way.",
         "Counters: write-back cycles of L1, opcodes such as `LDGSTS`, `UBLKCP` and `UTMALDG`, fills from L2.",
         "Confirm with the opcode table: it names the copies.",
-        "It does not touch the bytes of L2 and DRAM, nor any share.",
+        "It does not affect the bytes of L2 and DRAM, nor any share.",
         ("read the roofline at L2 or DRAM", "record `l1tex__t_bytes`, as `rooflens profile` does"),
     ),
     "no_dram_counters": Text(
-        "Chips that share the host's memory, such as Orin and DGX Spark, count no traffic of device memory. Sectors "
-        "that L2 exchanges with system memory stand in.",
+        "Chips that share the host's memory, such as Orin and DGX Spark, have no counters of device memory traffic. "
+        "Sectors that L2 exchanges with system memory are used instead.",
         "Counters: sectors of L2 to and from system memory, instead of `dram__bytes`.",
         "Confirm by the chip: `rooflens gpus` says which memory it has.",
-        "It does not show how near that memory is to its limit: it has no measured roof.",
+        "It does not show how close that memory is to its limit: it has no measured roof.",
         ("compare bytes over time with the datasheet's bandwidth", "judge by L2, whose share is known"),
     ),
     "no_flop": Text(
         "Copies, sorts, scans and integer code have no FLOPs, so no intensity and no place below a compute roof.",
-        "Counters: all of floating point and of tensor work, which were measured and are zero.",
+        "Counters: all of floating-point and tensor work, which were measured and are zero.",
         "Confirm with the opcode mix.",
-        "It does not show that the kernel is memory-bound: integer pipes and waits limit it as well.",
-        ("read shares of levels and pipes instead of the roofline",),
+        "It does not show that the kernel is memory-bound: integer pipes and stalls can limit it too.",
+        ("read the shares of levels and pipes instead of the roofline",),
     ),
     "no_flop_counters": Text(
         "The report lacks the counters of FLOPs, so there is no FLOP/s, no intensity and no potential. The verdict "
@@ -125,61 +125,61 @@ FLAG_TEXTS: Mapping[str, Text] = {
         "It does not show which of its kernels a share comes from.",
         (
             "profile kernels one by one: `--replay-mode kernel`, `--graph-profiling node`",
-            "keep ranges for what must run together",
+            "profile ranges only for what must run together",
         ),
     ),
     "not_analyzed": Text(
-        "A value is impossible, such as a clock of 1e308 Hz or a negative count. A damaged file makes such values, and "
-        "one wrong number casts doubt on all.",
+        "A value is impossible, such as a clock of 1e308 Hz or a negative count. Damaged files hold such values, and "
+        "one wrong number casts doubt on all of them.",
         "Counters: the one that the verdict names; the limits are those of physics or of the format.",
         "Confirm by opening the report in NVIDIA's viewer.",
-        "It does not show whether other kernels of the file are sound: they were checked alike.",
+        "It does not show that other kernels of the file are sound, though they passed the same checks.",
         ("copy the report again from where it was made", "else record it again"),
     ),
     "one_side_only": Text(
-        "A verdict weighs memory against compute. Here one of them was not measured, so the other cannot be said to "
-        "be the limit. Confidence is lower.",
-        "Counters: the shares of memory levels, or those of pipes: one kind is missing.",
+        "A verdict weighs memory against compute. Here one of them was not measured, so the other may "
+        "not be the limit. Confidence is lower.",
+        "Counters: the shares of memory levels or of pipes: one kind is missing.",
         "Confirm with `rooflens metrics --report PATH`.",
         "It does not show how busy the other side is.",
         (
-            "record both: `--section SpeedOfLight` is the least",
-            "or take all that the model reads with `rooflens profile`",
+            "record both: `--section SpeedOfLight` is the minimum",
+            "or collect everything the model reads with `rooflens profile`",
         ),
     ),
     "partial_counters": Text(
-        "Some passes failed or some counters read NaN. What is there is used; what is missing stays missing and never "
-        "becomes 0.",
+        "Some passes failed or some counters read NaN. What is there is used; what is missing stays missing "
+        "and never becomes 0.",
         "Counters: those missing or NaN; the card shows no number for them.",
-        "Confirm with `rooflens metrics --report PATH`, which names the findings that cannot be told.",
+        "Confirm with `rooflens metrics --report PATH`, which names the findings that cannot be checked.",
         "It does not show how busy the missing units were.",
         ("profile this kernel again, alone", "if it is always the same counter, the chip or driver lacks it"),
     ),
     "peak_from_datasheet": Text(
-        "A roof needs a peak. Mostly the report states it; where it does not, the published one is scaled to the "
-        "profiled clock.",
+        "A roof needs a peak. Usually the report states it; where it does not, the published one is scaled "
+        "to the profiled clock.",
         "Counters: the missing `.sum.peak_sustained` of that type, and the SM clock.",
         "Confirm with `rooflens gpus NAME`, which shows the published peak and its source.",
         "It does not show what the chip reaches under its power limit.",
         ("record the peaks with `rooflens profile`", "measure what the GPU reaches: `rooflens calibrate`"),
     ),
     "share_over_one": Text(
-        "ncu replays a kernel once a pass, and divides counters of different passes. When these differ, a unit can "
-        "seem busier than full.",
+        "ncu replays a kernel once a pass, and divides counters of different passes. When these differ, a unit "
+        "can appear more than fully busy.",
         "Counters: the busiest unit's share, above 102 %.",
-        "Confirm by profiling again: the share moves.",
-        "It does not show which pass was out of line.",
+        "Confirm by profiling again: the share changes.",
+        "It does not show which pass was off.",
         (
             "make runs alike: locked clocks, `--cache-control all`, nothing else on the GPU",
             "profile a longer launch, or fewer counters at once (`--detail quick`)",
         ),
     ),
     "short_and_replayed": Text(
-        "Under 20 us start and end make up much of a launch, and they differ from pass to pass. Numbers of different "
-        "passes fit together loosely: up to a tenth apart is usual.",
+        "Under 20 us, ramp-up and drain make up much of a launch, and they differ from pass to pass. Numbers of "
+        "different passes agree only loosely: up to a tenth apart is common.",
         "Counters: the time of the launch, and the number of passes.",
-        "Confirm by profiling twice: see how far the shares move.",
-        "It does not say that anything is wrong with the kernel.",
+        "Confirm by profiling twice and comparing the shares.",
+        "It does not mean that anything is wrong with the kernel.",
         ("profile a larger problem", "collect less, in fewer passes: `rooflens profile --detail quick`"),
     ),
     "slower_while_profiled": Text(
@@ -187,70 +187,70 @@ FLAG_TEXTS: Mapping[str, Text] = {
         "profiler lowers clocks, flushes caches and runs kernels one at a time.",
         "Counters: kernel time of a trace against the same kernels profiled.",
         "Confirm with `nvidia-smi` during both runs, or with `--clock-control none`.",
-        "It does not show which of these it was.",
+        "It does not show which of these was the reason.",
         (
             "profile with `--clock-control none` and `--cache-control none`, if the program runs warm",
-            "trust shares for what they are: those of the profiled run",
+            "take shares for what they are: those of the profiled run",
         ),
     ),
     "smem_bytes_lower_bound": Text(
         "Some traffic of shared memory has no counter here: cp.async, TMA, or operands of warpgroup products.",
         "Counters: wavefronts of shared memory by kind; opcodes that fill or read it past the load/store unit.",
         "Confirm with the opcode table: `LDGSTS`, `UBLKCP`, `UTMALDG`, `HGMMA`.",
-        "It does not touch how busy shared memory is.",
-        ("read its share and not its bytes", "record source counters (`--set full`), which hold the accesses"),
+        "It does not affect how busy shared memory is.",
+        ("read its share, not its bytes", "record source counters (`--set full`), which hold the accesses"),
     ),
     "smem_bytes_upper_bound": Text(
-        "The only counter there is holds shuffles too, which use the data path of shared memory but move none of its "
-        "bytes: in shuffle reductions over half of it.",
-        "Counters: `l1tex__data_pipe_lsu_wavefronts_mem_shared`, without any that tells its parts.",
+        "The only counter available includes shuffles, which use the data path of shared memory but move none of its "
+        "bytes: in shuffle reductions they are over half of it.",
+        "Counters: `l1tex__data_pipe_lsu_wavefronts_mem_shared`, without any counter that splits it.",
         "Confirm with the opcode table: `SHFL` beside `LDS` and `STS`.",
-        "It does not touch how busy the data path is: shuffles fill it as well.",
-        ("read its share and not its intensity", "record source counters (`--set full`), which tell accesses apart"),
+        "It does not affect how busy the data path is: shuffles occupy it as well.",
+        ("read its share, not its intensity", "record source counters (`--set full`), which tell accesses apart"),
     ),
     "smem_tensor_width_unknown": Text(
-        "The tensor cores of Blackwell read operands from shared memory by themselves. These reads are counted, in "
-        "units whose bytes NVIDIA does not state, so they are in no byte count.",
+        "Blackwell's tensor cores read operands from shared memory directly. These reads are counted, but in "
+        "units whose size in bytes NVIDIA does not state, so they are in no byte count.",
         "Counters: `l1tex__data_pipe_tc_wavefronts_mem_shared`.",
         "Confirm with the opcodes of tcgen05, such as `UTCHMMA`.",
         "It does not show how many bytes they are.",
-        ("judge such kernels by the tensor pipe, L2 and DRAM",),
+        ("judge these kernels by the tensor pipe, L2 and DRAM",),
     ),
     "sol_pair_only": Text(
-        "They are the first two lines of ncu's output, Memory and Compute. They give a class with low confidence, and "
-        "neither a roof nor a potential.",
+        "These are the first two lines of ncu's output, Memory and Compute. They give a class with low confidence, "
+        "and neither a roof nor a potential.",
         "Counters: `gpu__compute_memory_throughput` and `sm__throughput`.",
         "Confirm with `ncu --import REPORT --page raw`.",
-        "It does not show what is behind either of them.",
-        ("record breakdowns: `--set full`", "or `rooflens profile`, which takes fewer passes"),
+        "It does not show which unit is behind either of them.",
+        ("record breakdowns: `--set full`", "or use `rooflens profile`, which takes fewer passes"),
     ),
     "sparse_tensor_work": Text(
-        "2:4 sparse instructions skip half of the products. Their nominal work counts the skipped ones, at twice the "
-        "dense peak, so it has a key and a roof of its own.",
+        "2:4 sparse instructions skip half of the products. Their nominal work includes the skipped ones, at "
+        "twice the dense peak, so it has its own key and its own roof.",
         "Counters: tensor operations with `sparsity_on`, or opcodes with `.SP`.",
         "Confirm with the opcode table.",
         "It does not show whether sparsity was worth it: compare times.",
         ("compare with a dense run by time, never by FLOP/s",),
     ),
     "synthetic": Text(
-        "Somebody made this report to test or to show something. Its numbers are consistent, but no GPU made them.",
+        "This report was generated to test or to show something. Its numbers are consistent, but no GPU produced them.",
         "Counters: a mark in the report.",
         "Confirm with the name of the file: `*.synthetic.ncu-rep`.",
-        "It does not prove anything about a real GPU.",
+        "It does not say anything about a real GPU.",
         ("use it to learn the tool, and a recorded report to tune a kernel",),
     ),
     "tcgen05_without_operation_counters": Text(
-        "Blackwell's tensor instructions carry shape and type in a descriptor, not in the opcode. Without the counters "
-        "of operations, FLOPs, intensity and potential are not known.",
+        "Blackwell's tensor instructions carry shape and type in a descriptor, not in the opcode. Without operation "
+        "counters, FLOPs, intensity and potential are unknown.",
         "Counters: opcodes such as `UTCHMMA`, and `sm__ops_path_tensor_*`, missing or zero.",
         "Confirm with `rooflens metrics --report PATH`.",
-        "It does not touch how busy the tensor pipe is.",
+        "It does not affect how busy the tensor pipe is.",
         ("record `sm__ops_path_tensor_*`: `rooflens profile` asks for them",),
     ),
     "tensor_counter_reads_zero": Text(
-        "The pipe worked, and the counters of its operations say that nothing was done: they are of other types or "
-        "instructions than the kernel's. Zero would be a lie.",
-        "Counters: activity of the tensor pipe beside `sm__ops_path_tensor_*`.",
+        "The pipe was busy, yet its operation counters read zero: they count other types or instructions "
+        "than the kernel's. Showing zero would be wrong.",
+        "Counters: activity of the tensor pipe against `sm__ops_path_tensor_*`.",
         "Confirm with the opcodes: they name type and shape.",
         "It does not show how many operations there were.",
         (
@@ -259,35 +259,35 @@ FLAG_TEXTS: Mapping[str, Text] = {
         ),
     ),
     "tensor_flop_estimated": Text(
-        "Nothing counts tensor operations here, so activity of the pipe x its peak stands for them.",
+        "Nothing counts tensor operations here, so they are estimated as pipe activity x peak.",
         "Counters: busy cycles of the floating-point part of the tensor pipe, or its instructions.",
         "Confirm with a formula: 2 x M x N x K of a matrix product.",
-        "It does not show the type: all of it is taken for fp16.",
+        "It does not show the type: all of it is assumed to be fp16.",
         ("record operations or opcodes with `rooflens profile`",),
     ),
     "tensor_flop_unknown": Text(
-        "The tensor pipe was busy, and no counter or opcode explains at least half of that. FLOPs, intensity and "
-        "potential are left out.",
+        "The tensor pipe was busy, and no counter or opcode explains even half of that. FLOPs, intensity "
+        "and potential are left out.",
         "Counters: activity of the tensor pipe, operations by type, opcodes.",
         "Confirm with `rooflens metrics --report PATH`.",
-        "It does not touch how busy the pipe is, which still gives the verdict.",
+        "It does not affect how busy the pipe is, which still gives the verdict.",
         ("record operations of all types, or opcodes: `rooflens profile`",),
     ),
     "tensor_work_not_measured": Text(
-        "The chip has tensor cores, and the report neither counts their work nor how busy they were. A kernel that "
-        "looks idle may be full of it.",
+        "The chip has tensor cores, but the report counts neither their work nor how busy they were. A kernel that "
+        "looks idle may be full of tensor work.",
         "Counters: activity and operations of the tensor pipe, all missing.",
         "Confirm with the name of the kernel or its source: `wmma`, `mma`, `tl.dot`, cuBLAS.",
         "It does not show whether the kernel uses them.",
-        ("record with `rooflens profile`, or with `--section ComputeWorkloadAnalysis` at least",),
+        ("record with `rooflens profile`, or at least with `--section ComputeWorkloadAnalysis`",),
     ),
     "wgmma_count_estimated": Text(
-        "A product of a warpgroup is issued by four warps, and each is counted as a quarter of its work. Profiles of "
-        "bf16 on a GH200 agree to the digit; other types are not yet run on a GPU.",
+        "Four warps issue a warpgroup's matrix instruction, and each is counted as a quarter of its work. Profiles "
+        "of bf16 on a GH200 agree to the digit; other types are not yet run on a GPU.",
         "Counters: opcodes such as `HGMMA.64x256x16`, which state the shape.",
         "Confirm with a formula: 2 x M x N x K of a matrix product.",
-        "It does not touch how busy the pipe is.",
-        ("record `sm__ops_path_tensor_*`, which is taken where a report has it: `rooflens profile` asks for it",),
+        "It does not affect how busy the pipe is.",
+        ("record `sm__ops_path_tensor_*`, which is used where a report has it: `rooflens profile` asks for it",),
     ),
 }
 """Key of a flag -> what its page says beside its sentence."""

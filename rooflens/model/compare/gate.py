@@ -57,11 +57,6 @@ class Compared(Struct, frozen=True):
     comparison: Comparison
     warnings: tuple[str, ...] = ()
 
-    @property
-    def is_single(self) -> bool:
-        """True when a side has one recording only."""
-        return self.comparison.total.is_single
-
 
 class Judged(Struct, frozen=True):
     """What a gate says of one time: of a program, or of one of its kernels.

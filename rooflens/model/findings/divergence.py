@@ -110,6 +110,8 @@ def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
     if "warp_inst" not in kernel.code_totals or "thread_inst" not in kernel.code_totals:
         return ()
     total = _idle_lanes(kernel.code_totals["warp_inst"], kernel.code_totals["thread_inst"])
+    if total <= 0:
+        return ()
     grain = "line" if any(hotspot.by == "line" for hotspot in kernel.hotspots) else "sass"
     lanes = [(lost, one) for one in kernel.hotspots if one.by == grain and (lost := _lost(one)) > 0]
     ranked = sorted(lanes, key=lambda pair: -pair[0])[:_PLACES]

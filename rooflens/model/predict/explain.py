@@ -119,11 +119,13 @@ def _scope(facts: _Facts) -> Iterator[Gap]:
         subject = "1 kernel" if failed == 1 else f"{failed} kernels"
         yield Gap("scope", f"{subject} failed while being profiled: the measured side is not known.")
     if checked.at_least:
-        text = "Equal launches were profiled once: where a kernel ran more often, the measured side is a lower bound."
+        text = (
+            "Each distinct launch was profiled once: where a kernel ran more often, what is measured is a lower bound."
+        )
         yield Gap("scope", text)
     over = max((found for found in (checked.work_ratio, checked.bytes_ratio) if found), default=0.0)
     if not checked.coverage.in_range and over > 1 + SAME_BYTES:
-        text = "The profile is not kept to an NVTX range: preparation and checks may be in the measured side."
+        text = "The profile is not limited to an NVTX range: set-up and checks may be in the measured side."
         yield Gap("scope", text)
 
 
@@ -134,7 +136,7 @@ def _work(facts: _Facts) -> Iterator[Gap]:
         return
     if measured is None or found is None:
         reasons = facts.flags_of(_UNCOUNTED)
-        yield Gap("work", f"The {checked.unit} of this report are not all counted.", tuple(reasons[:1]))
+        yield Gap("work", f"This report does not count all {checked.unit}.", tuple(reasons[:1]))
     elif _is_same(found, SAME_AMOUNT):
         yield Gap("work", f"The work is the predicted one: {facts.amount(measured)}.", as_predicted=True)
     else:
@@ -153,11 +155,11 @@ def _more_work(facts: _Facts, predicted: float) -> Iterator[str]:
         yield f"The tensor pipes did what the formula counts; {extra} more ran on {resource_label(pipe)}."
     elif on_tensor > predicted:
         reason = _tile_reason(facts.prediction.parameters)
-        yield f"The tensor pipes alone did {_times(on_tensor / predicted)}: {reason}."
+        yield f"The tensor pipes alone did {_times(on_tensor / predicted)} that: {reason}."
     elif special := _special_functions(facts):
         yield (
-            f"{si(special, '').strip()} special functions (MUFU) ran too: what the formula counts once, such as a "
-            "root or a division, may be several instructions."
+            f"{si(special, '').strip()} special functions (MUFU) ran too: what the formula counts once, such as "
+            "a square root or a division, may take several instructions."
         )
     yield from facts.flags_of(_COUNTED_HIGH)
 
@@ -166,10 +168,10 @@ def _tile_reason(parameters: Mapping[str, int]) -> str:
     """Say why tiles may do more than the formula: sizes that do not fill them, masks, work done twice."""
     uneven = [f"{name} = {value}" for name, value in parameters.items() if name in {"m", "n", "k"} and value % _TILE]
     if uneven:
-        fills = "fills" if len(uneven) == 1 else "fill"
-        return f"{' and '.join(uneven)} {fills} no whole tiles of {_TILE}, so padding may be part of it"
+        are = "is not a multiple" if len(uneven) == 1 else "are not multiples"
+        return f"{' and '.join(uneven)} {are} of {_TILE}, so padded tiles may be part of it"
     if parameters.get("causal"):
-        return "tiles on the edge of the mask may be computed whole"
+        return "tiles on the edge of the mask may be computed in full"
     return "padded tiles, masked tiles or recomputation may be the reason"
 
 
@@ -181,11 +183,11 @@ def _special_functions(facts: _Facts) -> float:
 def _less_work(facts: _Facts, measured: float) -> Iterator[str]:
     special = _special_functions(facts)
     if special:
-        yield f"{si(special, '').strip()} special functions (MUFU) ran, which count as no FLOP."
+        yield f"{si(special, '').strip()} special functions (MUFU) ran, which do not count as FLOPs."
     elif not measured:
-        yield "Comparisons, selections and conversions count as no FLOP."
+        yield "Comparisons, selects and conversions do not count as FLOPs."
     if measured and facts.prediction.parameters.get("causal"):
-        yield "Tiles that the mask hides may be skipped."
+        yield "Fully masked tiles may have been skipped."
     yield from facts.flags_of(_COUNTED_LOW)
 
 
@@ -233,7 +235,7 @@ def _published(facts: _Facts, family: str, other: str) -> Iterator[str]:
     gpu = datasheet_of(facts.analyses[0].kernel.gpu)
     expected, found = (gpu.peaks.get(key) if gpu else None for key in (family, _type_of(other)))
     if expected is not None and found is not None:
-        yield f"The published peaks are {si(found.value, 'FLOP/s')} against {si(expected.value, 'FLOP/s')}."
+        yield f"Their published peaks are {si(found.value, 'FLOP/s')} and {si(expected.value, 'FLOP/s')}."
 
 
 def _type_of(pipe: str) -> str:
@@ -243,7 +245,7 @@ def _type_of(pipe: str) -> str:
 
 def _tf32_words(family: str, other: str) -> Iterator[str]:
     if (family, _type_of(other)) == ("tensor_tf32", "fp32"):
-        yield "TF32 may be switched off."
+        yield "TF32 may be disabled."
     if (family, _type_of(other)) == ("fp32", "tensor_tf32"):
         yield "Operands were rounded to TF32."
 
@@ -273,7 +275,7 @@ def _rereads(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
     """Say how often the SMs moved the data to and from L2."""
     l2 = facts.checked.measured.level_bytes["l2"]
     if l2 is not None and l2 > REREAD_FROM * predicted and l2 > moved:
-        again = f"Between the SMs and L2 it was {si(l2, 'B')}, {_times(l2 / predicted)} the compulsory bytes"
+        again = f"Between the SMs and L2 {si(l2, 'B')} moved, {_times(l2 / predicted)} the compulsory bytes"
         yield f"{again}: operands are read again, and {percent(moved / l2)} of that reaches DRAM."
 
 
@@ -281,13 +283,13 @@ def _more_bytes(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
     l2, size = facts.checked.measured.level_bytes["l2"], _l2_bytes(facts)
     if l2 is not None and moved > l2 * (1 + SAME_BYTES):
         asked = f"Only {si(l2, 'B')} passed between the SMs and L2, {_times(moved / l2)} of that at DRAM"
-        yield f"{asked}: memory may be fetched in larger pieces than were asked for."
+        yield f"{asked}: memory may be fetched in larger pieces than requested."
     yield from _rereads(facts, moved, predicted)
     if size is not None and predicted > size:
-        yield f"The compulsory bytes do not fit the {si(size, 'B')} of L2."
+        yield f"The compulsory bytes do not fit in the {si(size, 'B')} of L2."
     if facts.checked.measured.launches > 1:
         launches = facts.checked.measured.launches
-        yield f"What one of the {launches} launches hands to the next may travel through DRAM."
+        yield f"Data passed between the {launches} launches may go through DRAM."
 
 
 def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
@@ -299,12 +301,12 @@ def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
             sum(one.kernel.counters.get(name, 0.0) * one.launches for one in resident)
             for name in ("l2_write_bytes", "dram_write_bytes")
         )
-        yield f"The output stayed in L2: {si(to_l2, 'B')} were written to it, and {si(to_dram, 'B')} on to DRAM."
+        yield f"The output stayed in L2: {si(to_l2, 'B')} were written to it, but only {si(to_dram, 'B')} on to DRAM."
     if facts.checked.coverage.caches_kept:
-        yield "Caches were not emptied before each kernel: inputs may have been in L2 already."
+        yield "Caches were not flushed before each kernel: inputs may have been in L2 already."
     size = _l2_bytes(facts)
     if not resident and size is not None and predicted < size:
-        yield f"All of it fits the {si(size, 'B')} of L2, where a part may have stayed."
+        yield f"All of it fits in the {si(size, 'B')} of L2, where some of it may have stayed."
 
 
 def _l2_bytes(facts: _Facts) -> float | None:
@@ -324,7 +326,7 @@ def _time(facts: _Facts) -> Iterator[Gap]:
     if time_ns < lower_ns:
         part = percent(time_ns / lower_ns)
         text = f"{head}, {part} of the lower bound."
-        yield Gap("time", text, ("Less was done than predicted, or not all was profiled.",))
+        yield Gap("time", text, ("Less work was done than predicted, or not everything was profiled.",))
     elif time_ns <= upper_ns:
         text = f"{head}, {_times(time_ns / lower_ns)} the lower bound and within the upper one."
         yield Gap("time", text, as_predicted=True)
@@ -339,8 +341,8 @@ def _time_reason(facts: _Facts, beyond_ns: float) -> str:
     more_work = (checked.work_ratio or 0.0) > 1 + SAME_AMOUNT
     more_bytes = (checked.bytes_ratio or 0.0) > 1 + SAME_BYTES
     extra = " and ".join([*(["work"] if more_work else []), *(["bytes"] if more_bytes else [])])
-    to_what = f"The extra {extra}, or latency, may take" if extra else "Latency or the launch may take"
-    return f"{to_what} the {duration(beyond_ns)} beyond."
+    to_what = f"The extra {extra}, or latency, may explain" if extra else "Latency or launch overhead may explain"
+    return f"{to_what} the remaining {duration(beyond_ns)}."
 
 
 def _wall(facts: _Facts) -> Iterator[Gap]:
@@ -349,12 +351,12 @@ def _wall(facts: _Facts) -> Iterator[Gap]:
         return
     part = percent(facts.checked.measured.wall_share or 0.0)
     if is_expected(wall, prediction):
-        text = f"What limits it is as expected: {wall_words(*wall)} for {part} of the time."
+        text = f"It is limited, as expected, by {wall_words(*wall)} for {part} of the time."
         yield Gap("wall", text, as_predicted=True)
         return
-    found = f"What limits it is {wall_words(*wall)} for {part} of the time{_cause(facts, wall)}."
+    found = f"It is limited by {wall_words(*wall)} for {part} of the time{_cause(facts, wall)}."
     why = f": {prediction.why}" if prediction.why else ""
-    yield Gap("wall", found, (f"Expected was {wall_words(prediction.bound, prediction.resource)}{why}.",))
+    yield Gap("wall", found, (f"The prediction was {wall_words(prediction.bound, prediction.resource)}{why}.",))
 
 
 def _cause(facts: _Facts, wall: Wall) -> str:

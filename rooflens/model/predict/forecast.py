@@ -2,10 +2,10 @@
 
 T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction.
 Beside the products, T_special = special functions / their rate and T_issue = instructions that unpack weights / those
-issued a second; beside device memory, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes the
-longest of them; with none it takes their sum, and a launch. Peaks are dense and
-at boost clock, as `rooflens/gpus` holds them. The parts of a composite operation run one after another, so their bounds
-add up. Where GPUs share an operation, all amounts and times are those of one of them.
+issued a second; beside device memory, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes as long
+as the longest of them; with none it takes their sum, and a launch. Peaks are dense and at boost clock, as
+`rooflens/gpus` holds them. The parts of a composite operation run one after another, so their bounds add up. Where GPUs
+share an operation, all amounts and times are those of one of them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from rooflens.errors import InputError, UnknownNameError, UsageError
+from rooflens.format import duration, si
 from rooflens.model.predict.communication import link_of
 from rooflens.model.predict.formulas import Part
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import SideRates, side_rates
-from rooflens.model.predict.rows import LARGEST_SIZE
+from rooflens.model.predict.rows import LARGEST_SIZE, pipes_for
 from rooflens.model.predict.sizes import crossing, sweep_sizes
 
 if TYPE_CHECKING:
@@ -101,6 +102,10 @@ class Forecast(Struct, frozen=True):
     l2_s: float = 0.0
     moving_s: float = 0.0
     rates: SideRates = SideRates()
+
+    def __repr__(self) -> str:
+        amounts = f"{si(self.flop, 'FLOP')}, {si(self.moved_bytes, 'B')}"
+        return f"<Forecast of {self.label}: {self.regime}-bound, at least {duration(self.t_lower_s * 1e9)}, {amounts}>"
 
     @property
     def t_sum_s(self) -> float:
@@ -212,7 +217,8 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
     values = {name: sizes.get(name, size.default) for name, size in known.items()}
     missing = [name for name, value in values.items() if value is None]
     if missing:
-        raise UsageError(f"`{operation.name}` needs the size `{missing[0]}`", f"its sizes are {wanted}")
+        named = ("s " if len(missing) > 1 else " ") + " and ".join(f"`{name}`" for name in missing)
+        raise UsageError(f"`{operation.name}` needs the size{named}", f"its sizes are {wanted}")
     for name, value in values.items():
         least, most = limits(known[name])
         if not least <= (value or 0) <= most:
@@ -422,7 +428,8 @@ def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
     """Choose the pipe that an operation's FLOPs run on, and its dense peak in FLOP per second.
 
     Products run on the tensor cores of their type, those of fp32 on the CUDA cores, as do all where a GPU has no tensor
-    cores for the type; everything else is computed in fp32, whatever the type in memory, or in fp64.
+    cores for the type, and fp64 that was counted elsewhere; all else is computed in fp32, whatever the type in memory,
+    or in fp64.
 
     Raises:
         InputError: The GPU has no such pipe.
@@ -433,15 +440,6 @@ def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
             return name, gpu.peaks[name].value
     known = ", ".join(sorted(gpu.peaks))
     raise InputError(f"`{gpu.name}` has no published peak for {dtype}", f"it has: {known}")
-
-
-def pipes_for(unit: Unit, dtype: str) -> tuple[str, ...]:
-    """Name the pipes that may run FLOPs of a type; the first one that a GPU has is the one that does."""
-    if unit == "vector":
-        return ("fp64",) if dtype == "fp64" else ("fp32",)
-    if dtype == "fp32":
-        return ("fp32",)
-    return f"tensor_{dtype}", dtype
 
 
 class Row(Struct, frozen=True):

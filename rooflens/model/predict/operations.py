@@ -418,9 +418,9 @@ _TABLE = (
 _CUSTOM = Operation(
     "custom",
     "FLOPs and bytes that you counted yourself",
-    "matrix",
+    "counted",
     (Size("flop", "FLOPs", least=0), Size("bytes", "bytes to and from device memory")),
-    "as given",
+    "as given, on tensor cores; on the CUDA cores in fp32 and fp64",
     "as given",
     lambda s: s["flop"],
     extra_bytes=lambda s: s["bytes"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec import Struct
 
@@ -19,8 +19,21 @@ if TYPE_CHECKING:
 LARGEST_SIZE = 10**15
 """Sizes above this are a slip of the finger."""
 
-Unit = Literal["matrix", "vector"]
-"""Where the FLOPs run: on the tensor cores of the operands' type, or on the CUDA cores."""
+Unit = Literal["matrix", "vector", "counted"]
+"""Where the FLOPs run: on the tensor cores of the operands' type, or on the CUDA cores; FLOPs that were counted
+elsewhere run as products do, but for fp64: few kernels of that type use tensor cores."""
+
+UNITS: tuple[Unit, ...] = get_args(Unit)
+
+
+def pipes_for(unit: Unit, dtype: str) -> tuple[str, ...]:
+    """Name the pipes that may run FLOPs of a type; the first one that a GPU has is the one that does."""
+    if unit == "vector":
+        return ("fp64",) if dtype == "fp64" else ("fp32",)
+    if dtype == "fp32":
+        return ("fp32",)
+    pipes = (f"tensor_{dtype}", dtype)
+    return pipes[::-1] if unit == "counted" and dtype == "fp64" else pipes
 
 
 class Size(Struct, frozen=True):

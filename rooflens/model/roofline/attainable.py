@@ -60,7 +60,7 @@ def at_clock(attainable: Attainable, sm_clock_hz: float | None) -> Attainable:
 def attainable_roofs(kernel: Kernel, attainable: Attainable) -> dict[str, Rate]:
     """Map a calibration that was brought to the kernel's clock to the levels and pipes of the kernel.
 
-    A level or pipe that is absent has no attainable roof: its peak is all that is known of it.
+    A level or pipe that is absent has no attainable roof: its peak is all that is known about it.
     """
     rates = attainable.rates
     roofs = {name: rate for name, rate in rates.items() if name not in _DRAM_RATES and not name.startswith("tensor_")}

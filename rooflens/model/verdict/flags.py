@@ -41,7 +41,7 @@ class Flag(Struct, frozen=True):
 FLAGS: Mapping[str, Flag] = {
     "all_counters_nan": Flag(
         "profiling failed",
-        "Profiling this kernel failed: every counter is NaN. It counts in no total.",
+        "Profiling this kernel failed: every counter is NaN. It is in no total.",
         changes_verdict=True,
     ),
     "atomics_cross_twice": Flag(
@@ -50,12 +50,12 @@ FLAGS: Mapping[str, Flag] = {
     "bank_conflicts": Flag("bank conflicts", "Many shared-memory wavefronts are replays of bank conflicts."),
     "clocks_moved": Flag(
         "clock changed",
-        "The clock changed during measurement: shares from different passes do not fit together.",
+        "The clock changed during measurement: shares from different passes are not consistent.",
         changes_verdict=True,
     ),
     "dram_clock_low": Flag(
         "memory clock low",
-        "Device memory ran below its rated clock: at full clock its share would be lower than shown.",
+        "Device memory ran below its rated clock: at the full clock its share would be lower than shown.",
         changes_verdict=True,
         unit="dram",
     ),
@@ -66,7 +66,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "fp16_is_upper_bound": Flag(
         "fp16 is an upper bound",
-        "CUDA-core fp16 is an upper bound and in no total: compilers load constants with HFMA2.",
+        "CUDA-core fp16 is an upper bound and in no total: compilers use HFMA2 to load constants.",
     ),
     "fp16_not_measured": Flag(
         "fp16 not counted", "The report does not count CUDA-core fp16: such work is missing from the FLOPs."
@@ -92,7 +92,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "not_analyzed": Flag(
         "not analyzed",
-        "This kernel was not analyzed: the verdict says why. It counts in no total.",
+        "This kernel was not analyzed: the verdict says why. It is in no total.",
         changes_verdict=True,
     ),
     "one_side_only": Flag(
@@ -111,16 +111,16 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "share_over_one": Flag(
         "share above 100 %",
-        "A share is above 100 %: the replay passes disagreed, and other shares are just as far off.",
+        "A share is above 100 %: the replay passes disagreed, and other shares may be just as far off.",
         changes_verdict=True,
     ),
     "short_and_replayed": Flag(
         "short and replayed",
-        "The kernel is short and was replayed in several passes: its counters may not fit together exactly.",
+        "The kernel is short and was replayed in several passes: its counters may not be fully consistent.",
     ),
     "slower_while_profiled": Flag(
         "slower while profiled",
-        "Under the profiler the kernels took over twice their time: what limits them there may not limit the program.",
+        "Under the profiler the kernels took over twice as long: what limits them there may not limit the program.",
         changes_verdict=True,
     ),
     "smem_bytes_lower_bound": Flag(
@@ -129,7 +129,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "smem_bytes_upper_bound": Flag(
         "shared-memory bytes are high",
-        "Shared memory delivered fewer bytes than counted: shuffles are counted with it.",
+        "Shared memory delivered fewer bytes than counted: the count includes shuffles.",
     ),
     "smem_tensor_width_unknown": Flag(
         "tensor reads without a width",
@@ -141,7 +141,7 @@ FLAGS: Mapping[str, Flag] = {
         changes_verdict=True,
     ),
     "sparse_tensor_work": Flag(
-        "sparse tensor work", "Sparse tensor instructions ran (2 of 4): their nominal work is kept apart."
+        "sparse tensor work", "Sparse tensor instructions (2:4) ran: their nominal work is counted separately."
     ),
     "synthetic": Flag("synthetic", "This report was written by a generator, not recorded on a GPU."),
     "tcgen05_without_operation_counters": Flag(
@@ -155,7 +155,7 @@ FLAGS: Mapping[str, Flag] = {
         changes_verdict=True,
     ),
     "tensor_flop_estimated": Flag(
-        "tensor FLOPs estimated", "Tensor FLOPs are estimated from pipe activity, about 1 to 5 % high."
+        "tensor FLOPs estimated", "Tensor FLOPs are estimated from pipe activity, about 1 to 5 % too high."
     ),
     "tensor_flop_unknown": Flag(
         "tensor FLOPs unknown",

@@ -317,7 +317,7 @@ def _traffic(level: Level) -> str:
     if level.attainable_per_s:
         moved += f", attainable {si(level.attainable_per_s, 'B/s')}"
     stage = binding_stage(level)
-    return f"{moved}; busiest in its {stage_label(stage)} stage" if stage else moved
+    return f"{moved}; its {stage_label(stage)} stage is the busiest" if stage else moved
 
 
 def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:

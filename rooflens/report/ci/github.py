@@ -84,7 +84,7 @@ def annotations_of(lines: Sequence[LineOf]) -> list[Annotation]:
 def _annotation(one: LineOf) -> Annotation:
     kernel = f"the kernel {growth_words(one.change.speed)}"
     single = "" if one.is_judged else f"; {one.change.speed.runs}, so that noise is not known"
-    same = "" if one.line.by_text else "; lines are told apart by their numbers"
+    same = "" if one.line.by_text else "; lines are matched by number"
     file, line = one.place
     return Annotation(
         level="warning" if one.is_judged else "notice",

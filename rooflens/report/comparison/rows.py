@@ -73,7 +73,7 @@ class Row(Struct, frozen=True, dict=True):
         if self.is_matched:
             return arrowed(change_sentence(self.change, self.comparison))
         found = next((known for known in self.walls if known), None)
-        where = "only before, no partner after" if self.change.how == "gone" else "only after, no partner before"
+        where = "only before, no match after" if self.change.how == "gone" else "only after, no match before"
         return f"{where}: {wall_words(found)}" if found else where
 
     @cached_property

@@ -133,7 +133,7 @@ def waterfall_spec(found: Waterfall, *, title: str) -> dict[str, Any]:
     """Specify the bars, one below the other; the page sets the signals `kernel` and `w`."""
     steps = alt.NamedData(name="steps")
     layers = _layers(found)
-    subtitle = f"Bars begin at {fmt.duration(found.begin_ns)}." if found.begin_ns else ""
+    subtitle = f"The axis begins at {fmt.duration(found.begin_ns)}." if found.begin_ns else ""
     size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 320 ? 12 : 14")}
     more: Style = {"subtitle": subtitle} if subtitle else {}
     chart = alt.layer(*layers, data=steps).properties(

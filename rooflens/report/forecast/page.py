@@ -12,11 +12,11 @@ from rooflens.model.predict.operations import OPERATIONS
 from rooflens.report.forecast import sentences as predict_words
 from rooflens.report.forecast.chart import predict_spec
 from rooflens.report.forecast.plane import planes
-from rooflens.report.forecast.programs import calculator, gpu_choices
+from rooflens.report.forecast.programs import calculator
 from rooflens.report.html.document import STYLES, document
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
-from rooflens.report.roofline.datasheet import short_name
+from rooflens.report.roofline.datasheet import gpu_choices, short_name
 from rooflens.report.text import forecast as forecasts
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Figure(Struct, frozen=True):
     """One plane, ready to be placed.
 
     Attributes:
-        plane: None where nothing has FLOPs: there is no place in the plane.
+        plane: None where nothing has FLOPs: there is no place in the roofline.
     """
 
     key: str

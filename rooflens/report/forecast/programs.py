@@ -13,14 +13,14 @@ from rooflens.model.predict.forecast import (
     check_shape,
     composite,
     limits,
-    pipes_for,
     simple,
     whole_of,
 )
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import SOFTWARE_ONLY, SideRates, rates_of_gpu
+from rooflens.model.predict.rows import UNITS, pipes_for
 from rooflens.model.predict.tracing import Program
-from rooflens.model.roofline.datasheets import ARCHITECTURES, LINK_KINDS, load_datasheets, memory_label
+from rooflens.model.roofline.datasheets import LINK_KINDS, load_datasheets, memory_label
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.roofline.datasheet import short_name
 from rooflens.report.text import forecast as forecasts
@@ -132,14 +132,13 @@ def _size(size: Size, start: int) -> dict[str, Any]:
 def _dtype(dtype: str) -> dict[str, Any]:
     return {
         "bytes": ELEMENT_BYTES[dtype],
-        "matrix": pipes_for("matrix", dtype),
-        "vector": pipes_for("vector", dtype),
+        **{unit: pipes_for(unit, dtype) for unit in UNITS},
         "special": dtype not in SOFTWARE_ONLY,
     }
 
 
 def _gpu(gpu: Datasheet, sources: dict[str, int]) -> dict[str, Any]:
-    used = {key for dtype in ELEMENT_BYTES for unit in ("matrix", "vector") for key in pipes_for(unit, dtype)}
+    used = {key for dtype in ELEMENT_BYTES for unit in UNITS for key in pipes_for(unit, dtype)}
 
     special, issued = rates_of_gpu(gpu)
 
@@ -170,20 +169,12 @@ def _link(link: Link, sources: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def gpu_choices() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Group all GPUs by architecture, the newest first: heading, then id and name of each."""
-    groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ARCHITECTURES.values()}
-    for gpu in sorted(load_datasheets(), key=lambda gpu: gpu.name.casefold()):
-        groups.setdefault(gpu.architecture, []).append((gpu.id, short_name(gpu)))
-    return [(heading, options) for heading, options in groups.items() if options]
-
-
 def traced(operation: Operation) -> dict[str, Any]:
     """Follow the forecast of an operation with symbols for its sizes, its type and its GPU.
 
     Inputs are the sizes by name, `element_bytes`, `bandwidth`, `achieved`, `link` and `link rate`, and for each unit
     its pipe, its peak and what goes beside it a second: `matrix pipe`, `matrix peak`, `matrix special`,
-    `matrix issued`, and the same of `vector`; `l2 rate` is that of L2. Rates that are not known are infinite.
+    `matrix issued`, and the same of the other units; `l2 rate` is that of L2. Rates that are not known are infinite.
 
     Returns:
         `steps`; `whole`, the published name of each number -> the step that makes it; `parts`, a list of the same for

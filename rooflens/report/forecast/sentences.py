@@ -68,7 +68,7 @@ def answer(row: Row) -> str:
             else f"{last.regime.capitalize()}-bound at every size."
         )
     sizes, regime = row.crossing
-    why = f", where {fmt.significant(last.ridge)} FLOP/B are reached" if by_ridge else ""
+    why = f", where it reaches {fmt.significant(last.ridge)} FLOP/B" if by_ridge else ""
     return f"{regime.capitalize()}-bound from {forecasts.sizes_text(row, sizes)}{why}; {first.regime}-bound before."
 
 
@@ -130,21 +130,23 @@ def peak_words(row: Row) -> tuple[str, str]:
         f"{resource_label(pipe)} at {fmt.si(peak, 'FLOP/s')}, dense, from the datasheet at boost clock: "
         f"{_why_pipe(row, pipe)}."
     )
-    return f"{used[0].upper()}{used[1:]}", _not_used(row.gpu, pipe, result)
+    return f"{used[0].upper()}{used[1:]}", forecasts.of_products(row) or _not_used(row.gpu, pipe, result)
 
 
 def _why_pipe(row: Row, pipe: str) -> str:
     if pipe.startswith("tensor"):
         return f"products of {row.dtype} run on the tensor cores"
-    if row.operation.unit == "matrix":
+    if row.operation.unit == "counted" and row.dtype == "fp64":
+        return "FLOPs that were counted elsewhere are taken to be no products, which alone run on tensor cores"
+    if row.operation.unit != "vector":
         return f"products of {row.dtype} run on the CUDA cores unless tf32 is chosen"
-    return f"the operation has no products, so that it runs on the CUDA cores in {resource_label(pipe)}"
+    return f"the operation has no matrix products, so it runs on the CUDA cores in {resource_label(pipe)}"
 
 
 def _not_used(gpu: Datasheet, pipe: str, result: Forecast) -> str:
     major = int(gpu.compute_capability.partition(".")[0])
     if not pipe.startswith("tensor"):
-        return "Tensor cores are faster, and do only products: their peak says nothing here."
+        return "Tensor cores are faster but only do matrix products: their peak does not apply here."
     if major < SPARSE_FROM or pipe == "tensor_fp64":
         return "This pipe has no faster rate for sparse operands."
     if pipe in TWICE:

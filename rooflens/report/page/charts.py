@@ -76,7 +76,7 @@ class RooflineFigure(Struct, frozen=True):
         said = [REASON_SENTENCES[why] for why in reasons(self.plane) if not self.plane.points]
         if self.plane.unplaced:
             launches = fmt.count(self.plane.unplaced, "launch")
-            said.append(f"{launches} without FLOPs and bandwidth shares cannot be placed; the table keeps them.")
+            said.append(f"{launches} without FLOPs or bandwidth shares cannot be placed; they are in the table.")
         found = self.boost
         return (*said, *((found.sentence,) if found and found.sentence else ()))
 

@@ -187,7 +187,7 @@ def _times(checked: Checked) -> tuple[TimeRow, ...]:
     work = f"{fmt.si(prediction.flop, checked.unit)} at {fmt.si(bounds.peak_per_s, f'{checked.unit}/s')}"
     moved = f"{fmt.si(prediction.moved_bytes, 'B')} at {fmt.si(bounds.bandwidth_bytes_per_s, 'B/s')}"
     count = fmt.count(checked.measured.launches, "launch")
-    published = " (published: it did nothing here)" if bounds.is_published else ""
+    published = " (published: unused here)" if bounds.is_published else ""
     listed: tuple[tuple[str, float | None, str, Kind], ...] = (
         ("T_math", bounds.math_ns, f"{work}, {resource_label(bounds.pipe)}{published}", "compute"),
         ("T_memory", bounds.memory_ns, f"{moved}, DRAM", "memory"),

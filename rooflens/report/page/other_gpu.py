@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
 from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
-from rooflens.model.roofline.datasheets import ARCHITECTURES, PEAK_KEYS, datasheet_of, load_datasheets
+from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_datasheets
 from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.labels import UNITS
-from rooflens.report.roofline.datasheet import short_name
+from rooflens.report.roofline.datasheet import gpu_choices, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -155,7 +155,7 @@ def what_if(content: Content) -> Markup:
         uncounted=len(content.groups) - len(counted),
         cut=len(placed) > MAX_ROWS,
         tall=len(rows) > OPEN_ROWS,
-        choices=choices(home.gpu.id for home in homes if home.gpu),
+        choices=gpu_choices({home.gpu.id for home in homes if home.gpu}),
         precisions=[resource_label(key) for key in precisions],
         story=story(precisions),
         rows=rows,
@@ -193,19 +193,6 @@ def story(precisions: Sequence[str]) -> tuple[str, list[tuple[str, str]]] | None
         if id_ in gpus and (ridge := gpu_roofs(gpus[id_]).ridge_per_byte(precisions[0]))
     ]
     return (resource_label(precisions[0]), ridges) if len(ridges) > 1 else None
-
-
-def choices(present: Iterable[str]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Group the GPUs by architecture, those of the page first: heading, then id and name of each."""
-    here = set(present)
-    groups: dict[str, list[tuple[str, str]]] = {"Profiled here": []}
-    groups |= {name: [] for name in ARCHITECTURES.values()}
-    for gpu in sorted(load_datasheets(), key=lambda gpu: gpu.name.casefold()):
-        if gpu.id in here:
-            groups["Profiled here"].append((gpu.id, f"{short_name(gpu)}: this GPU's datasheet"))
-        else:
-            groups.setdefault(gpu.architecture, []).append((gpu.id, short_name(gpu)))
-    return [(heading, options) for heading, options in groups.items() if options]
 
 
 def _homes(placed: Sequence[Placed]) -> list[Home]:

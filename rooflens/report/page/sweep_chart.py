@@ -217,4 +217,4 @@ def _title(sweep: Sweep, *, synthetic: bool) -> str:
 
 def _subtitle(sweep: Sweep) -> tuple[str, ...]:
     kept = sizes_text(sweep.kept)
-    return f"{sweep.gpu}{f', {kept}' if kept else ''}", "Rings: where each case was predicted"
+    return f"{sweep.gpu}{f', {kept}' if kept else ''}", "Rings: predicted position of each case"

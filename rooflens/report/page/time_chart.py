@@ -14,7 +14,7 @@ from rooflens.model.bounds import BOUNDS
 from rooflens.report.html.embed import SCHEMA_URL
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent
-from rooflens.report.plane.marks import Rows, expr, nominal, quantity, values
+from rooflens.report.plane.marks import Rows, expr, let, nominal, op, quantity, values
 from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ def _summed() -> list[dict[str, Any]]:
     """Sum what is not hidden by kernel and verdict; `worst` is the launch of the kernel with most time at stake."""
     return [
         {"filter": "!hidden[datum.k]"},
-        {"joinaggregate": [_op("sum", "ns", "total")], "groupby": ["g"]},
+        {"joinaggregate": [op("sum", "ns", "total")], "groupby": ["g"]},
         # Rows come by falling time at stake: the first one of a kernel is its worst.
-        {"window": [_op("first_value", "k", "worst")], "groupby": ["g"], "frame": [None, None]},
-        {"aggregate": [_op("sum", "ns", "ns")], "groupby": ["g", "o", "name", "label", "worst", "total", "bound"]},
+        {"window": [op("first_value", "k", "worst")], "groupby": ["g"], "frame": [None, None]},
+        {"aggregate": [op("sum", "ns", "ns")], "groupby": ["g", "o", "name", "label", "worst", "total", "bound"]},
     ]
 
 
@@ -121,46 +121,38 @@ def _placed(undrawn_kernels: int) -> list[dict[str, Any]]:
     rest = f"datum.rows - datum.undrawn - datum.own + datum.undrawn * {undrawn_kernels}"
     others = f"format({rest}, ',') + ({rest} === 1 ? ' other kernel' : ' other kernels')"
     return [
-        _set("last", "datum.g === '' ? 1 : 0"),
-        {"window": [_op("dense_rank", None, "rank")], "sort": [{"field": "last", "order": "ascending"}, *order]},
-        {"joinaggregate": [_op("max", "rank", "rows"), _op("max", "last", "undrawn")]},
-        _set("own", bars),
-        _set("pulled", "datum.g !== '' && datum.g === kernel && datum.rank > datum.own ? 1 : 0"),
-        {"joinaggregate": [_op("max", "pulled", "gone")]},
-        _set("single", "datum.pulled || datum.rank <= datum.own - datum.gone"),
-        _set("i", "datum.pulled ? datum.own - 1 : datum.single ? datum.rank - 1 : datum.own"),
+        let("last", "datum.g === '' ? 1 : 0"),
+        {"window": [op("dense_rank", None, "rank")], "sort": [{"field": "last", "order": "ascending"}, *order]},
+        {"joinaggregate": [op("max", "rank", "rows"), op("max", "last", "undrawn")]},
+        let("own", bars),
+        let("pulled", "datum.g !== '' && datum.g === kernel && datum.rank > datum.own ? 1 : 0"),
+        {"joinaggregate": [op("max", "pulled", "gone")]},
+        let("single", "datum.pulled || datum.rank <= datum.own - datum.gone"),
+        let("i", "datum.pulled ? datum.own - 1 : datum.single ? datum.rank - 1 : datum.own"),
         # Signals run these again on the same rows, so none may write over what it reads.
-        _set("to_g", "datum.single ? datum.g : ''"),
-        _set("to_k", "datum.single ? datum.worst : ''"),
-        _set("title", f"datum.single ? datum.name : {others}"),
-        _set("text", f"datum.single ? datum.label : {others}"),
+        let("to_g", "datum.single ? datum.g : ''"),
+        let("to_k", "datum.single ? datum.worst : ''"),
+        let("title", f"datum.single ? datum.name : {others}"),
+        let("text", f"datum.single ? datum.label : {others}"),
     ]
 
 
 def _stacked(total_ns: float) -> list[dict[str, Any]]:
     """Lay the pieces of each bar side by side in the order of verdicts, and write their words."""
     return [
-        {"aggregate": [_op("sum", "ns", "ns")], "groupby": ["i", "to_g", "to_k", "title", "text", "bound"]},
-        _set("g", "datum.to_g"),
-        _set("k", "datum.to_k"),
-        {"joinaggregate": [_op("sum", "ns", "total")], "groupby": ["i"]},
-        {"joinaggregate": [_op("max", "total", "longest")]},
-        _set("part", "datum.ns / datum.longest"),
-        {"window": [_op("first_value", "bound", "main")], "groupby": ["i"], "sort": [_falling("ns")],
+        {"aggregate": [op("sum", "ns", "ns")], "groupby": ["i", "to_g", "to_k", "title", "text", "bound"]},
+        let("g", "datum.to_g"),
+        let("k", "datum.to_k"),
+        {"joinaggregate": [op("sum", "ns", "total")], "groupby": ["i"]},
+        {"joinaggregate": [op("max", "total", "longest")]},
+        let("part", "datum.ns / datum.longest"),
+        {"window": [op("first_value", "bound", "main")], "groupby": ["i"], "sort": [_falling("ns")],
          "frame": [None, None]},
-        _set("b", f"indexof({list(BOUNDS)}, datum.bound)"),
+        let("b", f"indexof({list(BOUNDS)}, datum.bound)"),
         {"stack": "part", "groupby": ["i"], "sort": [{"field": "b", "order": "ascending"}], "as": ["x", "x2"]},
-        _set("timeText", f"{_duration('datum.total')} + '  ' + {percent(f'datum.total / {total_ns!r}')}"),
-        _set("pieceText", f"{_duration('datum.ns')} + ' ' + datum.bound"),
+        let("timeText", f"{_duration('datum.total')} + '  ' + {percent(f'datum.total / {total_ns!r}')}"),
+        let("pieceText", f"{_duration('datum.ns')} + ' ' + datum.bound"),
     ]  # fmt: skip
-
-
-def _op(op: str, field: str | None, name: str) -> dict[str, str]:
-    return {"op": op, "as": name} | ({} if field is None else {"field": field})
-
-
-def _set(name: str, expression: str) -> dict[str, str]:
-    return {"calculate": expression, "as": name}
 
 
 def _falling(field: str) -> dict[str, str]:

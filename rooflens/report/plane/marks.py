@@ -156,3 +156,13 @@ def values(**named: Any) -> list[Layer]:
 def expressions(**named: str) -> list[Layer]:
     """Declare parameters that follow from others."""
     return [{"name": name, "expr": expression} for name, expression in named.items()]
+
+
+def op(kind: str, field: str | None, name: str) -> dict[str, str]:
+    """Write one result of a transform over rows, such as a sum of a field; no field where it only counts."""
+    return {"op": kind, "as": name} | ({} if field is None else {"field": field})
+
+
+def let(name: str, expression: str) -> dict[str, str]:
+    """Write the transform that gives each row a field by an expression."""
+    return {"calculate": expression, "as": name}

@@ -120,7 +120,7 @@ class Point(Struct, frozen=True):
 
 
 class LevelShare(Struct, frozen=True):
-    """What a launch that has no place in the plane takes of one level's peak bandwidth."""
+    """What a launch that has no place in the roofline takes of one level's peak bandwidth."""
 
     launch: Launch
     level: str
@@ -281,7 +281,7 @@ def _roof(intensity: float, level: Level, flop_peak_per_s: float | None) -> floa
 
 
 def _shares(launch: Launch) -> list[LevelShare]:
-    """Keep a launch that has no place in the plane by its bandwidth shares."""
+    """Keep a launch that has no place in the roofline by its bandwidth shares."""
     if launch.failed or _points(launch):
         return []
     levels = launch.analysis.levels

@@ -1,4 +1,4 @@
-"""Kernels that have no place in the plane: bars of what they take of each memory level's peak bandwidth.
+"""Kernels that have no place in the roofline: bars of what they take of each memory level's peak bandwidth.
 
 The rows are launches; means over the launches of a kernel, weighted by time, and the order of the kernels are worked
 out in the chart, so that hiding launches lays out anew what is left.
@@ -13,7 +13,7 @@ from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import limit_words
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import QUIET, Rows, expr, lookup, quantity
+from rooflens.report.plane.marks import QUIET, Rows, expr, let, lookup, op, quantity
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ LEAST_WEIGHT = 1e-9
 UNCOUNTED = "FLOPs not counted"
 NONE = "no FLOPs"
 NO_BYTES = "bytes not counted"
-UNPLACED = "no place in the plane"
+UNPLACED = "no place in the roofline"
 REASONS: Mapping[str, str] = {
     UNCOUNTED: "FLOPs not counted",
     NONE: "Kernels without FLOPs",
     NO_BYTES: "Bytes not counted",
-    UNPLACED: "No place in the plane",
+    UNPLACED: "No place in the roofline",
 }
 """Why a kernel has bars instead of a point, as it stands beside its name and over all of them."""
 
@@ -66,7 +66,7 @@ _FIELDS = ("name", "bound", "time", "verdict", "report")
 
 
 def reason(launch: Launch) -> str:
-    """Say why a launch has no place in the plane: FLOPs that were not counted are not the same as none."""
+    """Say why a launch has no place in the roofline: FLOPs that were not counted are not the same as none."""
     total = main_work(launch.analysis).total
     if not total:
         return UNCOUNTED if total is None else NONE
@@ -172,34 +172,34 @@ def _steps(plane: Plane) -> list[Layer]:
     Signals run these again on the same rows, so none may write over what it reads.
     """
     most = _drawn(plane)
-    by_kernel: Iterable[Layer] = (_op("sum", "t", "total"), _op("sum", "n", "launches"))
-    first: Iterable[Layer] = [_op("first_value", name, f"first_{name}") for name in ("k", *_FIELDS, "why", "unit")]
+    by_kernel: Iterable[Layer] = (op("sum", "t", "total"), op("sum", "n", "launches"))
+    first: Iterable[Layer] = [op("first_value", name, f"first_{name}") for name in ("k", *_FIELDS, "why", "unit")]
     one = ["g", "o", "total", "launches", "level", "l", *(step["as"] for step in first)]
     return [
         {"filter": "!hidden[datum.k]"},
         lookup("k", "kernels", _FIELDS),
-        _set("weight", f"datum.time + {LEAST_WEIGHT}"),
-        _set("part", "datum.share * datum.weight"),
-        _set("rated", "(datum.rate || 0) * datum.weight"),
+        let("weight", f"datum.time + {LEAST_WEIGHT}"),
+        let("part", "datum.share * datum.weight"),
+        let("rated", "(datum.rate || 0) * datum.weight"),
         {"joinaggregate": list(by_kernel), "groupby": ["g"]},
         # Rows come by falling time: the first one of a kernel is its longest launch.
         {"window": list(first), "groupby": ["g"], "frame": [None, None]},
         {
-            "aggregate": [_op("sum", "part", "parts"), _op("sum", "weight", "weights"), _op("sum", "rated", "rates"),
-                          _op("min", "share", "least"), _op("max", "share", "most")],
+            "aggregate": [op("sum", "part", "parts"), op("sum", "weight", "weights"), op("sum", "rated", "rates"),
+                          op("min", "share", "least"), op("max", "share", "most")],
             "groupby": one,
         },
-        _set("share", "datum.parts / datum.weights"),
-        _set("rate", "datum.rates / datum.weights"),
-        *(_set(name, f"datum.first_{name}") for name in ("k", *_FIELDS, "why", "unit")),
-        {"joinaggregate": [_op("max", "share", "busiest")], "groupby": ["g"]},
-        {"window": [_op("dense_rank", None, "rank")],
+        let("share", "datum.parts / datum.weights"),
+        let("rate", "datum.rates / datum.weights"),
+        *(let(name, f"datum.first_{name}") for name in ("k", *_FIELDS, "why", "unit")),
+        {"joinaggregate": [op("max", "share", "busiest")], "groupby": ["g"]},
+        {"window": [op("dense_rank", None, "rank")],
          "sort": [{"field": "total", "order": "descending"}, {"field": "o", "order": "ascending"}]},
-        _set("pulled", f"kernel !== '' && datum.g === kernel && datum.rank > {most} ? 1 : 0"),
-        {"joinaggregate": [_op("max", "pulled", "gone")]},
-        _set("own", f"datum.pulled || datum.rank <= {most} - datum.gone"),
-        _set("i", f"datum.pulled ? {most - 1} : datum.rank - 1"),
-        _set("top", f"datum.i * {_kernel_px(plane)} + {NAME_PX} + datum.l * {BAR_PX}"),
+        let("pulled", f"kernel !== '' && datum.g === kernel && datum.rank > {most} ? 1 : 0"),
+        {"joinaggregate": [op("max", "pulled", "gone")]},
+        let("own", f"datum.pulled || datum.rank <= {most} - datum.gone"),
+        let("i", f"datum.pulled ? {most - 1} : datum.rank - 1"),
+        let("top", f"datum.i * {_kernel_px(plane)} + {NAME_PX} + datum.l * {BAR_PX}"),
     ]  # fmt: skip
 
 
@@ -253,7 +253,7 @@ def _kernel_names() -> list[Layer]:
 
 def _once() -> Rows:
     """Take one row of each kernel, at the height of its name."""
-    rows = _own().then({"window": [_op("row_number", None, "row")], "groupby": ["g"]}).where("datum.row === 1")
+    rows = _own().then({"window": [op("row_number", None, "row")], "groupby": ["g"]}).where("datum.row === 1")
     return rows.having(up=f"datum.top - datum.l * {BAR_PX} - {NAME_PX / 2 - 2}")
 
 
@@ -268,9 +268,9 @@ def _rest(plane: Plane) -> list[Layer]:
     """Say how many kernels have no bars, and what they take."""
     if _drawn(plane) == _kernels(plane):
         return []
-    once = {"window": [_op("row_number", None, "row")], "groupby": ["g"]}
+    once = {"window": [op("row_number", None, "row")], "groupby": ["g"]}
     rows = Rows().where("!datum.own").then(once).where("datum.row === 1")
-    rows = rows.then({"aggregate": [_op("count", None, "count"), _op("sum", "total", "time")]})
+    rows = rows.then({"aggregate": [op("count", None, "count"), op("sum", "total", "time")]})
     rows = rows.having(
         up=f"{_drawn(plane) * _kernel_px(plane) + REST_PX / 2}",
         words="format(datum.count, ',') + ' more ' + (datum.count === 1 ? 'kernel' : 'kernels') + ', '"
@@ -296,11 +296,3 @@ def _kept(layer: Layer, field: str) -> Layer:
     """Begin a layer at a field of its own."""
     layer["encoding"]["x"] = {"field": field, "type": "quantitative"}
     return layer
-
-
-def _op(op: str, field: str | None, name: str) -> dict[str, str]:
-    return {"op": op, "as": name} | ({} if field is None else {"field": field})
-
-
-def _set(name: str, expression: str) -> dict[str, str]:
-    return {"calculate": expression, "as": name}

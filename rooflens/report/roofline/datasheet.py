@@ -11,13 +11,13 @@ from msgspec import Struct
 
 from rooflens.format import round_significant
 from rooflens.model.predict.other_gpu import gpu_roofs, peak_key
-from rooflens.model.roofline.datasheets import load_datasheets
+from rooflens.model.roofline.datasheets import ARCHITECTURES, load_datasheets
 from rooflens.report.plane.plane import HALF_DECADE
 from rooflens.report.plane.roofs import joined
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rooflens.model.predict.other_gpu import Roofs
     from rooflens.model.roofline.datasheets import Datasheet
@@ -74,6 +74,18 @@ def _roofs_of(gpu: Datasheet, roofs: Roofs, keys: Iterable[str]) -> DatasheetRoo
 def short_name(gpu: Datasheet) -> str:
     """Name a GPU without its maker."""
     return gpu.name.removeprefix("NVIDIA ")
+
+
+def gpu_choices(here: Collection[str] = ()) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Group all GPUs by architecture, the newest first: heading, then id and name of each; those `here` come before."""
+    groups: dict[str, list[tuple[str, str]]] = {"Profiled here": []}
+    groups |= {name: [] for name in ARCHITECTURES.values()}
+    for gpu in sorted(load_datasheets(), key=lambda gpu: gpu.name.casefold()):
+        if gpu.id in here:
+            groups["Profiled here"].append((gpu.id, f"{short_name(gpu)}: this GPU's datasheet"))
+        else:
+            groups.setdefault(gpu.architecture, []).append((gpu.id, short_name(gpu)))
+    return [(heading, options) for heading, options in groups.items() if options]
 
 
 def _pipe_keys(plane: Plane) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ def draw_rooflines(page: Content, *, dark: bool = False, level: str | None = Non
             that limits its kernels.
 
     Raises:
-        InputError: No kernel has a place in a roofline.
+        InputError: No kernel can be placed in a roofline.
     """
     planes = [
         plane(gpu, [launch for launch in page.timed if launch.gpu == gpu], page.report_labels) for gpu in page.gpus
@@ -79,7 +79,7 @@ def draw_rooflines(page: Content, *, dark: bool = False, level: str | None = Non
     empty = [roofline.gpu for roofline in planes if not roofline.placed]
     notes = [f"no kernel of {gpu} can be placed: it is not in the picture" for gpu in empty]
     if len(placed) > MAX_GPUS:
-        notes.append(f"the picture shows {MAX_GPUS} of {len(placed)} GPUs: give fewer reports for the others")
+        notes.append(f"the picture shows {MAX_GPUS} of {len(placed)} GPUs: give fewer reports to see the others")
     drawings = [
         _renamed(_draw(roofline, page, level, dark=dark), f"gpu{i}") for i, roofline in enumerate(placed[:MAX_GPUS])
     ]

@@ -165,7 +165,7 @@ VERDICT = fixed(
         "potential",
         NUMBER,
         attrgetter("distances.potential"),
-        "how much faster at most when proven waste goes; bounds no change of algorithm or instructions",
+        "upper bound of the speed-up if proven waste goes; bounds no change of algorithm or instructions",
     ),
     Key(
         "potential_by_reuse",

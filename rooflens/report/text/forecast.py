@@ -10,6 +10,7 @@ from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.communication import uneven
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, moving, of_roof, work_of
 from rooflens.model.predict.parts.fitting import gpus_to_hold, held_bytes
+from rooflens.model.predict.rows import pipes_for
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text.data import csv_text, json_text
 from rooflens.report.text.markdown_parts import table as markdown_table
@@ -224,6 +225,7 @@ def notes(row: Row) -> list[str]:
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
     said = [
         f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}",
+        *filter(None, [of_products(row)]),
         *_fit_notes(row),
         *_link_notes(row),
         *_uneven_notes(row),
@@ -238,6 +240,14 @@ def notes(row: Row) -> list[str]:
     if row.achieved_flop_per_s:
         said += [_achieved(row, sizes, result) for sizes, result in row.steps]
     return said
+
+
+def of_products(row: Row) -> str:
+    """Say what peak counted FLOPs have where they are matrix products; empty where that peak is used or not known."""
+    pipe = next((name for name in pipes_for("matrix", row.dtype) if name in row.gpu.peaks), row.steps[-1][1].peak)
+    if row.operation.unit != "counted" or pipe == row.steps[-1][1].peak:
+        return ""
+    return f"matrix products could use tensor cores: {resource_label(pipe)} {si(row.gpu.peaks[pipe].value, 'FLOP/s')}"
 
 
 def _fit_notes(row: Row) -> list[str]:

@@ -239,7 +239,7 @@ def _caption(drawing: _Drawing, rows: Sequence[tuple[_Dot, int]], count: int, si
     yield f"{', '.join(f'{signs.bounds[bound]} {bound}' for bound in bounds)}{numbers}"
     unplaced = count - len({id(point.analysis) for point in drawing.points})
     if unplaced:
-        yield f"not placed, for lack of FLOPs or bytes: {unplaced} of {unplaced + len(rows)}"
+        yield f"not placed for lack of FLOPs or bytes: {unplaced} of {unplaced + len(rows)}"
 
 
 def _logs(values: Iterable[float]) -> list[float]:

@@ -51,8 +51,9 @@ _STYLES: dict[Bound, str] = {
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
 LEGEND = (
-    "most to win first; ? medium, ?? low confidence. How much faster at most: headroom, as written, with its busiest "
-    "unit full; potential, with only the FLOPs and bytes it needs; by reuse, with all operands kept on chip as well"
+    "most to win first; FLOPs of all types, under the roof of their mix; ? medium, ?? low confidence. How much faster "
+    "at most: headroom, as written, with its busiest unit full; potential, with only the FLOPs and bytes it needs; "
+    "by reuse, with all operands kept on chip as well"
 )
 """Explains the table's order, marks and distances; printed below it."""
 

@@ -175,7 +175,7 @@ def test_collect_writes_the_report_and_says_so(gpu_box: Path) -> None:
     lines = result.stderr.splitlines()
     assert lines[0] == "ncu 2025.3.1.0 on NVIDIA H200, driver 580.65.06"
     assert lines[1].startswith("un-profiled: ")
-    assert "how much of it is kernels is not known" in lines[1]
+    assert "how much of it is kernels is unknown" in lines[1]
     assert lines[2].startswith("estimate: at most 200 distinct launches (how many is not known) x ")
     assert lines[3] == "warning: ncu: Something is a little odd."
     assert lines[4].startswith("note: each distinct launch was profiled once")
@@ -222,7 +222,7 @@ def test_as_many_profiles_as_may_be_taken_are_doubted(gpu_box: Path, cap: int, i
 
 def test_one_of_each_says_what_it_may_miss(gpu_box: Path) -> None:
     """Where launches were not counted ncu tells them apart by their shape: that is said, with what profiles all."""
-    note = "each distinct launch was profiled once, told apart by its shape"
+    note = "each distinct launch was profiled once, identified by its shape"
     assert note in run("collect", "-o", "x.ncu-rep", "--", "/bin/true").stderr
     assert note not in run("collect", "-o", "y.ncu-rep", "--launch-count", "9", "--", "/bin/true").stderr
     assert (gpu_box / "y.ncu-rep").exists()

@@ -138,10 +138,10 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--per-kernel",), "--per-kernel goes with --fail-on"),
+        (("--per-kernel",), "--per-kernel needs --fail-on"),
         (("--fail-on", "x"), "--fail-on takes a percentage"),
         (("--threshold", "-1"), "--threshold takes a percentage"),
-        (("--confirm",), "--confirm goes with --fail-on"),
+        (("--confirm",), "--confirm needs --fail-on"),
         (("--fail-on", "5%", "--floor", "2"), "a floor is a time with its unit"),
         (("--floor", "2 per cent"), "a floor is a time with its unit"),
         (("--format", "html"), "a page needs a file"),
@@ -434,4 +434,4 @@ def test_a_copy_is_no_second_run(base: Path, tmp_path: Path) -> None:
         (side / f"triad_{i}.ncu-rep").write_bytes((base / "triad_0.ncu-rep").read_bytes())
     done = run("compare", base, side, "--format", "json")
     assert json.loads(done.stdout)["programs"][0]["total"]["head_ns"]["samples"] == 1
-    assert "note: 1 report came twice and counted once" in done.stderr
+    assert "note: 1 report given twice but counted once" in done.stderr

@@ -88,7 +88,7 @@ def test_without_a_choice_the_first_kernel_is_explained(report: Path) -> None:
     """The kernel with most to win, and the others are counted on stderr."""
     done = run("explain", report)
     assert done.stdout.startswith("# `gemm`\n")
-    assert done.stderr == "2 other kernels left out: `--kernel NAME` chooses\n"
+    assert done.stderr == "2 other kernels left out: choose with `--kernel NAME`\n"
 
 
 def test_a_file_that_is_no_report_is_one_error(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def test_a_gpu_without_the_type_is_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--m", "4"), 2, "missing option '--n'"),
+        (("--m", "4"), 2, "missing options '--n', '--k'"),
+        (("--m", "4", "--k", "4"), 2, "missing option '--n'"),
         (("--m", "4", "--n", "x", "--k", "1"), 2, "`x` is not a size"),
         (("--m", "4", "--n", "1", "--k", "1", "--dtype", "fp9"), 2, "no type is called `fp9`"),
         (("--m", "4", "--n", "1", "--k", "1", "--gpu", "a100"), 2, "choose one of: a100-"),

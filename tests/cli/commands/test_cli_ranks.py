@@ -50,7 +50,7 @@ def test_each_rank_has_a_report_and_all_have_one_page(ranks_box: Path) -> None:
     kept = read_unprofiled(out / "train.rank1.ncu-rep")
     assert kept is not None
     assert kept.source == "wall"
-    assert "note: kernels that wait for other ranks (NCCL, NVSHMEM) run without being profiled" in result.stderr
+    assert "note: kernels that wait for other ranks (NCCL, NVSHMEM) run unprofiled" in result.stderr
     assert "profiled 2 ranks, one report each" in result.stderr
     refused = run("profile", *COMMAND)
     assert (refused.exit_code, "--force" in refused.stderr) == (2, True)

@@ -172,7 +172,7 @@ def test_plot_goes_with_the_table_only(report: Path) -> None:
     """A drawing among JSON would break it: that is wrong usage."""
     result = run("analyze", report, "--plot", "--format", "json")
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: --plot goes with the table, not with --format json\n\nhint: ")
+    assert result.stderr.startswith("error: --plot works with the table, not with --format json\n\nhint: ")
 
 
 def test_plot_without_its_library_says_how_to_get_it(report: Path, monkeypatch: pytest.MonkeyPatch) -> None:

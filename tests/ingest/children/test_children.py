@@ -150,8 +150,8 @@ def test_a_child_that_cannot_begin_says_why(monkeypatch: pytest.MonkeyPatch, chi
 
 def test_a_call_over_its_time_is_ended_and_says_how_long_it_had(children: Children) -> None:
     """The message names the seconds that were waited, the hint the option that changes them."""
-    error = _death(children, time.sleep, 600, deadline_s=1.0)
-    assert str(error) == "the worker had not finished with it after 1 s"
+    error = _death(children, time.sleep, 600, deadline_s=0.5)
+    assert str(error) == "the worker had not finished with it after 0.5 s"
     assert "--deadline" in error.hint
 
 

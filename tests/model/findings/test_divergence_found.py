@@ -97,6 +97,15 @@ def test_the_places_are_those_that_lose_most_lanes() -> None:
     assert [(place.hotspot, place.share) for place in found.where] == [(lost, pytest.approx(300 / 364))]
 
 
+def test_instructions_that_contradict_their_sum_are_no_places() -> None:
+    """Where all instructions together lose no lane, none is named, whatever a single one says."""
+    lost = Hotspot("line", "a.cu", 8, measures={"warp_inst": 10.0, "thread_inst": 20.0})
+    kernel = {"hotspots": (lost,), "code_totals": {"warp_inst": 112.0, "thread_inst": 3584.0}}
+    found = thread_divergence(make_facts({"threads_per_inst": 9.0}, kernel=kernel))
+    assert found is not None
+    assert found.where == ()
+
+
 @pytest.mark.parametrize(
     ("block", "fill"),
     [((1, 1, 1), 1 / 32), ((9, 1, 1), 9 / 32), ((32, 1, 1), 1.0), ((33, 1, 1), 33 / 64), ((16, 16, 3), 1.0)],

@@ -65,7 +65,7 @@ def test_what_is_as_predicted_is_said_so() -> None:
     ]
     assert words(checked, "work") == "The work is the predicted one: 137 GFLOP."
     assert words(checked, "bytes") == "DRAM moved the compulsory bytes: 101 MB."
-    assert words(checked, "wall") == ("What limits it is as expected: compute at tensor bf16 for 100 % of the time.")
+    assert words(checked, "wall") == ("It is limited, as expected, by compute at tensor bf16 for 100 % of the time.")
     assert (checked.work_ratio, checked.bytes_ratio) == (1.0, 1.0)
 
 
@@ -87,11 +87,11 @@ def test_bounds_come_from_the_report_s_own_peaks() -> None:
 @pytest.mark.parametrize(
     ("duration_ns", "expected", "as_predicted"),
     [
-        (0.2e6, "45 % of the lower bound. Less was done than predicted, or not all was profiled.", False),
+        (0.2e6, "45 % of the lower bound. Less work was done than predicted, or not everything was profiled.", False),
         (0.48e6, "1.09x the lower bound and within the upper one.", True),
         (
             5e6,
-            "11.4x the lower bound and 9.90x the upper one. Latency or the launch may take the 4.49 ms beyond.",
+            "11.4x the lower bound and 9.90x the upper one. Latency or launch overhead may explain the remaining 4.49",
             False,
         ),
     ],
@@ -110,8 +110,8 @@ def test_more_bytes_are_re_reads_through_l2() -> None:
     said = words(check(GEMM, [did({"tensor_bf16": 1.0}, traffic, counters)]), "bytes")
     assert said == (
         "DRAM moved 300 MB, 2.98x the compulsory 101 MB: 260 MB read, 40.0 MB written. "
-        "Between the SMs and L2 it was 3.00 GB, 29.8x the compulsory bytes: operands are read again, and 10 % of that "
-        "reaches DRAM. The compulsory bytes do not fit the 41.9 MB of L2."
+        "Between the SMs and L2 3.00 GB moved, 29.8x the compulsory bytes: operands are read again, and 10 % of that "
+        "reaches DRAM. The compulsory bytes do not fit in the 41.9 MB of L2."
     )
 
 
@@ -132,7 +132,7 @@ def test_memory_that_moves_more_than_was_asked_for() -> None:
 def test_several_launches_may_hand_over_through_memory() -> None:
     """More bytes over several launches: the round trip between them is named as possible."""
     parts = [did({}, {"dram": 2e8}), did({}, {"dram": 2e8})]
-    assert "What one of the 2 launches hands to the next may travel through DRAM." in words(check(GEMM, parts), "bytes")
+    assert "Data passed between the 2 launches may go through DRAM." in words(check(GEMM, parts), "bytes")
 
 
 def test_fewer_bytes_because_the_output_stayed_in_l2() -> None:
@@ -140,7 +140,7 @@ def test_fewer_bytes_because_the_output_stayed_in_l2() -> None:
     counters = {"l2_write_bytes": 33.6e6, "dram_write_bytes": 0.1e6}
     kernel = did({}, {"dram": 67e6}, counters, flags=("dram_writes_stay_in_l2",))
     said = words(check(GEMM, [kernel]), "bytes")
-    assert "The output stayed in L2: 33.6 MB were written to it, and 100 kB on to DRAM." in said
+    assert "The output stayed in L2: 33.6 MB were written to it, but only 100 kB on to DRAM." in said
     assert "inputs" not in said
 
 
@@ -149,7 +149,7 @@ def test_fewer_bytes_because_caches_were_kept() -> None:
     kernel = did({}, {"dram": 4e6})
     assert "inputs may have been in L2" in words(check(GEMM, [kernel], Coverage(caches_kept=True)), "bytes")
     small = replace(GEMM, moved_bytes=8e6)
-    assert "All of it fits the 41.9 MB of L2" in words(check(small, [kernel]), "bytes")
+    assert "All of it fits in the 41.9 MB of L2" in words(check(small, [kernel]), "bytes")
     assert "fits" not in words(check(GEMM, [kernel]), "bytes")
 
 
@@ -171,14 +171,17 @@ def test_work_beside_the_tensor_pipes() -> None:
     ("parameters", "reason"),
     [
         ({"m": 4096, "n": 4096, "k": 4096}, "padded tiles, masked tiles or recomputation may be the reason."),
-        ({"m": 100, "n": 4096, "k": 72}, "m = 100 and k = 72 fill no whole tiles of 64, so padding may be part of it."),
-        ({"length": 4096, "causal": 1}, "tiles on the edge of the mask may be computed whole."),
+        (
+            {"m": 100, "n": 4096, "k": 72},
+            "m = 100 and k = 72 are not multiples of 64, so padded tiles may be part of it.",
+        ),
+        ({"length": 4096, "causal": 1}, "tiles on the edge of the mask may be computed in full."),
     ],
 )
 def test_more_work_on_the_tensor_pipes(parameters: Mapping[str, int], reason: str) -> None:
     """Tensor FLOP over the prediction are shown by the counters; why is only said to be possible."""
     said = words(check(replace(GEMM, parameters=parameters), [did({"tensor_bf16": 1.5e11})]), "work")
-    assert said.endswith(f"The tensor pipes alone did 1.09x: {reason}")
+    assert said.endswith(f"The tensor pipes alone did 1.09x that: {reason}")
 
 
 def test_special_functions_explain_vector_work() -> None:
@@ -186,22 +189,22 @@ def test_special_functions_explain_vector_work() -> None:
     kernel = did({"fp32": 9e6}, thread_opcodes={"MUFU.EX2": 1_000_000, "FFMA": 4_500_000})
     assert "1.00 M special functions (MUFU) ran too" in words(check(SAXPY, [kernel]), "work")
     idle = did({}, thread_opcodes={"MUFU.EX2": 1_000_000})
-    assert "which count as no FLOP" in words(check(SAXPY, [idle]), "work")
-    assert "Comparisons, selections and conversions count as no FLOP." in words(check(SAXPY, [did({})]), "work")
+    assert "which do not count as FLOPs" in words(check(SAXPY, [idle]), "work")
+    assert "Comparisons, selects and conversions do not count as FLOPs." in words(check(SAXPY, [did({})]), "work")
 
 
 def test_less_work_names_masks_and_what_was_not_counted() -> None:
     """Skipped tiles are possible where there is a mask; counters that lack a kind of work are named by their flag."""
     causal = replace(GEMM, parameters={"causal": 1})
     said = words(check(causal, [did({"tensor_bf16": 7e10}, flags=("sparse_tensor_work",))]), "work")
-    assert "Tiles that the mask hides may be skipped." in said
-    assert "Sparse tensor instructions ran (2 of 4)" in said
+    assert "Fully masked tiles may have been skipped." in said
+    assert "Sparse tensor instructions (2:4) ran" in said
 
 
 def test_work_that_is_not_counted_is_no_gap() -> None:
     """A kernel without FLOP counters makes the sum unknown, and the flag says why."""
     said = words(check(GEMM, [did(None, flags=("no_flop_counters",))]), "work")
-    assert said.startswith("The FLOP of this report are not all counted. The report has no FLOP counters")
+    assert said.startswith("This report does not count all FLOP. The report has no FLOP counters")
 
 
 def test_the_wrong_type_is_found_on_the_pipe() -> None:
@@ -209,12 +212,12 @@ def test_the_wrong_type_is_found_on_the_pipe() -> None:
     on_fp32 = words(check(GEMM, [did({"fp32": 2.0 * 4096**3})]), "type")
     assert on_fp32 == (
         "Predicted for tensor bf16, but FP32 did 100 % of the work. "
-        "The published peaks are 19.5 TFLOP/s against 312 TFLOP/s."
+        "Their published peaks are 19.5 TFLOP/s and 312 TFLOP/s."
     )
     exact = replace(GEMM, dtype="fp32", resource="fp32")
     assert "Operands were rounded to TF32." in words(check(exact, [did({"tensor_tf32": 1.37e11})]), "type")
     rounded = replace(GEMM, dtype="tf32", resource="tensor_tf32")
-    assert "TF32 may be switched off." in words(check(rounded, [did({"fp32": 1.37e11})]), "type")
+    assert "TF32 may be disabled." in words(check(rounded, [did({"fp32": 1.37e11})]), "type")
 
 
 def test_vector_work_of_narrow_types_runs_on_fp32_as_it_should() -> None:
@@ -232,8 +235,8 @@ def test_another_wall_is_said_with_its_cause_and_the_expectation() -> None:
     """The wall of most of the time stands beside the expected one and why that was expected."""
     checked = check(GEMM, [did({"tensor_bf16": 1.0}, wall=("latency", None))])
     assert words(checked, "wall") == (
-        "What limits it is latency for 100 % of the time: long_scoreboard. "
-        "Expected was compute at tensor bf16: 1365 FLOP/B: far to the right."
+        "It is limited by latency for 100 % of the time: long_scoreboard. "
+        "The prediction was compute at tensor bf16: 1365 FLOP/B: far to the right."
     )
     wgmma = check(GEMM, [did({}, wall=("compute", "tensor_bf16_wgmma"))])
     assert "as expected" in words(wgmma, "wall")
@@ -248,7 +251,7 @@ def test_equal_launches_profiled_once_are_a_lower_bound() -> None:
     assert not whole.at_least
     part = check(GEMM, [did({"tensor_bf16": 4096.0**3})], once)
     assert part.at_least
-    assert "Equal launches were profiled once" in words(part, "scope")
+    assert "Each distinct launch was profiled once" in words(part, "scope")
     no_work = replace(GEMM, flop=None)
     assert not check(no_work, [did({})], once).at_least
     assert check(no_work, [did({}, {"dram": 1e6})], once).at_least
@@ -274,7 +277,7 @@ def test_several_iterations_are_divided() -> None:
 def test_more_than_the_range_was_profiled() -> None:
     """Amounts over the prediction from a profile of the whole program: preparation may be among them."""
     kernels = [did({"tensor_bf16": 2.0 * 4096**3})] * 2
-    assert "not kept to an NVTX range" in words(check(GEMM, kernels), "scope")
+    assert "not limited to an NVTX range" in words(check(GEMM, kernels), "scope")
     assert words(check(GEMM, kernels, IN_RANGE), "scope") == ""
     assert words(check(GEMM, kernels[:1]), "scope") == ""
 

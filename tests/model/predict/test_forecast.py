@@ -312,3 +312,11 @@ def test_the_regime_is_told_by_intensity_and_ridge(operation: str, dtype: str, v
             and result.intensity != pytest.approx(result.ridge)
         ):
             assert (result.regime == "compute") == (result.intensity > result.ridge)
+
+
+def test_counted_fp64_runs_on_the_pipe_of_fp64() -> None:
+    """FLOPs that were counted elsewhere need be no products: fp64 has its own pipe, narrower types tensor cores."""
+    pipes = {dtype: predicted("custom", dtype, flop=64, bytes=1).peak for dtype in ("fp64", "fp32", "tf32", "bf16")}
+    assert pipes == {"fp64": "fp64", "fp32": "fp32", "tf32": "tensor_tf32", "bf16": "tensor_bf16"}
+    assert predicted("custom", "fp64", flop=67, bytes=1).t_math_s == 67 / 33.5e12
+    assert predicted("gemm", "fp64", m=8, n=8, k=8).peak == "tensor_fp64"

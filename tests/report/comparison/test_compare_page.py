@@ -241,7 +241,7 @@ def test_bars_begin_later_only_where_steps_would_be_too_short() -> None:
     before = samples.every_verdict()
     assert block(render_comparison([layer()], None), "spec-waterfall-p0")["title"].get("subtitle") is None
     small = render_comparison([compared(before, [timed(before[0], 1.05), *before[1:]])], None)
-    assert block(small, "spec-waterfall-p0")["title"]["subtitle"].startswith("Bars begin at ")
+    assert block(small, "spec-waterfall-p0")["title"]["subtitle"].startswith("The axis begins at ")
 
 
 @pytest.mark.parametrize("state", ["all that can become of a kernel", "single runs"])
@@ -389,7 +389,7 @@ def test_many_kernels_are_capped_and_counted() -> None:
     slides = {row["k"] for row in block(html, "spec-arrows-p0")["datasets"].get("slideDots", [])}
     assert len(drawn) <= MAX_DRAWN
     left_out = int(re.findall(r"([\d,]+) kernels with smaller differences are not drawn", text)[0].replace(",", ""))
-    unplaced = re.findall(r"([\d,]+) kernels? without FLOPs and bandwidth shares", text)
+    unplaced = re.findall(r"([\d,]+) kernels? without FLOPs or bandwidth shares", text)
     assert left_out + len(drawn | slides) + int(unplaced[0] if unplaced else 0) == whole
 
 

@@ -113,7 +113,7 @@ def test_every_value_is_that_of_the_command(opened: Callable[..., Page]) -> None
 
 
 def test_parts_and_links_are_those_of_the_command(opened: Callable[..., Page]) -> None:
-    """A whole model over eight GPUs shows each of its parts; a collective has no place in the plane."""
+    """A whole model over eight GPUs shows each of its parts; a collective has no place in the roofline."""
     page = opened("#op=decode&tensor_parallel=8&length=8192&vs=b200")
     wanted = command("decode", batch=16, length=8192, tensor_parallel=8)
     assert_same(page, wanted, least=10)

@@ -56,7 +56,7 @@ def test_the_crossing_is_marked_on_the_path() -> None:
     (ring,) = datasets(found)["crossing"]
     assert ring["p"][0][0].replace(" ", " ") == "compute-bound from m = n = k = 887"
     assert answer(found.row) == (
-        "Compute-bound from m = n = k = 887, where 295 FLOP/B are reached; memory-bound before."
+        "Compute-bound from m = n = k = 887, where it reaches 295 FLOP/B; memory-bound before."
     )
 
 
@@ -119,6 +119,9 @@ def test_the_peak_is_explained() -> None:
     assert "591 FLOP/B" in unused
     assert "CUDA cores" in peak_words(row("saxpy", "fp32", n="8"))[0]
     assert "no faster rate" in peak_words(row("gemm", "fp16", "t4", **SQUARE))[1]
+    used, unused = peak_words(row("custom", "fp64", flop="64", bytes="1"))
+    assert used.startswith("FP64 at 33.5 TFLOP/s")
+    assert "tensor fp64 66.9 TFLOP/s" in unused
 
 
 def test_the_table_has_the_cells_of_the_terminal() -> None:

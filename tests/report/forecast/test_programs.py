@@ -12,10 +12,12 @@ from support.programs import run
 
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.communication import link_of
-from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, forecast, limits, pipes_for
+from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, forecast, limits
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import side_rates
-from rooflens.report.forecast.programs import TOGETHER, calculator, gpu_choices, traced
+from rooflens.model.predict.rows import UNITS, pipes_for
+from rooflens.report.forecast.programs import TOGETHER, calculator, traced
+from rooflens.report.roofline.datasheet import gpu_choices
 from rooflens.report.text import forecast as forecasts
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ each_operation = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=O
 def inputs_of(operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: Datasheet) -> dict[str, Any]:
     """Look up what the page's script looks up before it runs a program."""
     found: dict[str, Any] = {**sizes, "element_bytes": ELEMENT_BYTES[dtype], "bandwidth": gpu.dram_bandwidth.value}
-    for unit in ("matrix", "vector"):
+    for unit in UNITS:
         pipe = next((name for name in pipes_for(unit, dtype) if name in gpu.peaks), None)
         if pipe:
             rates = side_rates(gpu, pipe, dtype)

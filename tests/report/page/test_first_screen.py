@@ -253,7 +253,7 @@ def test_a_rank_by_time_alone_says_so() -> None:
     known, other = samples.every_verdict()[:2]
     bare = replace(other, verdict=replace(other.verdict, distances=Distances()))
     entries = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, bare))), re.DOTALL)
-    (said,) = (words(entry) for entry in entries if "placed by its time" in entry)
+    (said,) = (words(entry) for entry in entries if "ranked by its time" in entry)
     assert "what can be won is not known" in said
     assert "to win at most" not in said
 

@@ -109,7 +109,7 @@ def test_a_lower_bound_is_marked_everywhere() -> None:
     page = build_content([samples.report([kernel], digest="0" * 64, command_line=command)], "t", default_thresholds())
     page = with_predictions(page, {"0" * 64: GEMM})
     assert "at least 1.00 GFLOP" in prediction_lines(page.predictions[0])[1]
-    assert "Equal launches were profiled once" in text_of(page)
+    assert "Each distinct launch was profiled once" in text_of(page)
     assert "at least 1.00 GFLOP" in text_of(page)
 
 
@@ -128,7 +128,7 @@ def test_the_section_holds_amounts_times_walls_and_reasons() -> None:
         "Measured 1.00 ms 1 launch",
         "expected compute at tensor bf16, found latency",
         "operands are read again",
-        "Expected was compute at tensor bf16",
+        "The prediction was compute at tensor bf16",
         "Report: 0.ncu-rep",
     ):
         assert words in text, words
@@ -192,7 +192,7 @@ def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
     flop, moved = predicted_rows(page, other)
     assert flop.predicted == "137 GFLOP for all"
     assert flop.factor == pytest.approx(4e9 / (2 * 4096**3))
-    assert flop.why == "One of 2 launches that the prediction is for."
+    assert flop.why == "One of the 2 launches that the prediction covers."
     assert (moved.label, moved.why) == ("DRAM bytes", "")
 
 

@@ -16,9 +16,9 @@ from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page import other_gpu
-from rooflens.report.page.other_gpu import MAX_HOMES, MAX_ROWS, choices, story, used_precisions, what_if
+from rooflens.report.page.other_gpu import MAX_HOMES, MAX_ROWS, story, used_precisions, what_if
 from rooflens.report.plane.plane import plane
-from rooflens.report.roofline.datasheet import MAX_PIPES, datasheet_roofs
+from rooflens.report.roofline.datasheet import MAX_PIPES, datasheet_roofs, gpu_choices
 
 if TYPE_CHECKING:
     import pytest
@@ -84,7 +84,7 @@ def test_ridges_read_without_scripts() -> None:
 
 def test_every_gpu_can_be_chosen_once() -> None:
     """The select holds each GPU, those of the page first, then by architecture, the newest first."""
-    grouped = choices({"h100-sxm", "t4"})
+    grouped = gpu_choices({"h100-sxm", "t4"})
     headings = [heading for heading, _ in grouped]
     assert headings[:3] == ["Profiled here", "Blackwell", "Hopper"]
     assert headings[-1] == "Pascal"

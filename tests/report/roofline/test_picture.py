@@ -87,7 +87,7 @@ def test_several_gpus_stand_below_one_another(monkeypatch: pytest.MonkeyPatch) -
     assert all(bottom < top for bottom, top in zip(bottoms, tops[1:], strict=False))
     assert bottoms[-1] == float(root.attrib["height"])
     assert len(set(clips)) == len(clips)
-    assert stack.notes == ("the picture shows 2 of 3 GPUs: give fewer reports for the others",)
+    assert stack.notes == ("the picture shows 2 of 3 GPUs: give fewer reports to see the others",)
     assert Picture(stack.svg).png().startswith(b"\x89PNG")
 
 

@@ -84,7 +84,7 @@ def test_hidden_kernels_give_way_and_an_isolated_one_has_bars() -> None:
     [
         (copies(1), "Kernels without FLOPs"),
         ([samples.without_flops()[1]], "FLOPs not counted"),
-        (samples.without_flops(), "No place in the plane"),
+        (samples.without_flops(), "No place in the roofline"),
     ],
 )
 def test_not_counted_is_not_none(analyses: Sequence[Analysis], heading: str) -> None:

@@ -21,7 +21,7 @@ def test_each_kernel_has_the_sign_of_its_verdict_and_the_number_of_its_row() -> 
     field = drawing.partition("FLOP/s over")[0]
     assert [field.count(sign) for sign in ("●1", "■2", "▲3", "◆4", "✚5")] == [1] * 5
     assert "● memory, ■ compute, ▲ latency, ◆ overhead, ✚ balanced; digits: rows of the table" in drawing
-    assert "not placed, for lack of FLOPs or bytes: 1 of 6" in drawing
+    assert "not placed for lack of FLOPs or bytes: 1 of 6" in drawing
 
 
 def test_signs_are_coloured_like_the_table() -> None:

@@ -9,15 +9,17 @@ from rich.console import Console
 from support import samples
 from support.samples import Sample
 
+import rooflens as rl
 from rooflens.cli.group import COMMANDS
 from rooflens.model.records import Distances, Evidence, Finding, Hotspot, Place
 from rooflens.model.totals import totals_of
 from rooflens.model.verdict.advice import collect_moves
 from rooflens.report.text.next_steps import caveat_lines, next_lines
-from rooflens.report.text.table import to_sections, to_table
+from rooflens.report.text.table import LEGEND, to_sections, to_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rooflens.model.records import Analysis, Verdict
     from rooflens.report.text.table import Section
@@ -168,6 +170,15 @@ def test_integer_products_have_their_unit() -> None:
     cells = [cell.replace("\u00a0", " ") for cell in section.rows[0].cells]
     assert "1,000 OP/B" in cells
     assert "100 T of 624 TOP/s" in cells
+
+
+def test_the_table_counts_flops_of_all_types(fixtures: Path) -> None:
+    """Where the sentence has the rate of one pipe, the table has that of all: 21.37 and 1.43 GFLOP in 6.19 ms."""
+    kernels = rl.open(fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep", kernel="*x_279*")
+    (section,) = to_sections(totals_of([kernel.analysis for kernel in kernels]))
+    assert section.rows[0].cells[5].startswith("3.68 T of 6.84")
+    assert "3.45 TFLOP/s of 6.63" in kernels[0].verdict.sentence
+    assert "FLOPs of all types" in LEGEND
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:

@@ -75,7 +75,7 @@ def explain(
         print_expected(alone, find_expected(alone, stated))
     others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(digest, chosen.kernel.name)}
     if others:
-        say(f"{count(len(others), 'other kernel')} left out: `--kernel NAME` chooses")
+        say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")
     finish(found, "")
 
 

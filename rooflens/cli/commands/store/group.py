@@ -20,7 +20,7 @@ def store() -> None:
 
 @store.command()
 @_DIR
-@click.option("--drop-damaged", is_flag=True, help="Remove parts that cannot be read, with what they held.")
+@click.option("--drop-damaged", is_flag=True, help="Remove parts that cannot be read, and what they held.")
 @click.pass_context
 def compact(context: click.Context, store: str, *, drop_damaged: bool) -> None:
     """Merge many small parts into a few large ones, better compressed.
@@ -51,7 +51,7 @@ def compact(context: click.Context, store: str, *, drop_damaged: bool) -> None:
     type=click.Choice(["values", "all"]),
     default="values",
     show_default=True,
-    help="Which raw values to carry over: one per metric, or its instances too.",
+    help="Which raw values to carry over: one per metric, or its instances as well.",
 )
 def migrate(store: str, raw: str) -> None:
     """Migrate a store of an older rooflens (schema 2, 3 or 4) to this version.
@@ -65,7 +65,7 @@ def migrate(store: str, raw: str) -> None:
         show_error(error, source)
     say(f"stored {count(done.report_count, 'report')} of schema {done.version}")
     if done.without_hotspots:
-        say(f"note: schema {done.version} kept no hot spots: ingest the reports again to have them")
+        say(f"note: schema {done.version} kept no hot spots: ingest the reports again to get them")
     say(f"the old store is now {done.kept}")
     say(f"wrote {store}")
     if done.failures:

@@ -24,7 +24,7 @@ _PLAIN: dict[str, pa.DataType] = {
     "is_failed": _TRUTH,
     "records": _INT,
     "launches": _INT,
-    "synthetic": _INT,
+    "synthetic": _TRUTH,
     "duration_ns": _REAL,
     "at_stake_ns": _REAL,
     "unit": _TEXT,

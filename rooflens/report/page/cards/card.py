@@ -260,8 +260,8 @@ def _sums(content: Content, launch: Launch) -> str:
     if launches <= 1:
         return ""
     if not content.aggregated:
-        return f"One profile stands for {launches:,} equal launches: their time is its time x {launches:,}."
+        return f"One profile represents {launches:,} equal launches: their time is its time x {launches:,}."
     return (
-        f"Stands for {launches:,} launches: times, bytes, FLOPs and shares are sums over them, for the mean launch. "
+        f"Represents {launches:,} launches: times, bytes, FLOPs and shares are those of the mean launch. "
         "Evidence, stalls, occupancy, useful bytes and NVIDIA's rules are those of a representative one, the longest."
     )

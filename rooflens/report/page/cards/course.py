@@ -191,7 +191,7 @@ def _doubt(analysis: Analysis, samples: Sequence[float | None]) -> str:
     if sampled is None or counted is None or abs(sampled - counted) <= _FAR_APART:
         return ""
     label = resource_label("dram", analysis.kernel.gpu)
-    return f"{label} averages {fmt.percent(sampled)} by these samples and {fmt.percent(counted)} by the counters."
+    return f"{label} averages {fmt.percent(sampled)} in these samples and {fmt.percent(counted)} in the counters."
 
 
 def _roofline_path(analysis: Analysis) -> str:

@@ -130,7 +130,7 @@ def _rows_of_launch(checked: Checked, launch: Launch) -> list[PredictedRow]:
 def _rows_of_part(checked: Checked, launch: Launch) -> list[PredictedRow]:
     """Write what one of several kernels did of what was predicted for all of them."""
     analysis = launch.analysis
-    why = f"One of {checked.measured.launches} launches that the prediction is for."
+    why = f"One of the {checked.measured.launches} launches that the prediction covers."
     rows = []
     for label, expected, amount, unit in _amounts_of(checked, launch):
         if expected:

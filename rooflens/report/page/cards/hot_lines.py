@@ -82,6 +82,6 @@ def _excess(hotspot: Hotspot) -> Iterator[str]:
     for part, whole, words in _EXCESS:
         if measures.get(part) and measures.get(whole):
             share = fmt.percent(measures[part] / measures[whole])
-            yield f"{share} of {fmt.quantity(measures[whole], words)} beyond what it needs"
+            yield f"{share} of {fmt.quantity(measures[whole], words)} more than it needs"
     if measures.get("local_sectors"):
         yield fmt.quantity(measures["local_sectors"], "sectors of local memory")

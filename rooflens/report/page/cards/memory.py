@@ -70,13 +70,13 @@ def _facts(traffic: Traffic, *, has_chart: bool) -> Iterator[str]:
     loads, stores = traffic.load_sectors_per_request, traffic.store_sectors_per_request
     touched = [f"{what} {fmt.significant(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]
     if touched:
-        yield f"sectors per request: {', '.join(touched)} (side by side, 4 bytes per thread take 4, 16 bytes take 16)"
+        yield f"sectors per request: {', '.join(touched)} (coalesced, 4 bytes per thread take 4, 16 bytes take 16)"
     if traffic.shared_excess is not None and traffic.shared_excess > _EVEN:
-        yield f"shared-memory addresses need {fmt.factor(traffic.shared_excess)} the wavefronts of their bytes"
+        yield f"shared-memory accesses need {fmt.factor(traffic.shared_excess)} the wavefronts that their bytes need"
     rates = () if has_chart else (("L1", traffic.l1_hit_rate), ("L2", traffic.l2_hit_rate))
     hits = [f"{name} {fmt.percent(rate)}" for name, rate in rates if rate is not None]
     if hits:
-        yield f"sectors found in the cache: {', '.join(hits)}"
+        yield f"sector hit rates: {', '.join(hits)}"
     if traffic.l2_bytes and traffic.dram_bytes is not None:
         ratio = fmt.significant(traffic.dram_bytes / traffic.l2_bytes)
-        yield f"DRAM moves {ratio} B for each byte between the SMs and L2"
+        yield f"DRAM moves {ratio} B per byte between the SMs and L2"

@@ -24,7 +24,7 @@ _SAYS: Mapping[str, str] = {
     "High Throughput": "a unit is above 80 % of its peak",
     "High Memory Throughput": "memory",
     "High Compute Throughput": "compute",
-    "Balanced Throughput": "compute and memory alike",
+    "Balanced Throughput": "compute and memory are about equally busy",
     "Latency Issue": "latency",
     "Small Grid": "the grid is too small to fill the GPU",
 }
@@ -35,7 +35,7 @@ _OFTEN, _LONG = 3, 100
 _MARKUP = re.compile(r"@(?:url|section|source|sass):((?:(?!:https?://)[^@])*?)(?::https?://[^@]*)?@")
 """Links in rule texts: `@url:Text:https://...@`, `@section:Identifier:Text@`."""
 BROKEN = re.compile(r"returned an error:|^Traceback|\.py:\d+|could not be found", re.MULTILINE)
-"""Rules that say only that they could not run: the report lacks what they read."""
+"""Rules that say only that they could not run: the report lacks the metrics they read."""
 
 
 class Message(Struct, frozen=True):
@@ -124,7 +124,7 @@ def _note(analysis: Analysis) -> str:
     pair = ""
     if compute is not None and memory is not None:
         pair = f"busiest unit of compute {fmt.percent(compute)}, of memory {fmt.percent(memory)}"
-    shared = "read by both sides here, so no second opinion" if pair and "sol_pair_only" in analysis.flags else ""
+    shared = "rooflens reads these too: no second opinion" if pair and "sol_pair_only" in analysis.flags else ""
     text = "; ".join(part for part in (peaks, pair + (f" ({shared})" if shared else "")) if part)
     return f"NVIDIA's numbers: {text}." if text else ""
 

@@ -32,7 +32,7 @@ class Resident(Struct, frozen=True):
 def resident(kernel: Kernel) -> Resident | None:
     """Say how full the SMs are and why; None where the report holds nothing of it."""
     found = find_occupancy(kernel)
-    rows = (("Allowed", found.theoretical, "by this launch"), ("Achieved", found.achieved, "mean of the active cycles"))
+    rows = (("Allowed", found.theoretical, "by this launch"), ("Achieved", found.achieved, "mean over active cycles"))
     bars = tuple(Bar(label, share, rate=what) for label, share, what in rows if share is not None)
     facts = tuple(_facts(kernel, found))
     return Resident(bars, facts) if bars or facts else None
@@ -42,7 +42,7 @@ def _facts(kernel: Kernel, found: Occupancy) -> Iterator[str]:
     if found.limiters:
         yield from _limits(kernel, found)
     elif found.theoretical is not None and found.block_limits:
-        yield "nothing limits it: the launch can fill every warp slot"
+        yield "not limited: the launch can fill every warp slot"
     if found.waves is not None and found.tail_share is not None:
         yield _waves(kernel, found.waves, found.tail_share)
     ready, issued = kernel.counters.get("eligible_warps_per_cycle"), kernel.counters.get("issue_active_per_cycle")
@@ -79,7 +79,7 @@ def _waves(kernel: Kernel, waves: float, idle: float) -> str:
     grid = f" ({fmt.count(round(blocks), 'block')} on {sms:.0f} SMs)" if blocks and sms else ""
     if waves < 1:
         return f"{fmt.significant(waves, 2)} waves{grid}: {fmt.percent(idle)} of the block slots stay empty"
-    tail = "hardly a tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle)} of the SM time idle"
+    tail = "hardly any tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle)} of the SM time idle"
     return f"{fmt.significant(waves)} waves{grid}: {tail}"
 
 

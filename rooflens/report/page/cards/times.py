@@ -23,7 +23,7 @@ _SHOWN_PART = 0.01
 
 _NO_FACTOR = fmt.factor(1.0)
 _IN_TURN = 0.9
-"""From this part of the upper bound on arithmetic and traffic hardly overlap."""
+"""From this part of the upper bound on arithmetic and traffic barely overlap."""
 
 
 class TimeRow(Struct, frozen=True):
@@ -101,12 +101,12 @@ def _sentence(content: Content, launch: Launch, bounds: Bounds) -> str:
     other = _other_unit(content, launch)
     match bounds.position:
         case "below":
-            return "Faster than the lower bound: the replay passes of this kernel disagree with one another."
+            return "Faster than the lower bound: this kernel's replay passes disagree with one another."
         case "near":
             where = "At the lower bound" if over_lower == _NO_FACTOR else f"Within {over_lower} of the lower bound"
             return f"{where}: {longer} alone explains the time."
         case "between":
-            overlap = "hardly overlap" if bounds.measured_ns > _IN_TURN * upper_ns else "overlap only in part"
+            overlap = "barely overlap" if bounds.measured_ns > _IN_TURN * upper_ns else "overlap only in part"
             reason = f"; {other}" if other else ""
             return f"{over_lower} the lower bound: arithmetic and DRAM traffic {overlap}{reason}."
         case _:
@@ -133,4 +133,4 @@ def _other_unit(content: Content, launch: Launch) -> str:
         return f"the pipe of {resource_label(name)} is {busy} busy, with more than these FLOPs" if more else ""
     if name not in {*launch.analysis.levels, *launch.analysis.pipes}:
         return f"a unit that the report does not name is {busy} busy"
-    return f"the fullest unit is another one, {resource_label(name)}, {busy} busy"
+    return f"the busiest unit is another one, {resource_label(name)}, {busy} busy"

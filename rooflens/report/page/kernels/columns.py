@@ -139,8 +139,8 @@ _KEPT = frozenset({"name", "launches", "time", "bound"})
 """Columns that a list has even where they are empty."""
 
 _ROOF_HINT = "achieved rate over the lowest roof above it, of any memory level or of its pipes"
-_POTENTIAL_HINT = "how much faster at most when proven waste goes"
-_WINNABLE_HINT = "GPU time above the floor that its potential leads to"
+_POTENTIAL_HINT = "upper bound of the speed-up if proven waste goes"
+_WINNABLE_HINT = "GPU time above the floor, which its potential leads to"
 
 
 def _name(row: Subject) -> Cell:
@@ -308,7 +308,7 @@ _WORK_COLUMNS: Sequence[Column] = (
     Column("unit", "Unit", "Unit of operations", _unit, of="Work", shown=False, is_number=False),
     Column("bytes", "DRAM traffic", "DRAM traffic of all launches (B)", _traffic, of="Work", shown=False),
     Column("headroom", "Headroom", "Headroom as written (factor)", _headroom, of="Work", shown=False,
-           hint="how much faster as written: with its busiest unit at its peak"),
+           hint="speed-up as written, with its busiest unit at its peak"),
 )  # fmt: skip
 
 

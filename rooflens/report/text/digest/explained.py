@@ -106,7 +106,7 @@ def _launch(analysis: Analysis) -> str:
 
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> str:
     verdict, distances = analysis.verdict, analysis.verdict.distances
-    floor = f"; no less than {fmt.duration(distances.floor_ns)} with today's arithmetic" if distances.floor_ns else ""
+    floor = f"; no less than {fmt.duration(distances.floor_ns)} with its own arithmetic" if distances.floor_ns else ""
     told = distance_words(verdict, analysis.kernel.gpu)
     why = f"No further bound: {distances.why_null}." if distances.why_null else ""
     far = f"{told[:1].upper()}{told[1:]}{floor}." if told else ""
@@ -237,7 +237,7 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> str:
     missing = [told.rule.title for told in untold([analysis.kernel], traced=report.unprofiled is not None)]
     lines = [
         *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
-        *([f"This report cannot tell of {_some(missing)}: {_LACKS} says what would."] if missing else []),
+        *([f"This report cannot show {_some(missing)}: {_LACKS} says what would."] if missing else []),
         *([f"NVIDIA's rules estimate (time it would save): {said}."] if said else []),
     ]
     return "## Caveats\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""

@@ -86,10 +86,10 @@ def test_times_stand_beside_the_measured_one() -> None:
     [
         (1040, 1.95e9, "At the lower bound: DRAM traffic alone explains the time."),
         (1300, 1.95e10, "1.3x the lower bound: arithmetic and DRAM traffic overlap only in part."),
-        (1990, 1.95e10, "2.0x the lower bound: arithmetic and DRAM traffic hardly overlap."),
+        (1990, 1.95e10, "2.0x the lower bound: arithmetic and DRAM traffic barely overlap."),
         (4400, 1.95e9, "4.0x the sum of both: latency takes at least 75 % of the time."),
         (3000, 0.0, "3.0x what its DRAM traffic needs: latency takes at least 67 % of the time."),
-        (900, 1.95e9, "Faster than the lower bound: the replay passes of this kernel disagree with one another."),
+        (900, 1.95e9, "Faster than the lower bound: this kernel's replay passes disagree with one another."),
     ],
 )
 def test_words_of_the_time(duration_us: float, flop: float, sentence: str) -> None:
@@ -100,7 +100,7 @@ def test_words_of_the_time(duration_us: float, flop: float, sentence: str) -> No
 def test_another_full_unit_is_named() -> None:
     """A time above both bounds that another unit explains is no latency."""
     full = sample(4400, 1.555e9, resource="l1", level_bytes={"dram": 1.555e9, "l1": 0.9 * 19.5e12 * 4.4e-3})
-    assert times_of(full)[0] == "4.0x the sum of both: the fullest unit is another one, L1, 90 % busy."
+    assert times_of(full)[0] == "4.0x the sum of both: the busiest unit is another one, L1, 90 % busy."
 
 
 def test_no_times_without_their_parts() -> None:
@@ -331,10 +331,10 @@ def test_usual_sources_are_written_once() -> None:
 def test_sums_say_whose_numbers_they_are() -> None:
     """A card of several launches says what is summed and what is the representative one's."""
     one = replace(sample(1000, 1e9), launches=12)
-    assert "One profile stands for 12 equal launches" in html_of(one)
+    assert "One profile represents 12 equal launches" in html_of(one)
     page = replace(page_of(one), aggregated=True)
     text = str(kernels(page))
-    assert "Stands for 12 launches" in text
+    assert "Represents 12 launches" in text
     assert "representative one" in text
     assert "mean of the launches" in text
     assert "Stands for" not in html_of(sample(1000, 1e9))

@@ -138,14 +138,14 @@ def test_the_drawing_has_a_name_and_needs_no_script() -> None:
 
 
 def test_samples_that_disagree_with_the_counters_are_told() -> None:
-    """DRAM at 91 % by the counters and 62 % by its samples is said; a difference of a few points is not."""
+    """DRAM at 91 % in the counters and 62 % by its samples is said; a difference of a few points is not."""
     analysis = sampled(dram=(0.62,) * 16)
     share = analysis.levels["dram"].share
     assert share is not None
     figure = course(analysis)
     assert figure is not None
-    assert figure.doubt == f"DRAM averages 62 % by these samples and {round(100 * share)} % by the counters."
-    assert "averages 62 % by these samples" in words_of(html_of(analysis))
+    assert figure.doubt == f"DRAM averages 62 % in these samples and {round(100 * share)} % in the counters."
+    assert "averages 62 % in these samples" in words_of(html_of(analysis))
     near = course(sampled(dram=(share - 0.05,) * 16))
     assert near is not None
     assert near.doubt == ""
