@@ -63,6 +63,7 @@ html_theme = "furo"
 html_title = "rooflens"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_logo = html_favicon = None
 html_copy_source = False
 html_show_sourcelink = False

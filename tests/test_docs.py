@@ -37,6 +37,11 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in markdown.anchors(file), target
 
 
+def test_no_line_of_a_paragraph_becomes_a_list() -> None:
+    """No sentence is wrapped so that a line of it begins as an item of a list does, with `6.` or `+`."""
+    assert {str(page): lines for page in PAGES if (lines := markdown.lists_in_paragraphs(page))} == {}
+
+
 def test_every_page_is_in_a_table_of_contents() -> None:
     """From docs/index.md, and the index.md of a folder, lists lead to every page: its contents are made of them."""
     listed = {ROOT / "docs" / "index.md"}

@@ -49,6 +49,16 @@ def test_flash_attention_on_blackwell_is_told_the_size_of_a_tile_that_fits_three
     assert "41.0 kB of shared memory per block allow 2 blocks per SM, 33.0 kB would allow 3" in low.move
 
 
+def test_a_fused_gemm_with_one_warp_a_scheduler_lacks_warps_and_not_chains(analyses: list[Analysis]) -> None:
+    """Its largest wait, 1.88 of 5.83 cycles, is in every kernel; 96 blocks of 4 warps for 108 SMs are all it has."""
+    found = _findings(analyses, "cutlass__384", "Kernel")
+    assert next(iter(found)) == "low_occupancy"
+    assert found["low_occupancy"].severity == "limiter"
+    assert found["low_occupancy"].speedup_up_to == 2.0
+    assert "8 in place of 4" in found["low_occupancy"].move
+    assert found["stall_wait"].severity == "note"
+
+
 def test_adamw_waits_for_memory_that_is_full(analyses: list[Analysis]) -> None:
     """At 92 % of device memory the wait for loads is true and costs nothing."""
     wait = _findings(analyses, "llm.c__adamw", "adamw")["stall_long_scoreboard"]

@@ -43,6 +43,18 @@ def contents(index: Path) -> list[str]:
     return re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)", index.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
+def lists_in_paragraphs(page: Path) -> list[int]:
+    """Return the number of each line that a paragraph runs on with and Markdown takes for an item of a list."""
+    tokens = _parsed(page)
+    ends = {before.map[1] for before in tokens if before.type == "paragraph_open" and before.map}
+    return [
+        token.map[0] + 1
+        for token in tokens
+        if token.type in {"bullet_list_open", "ordered_list_open"} and not token.level and token.map
+        if token.map[0] in ends
+    ]
+
+
 @cache
 def _parsed(page: Path) -> tuple[Token, ...]:
     return tuple(MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")))

@@ -6,12 +6,20 @@ import math
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.format import count, percent, si, significant
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found, is_usual_wait, stall, stall_shares
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.levels import shares_of
-from rooflens.model.roofline.occupancy import block_limits, next_step, occupancy_limiters, set_aside_bytes, warps_of
+from rooflens.model.roofline.occupancy import (
+    MOST_THREADS,
+    block_limits,
+    next_step,
+    occupancy_limiters,
+    set_aside_bytes,
+    warps_of,
+)
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
@@ -25,16 +33,14 @@ _WAITS = frozenset({LATENCY})
 def low_occupancy(facts: Facts) -> Found | None:
     """Say that the launch allows few warps on an SM, and what would allow more.
 
-    An SM hides latency by switching to another warp, so fewer warps hide less. An SM holds as many blocks of a launch
-    as the scarcest of registers, shared memory, warp slots and block slots allows; all that tie are named, each with
-    the amount that would let one more block in, by CUDA's occupancy calculation; the speed-up is that of this step, as
-    if time went down with each warp that it adds. Counters: the theoretical occupancy and the
-    `launch__occupancy_limit_*` of the report. Confirm by changing the launch and profiling again: where warps were not
-    what it lacked, nothing changes. It is a note where the schedulers have enough warps already, or where the grid has
-    no more blocks anyway. More independent work per thread hides latency too, at a lower occupancy; it comes first
-    where warps wait on dependent instructions, or where delivering operands keeps a unit busiest. It does not show
-    which wins.
-
+    An SM hides latency by switching to another warp. It holds as many blocks as the scarcest of registers, shared
+    memory, warp slots and block slots allows; all that tie are named, with the amount that would let one more in,
+    and the speed-up if time fell with each warp added. Counters: the theoretical occupancy and the
+    `launch__occupancy_limit_*`. Confirm by changing the launch and profiling again. It is a note where schedulers
+    have enough warps, or the grid no more blocks. Such a grid, if it fills most slots and its warps wait mostly as
+    in any kernel, needs larger blocks: twice the warps are at most twice as fast. More independent work per thread
+    comes first where warps wait long on dependent instructions, or where delivering operands keeps a unit busiest.
+    It does not show which wins.
 
     Try:
     - change what the evidence names, by the step it gives, and measure again
@@ -45,6 +51,8 @@ def low_occupancy(facts: Facts) -> Found | None:
     allowed = facts.counter("theoretical_occupancy")
     if not allowed or allowed >= facts.limits.full_occupancy_share:
         return None
+    if (larger := _larger_blocks(facts)) is not None:
+        return larger
     limits = _limits(facts)
     reasons = [limit.words for limit in limits]
     because = f": {'; '.join(reasons)}" if reasons else ""
@@ -71,7 +79,8 @@ def _either_way(facts: Facts, raise_it: str) -> str:
     busiest = max(shares, key=lambda name: shares[name], default=None)
     stalls = facts.kernel.stalls
     leading = max(stalls, key=lambda reason: stalls[reason], default=None)
-    if leading == "wait" and stalls[leading] > facts.limits.dominant_stall:
+    are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts))
+    if are_long and stalls["wait"] > facts.limits.dominant_stall:
         return f"give each thread more independent work, as warps wait on dependent instructions most; or {raise_it}"
     if busiest not in _DELIVERY or shares[busiest] < facts.limits.contributing_share:
         return f"{raise_it}; or keep the warps as they are and give each thread more independent work"
@@ -84,10 +93,35 @@ def _either_way(facts: Facts, raise_it: str) -> str:
 
 def _severity(facts: Facts) -> Severity | None:
     """Tell occupancy that costs nothing: warps are ready and issue as it is, or the grid has no more blocks to hold."""
+    return "note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None
+
+
+def _has_no_more_blocks(facts: Facts) -> bool:
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     limits = block_limits(facts.kernel)
-    no_more = bool(limits and blocks and sms and blocks <= sms * limits[0][1])
-    return "note" if no_more or _has_warps_enough(facts) else None
+    return bool(limits and blocks and sms and blocks <= sms * limits[0][1])
+
+
+def _larger_blocks(facts: Facts) -> Found | None:
+    """Find that only more warps a block are left to fill waits that every kernel has.
+
+    The grid has no more blocks, and fills enough of the slots that its size is not what is wrong with it.
+    """
+    waves, threads = facts.counter("waves"), facts.counter("block_size")
+    if waves is None or waves <= facts.limits.empty_grid_waves or not _has_no_more_blocks(facts):
+        return None
+    if not threads or 2 * threads > MOST_THREADS or not is_usual_wait(facts, stall_shares(facts)):
+        return None
+    allowed, block = facts.measured("theoretical_occupancy", "share"), facts.measured("block_size", "threads")
+    warps = warps_of(threads)
+    do = (
+        f"share the work of a block of {count(int(threads), 'thread')} among more warps, such as {2 * warps:.0f} in "
+        f"place of {warps:.0f}, as the grid has no more blocks and occupancy is at most {percent(allowed.value)}"
+    )
+    found = stall(facts, "wait", do, extra=(allowed, block))
+    if found is None:
+        return None
+    return replace(found, speedup_up_to=facts.without_wait(2.0), where=(), confidence="medium")
 
 
 def _has_warps_enough(facts: Facts) -> bool:

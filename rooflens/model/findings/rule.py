@@ -321,6 +321,21 @@ def stall_shares(facts: Facts) -> dict[str, float]:
     return shares
 
 
+def is_usual_wait(facts: Facts, shares: Mapping[str, float]) -> bool:
+    """Return whether fixed latencies take no more cycles than in any kernel; False where that is not known.
+
+    `shares` are those of `stall_shares`. Where a warp does little else than wait for them, they are worth a change
+    all the same.
+    """
+    share, between = shares.get("wait"), facts.counter("warp_latency_cycles")
+    if share is None or between is None:
+        return False
+    return share <= _MAJORITY and share * between <= facts.limits.usual_wait_cycles
+
+
+_MAJORITY = 0.5
+
+
 def _issued(facts: Facts) -> float | None:
     """Return the part of the cycles in which a scheduler issues, of those with work where that is known."""
     active = facts.counter("issue_active_per_cycle")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rooflens.format import percent
 from rooflens.model.counters.balance import SAMPLED_ONLY, STALLS
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found, queue_stall, stall, stall_shares
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found, is_usual_wait, queue_stall, stall, stall_shares
 from rooflens.model.hotspots import STALL
 from rooflens.model.verdict.sentences import resource_label
 
@@ -157,15 +157,20 @@ def wait(facts: Facts) -> Found | None:
     """Say that warps wait for the fixed latency of instructions that depend on one another.
 
     Each result is used by the next instruction a few cycles later. Independent chains within a warp fill these cycles,
-    and so do more warps. Confirm by unrolling. It does not show a defect: every kernel has some, and only its size
-    matters.
+    and so do more warps. A chain of arithmetic waits three cycles at each instruction, and every kernel has some of
+    that: up to there it is a note, unless a warp does little else, and what is missing are other warps. Confirm by
+    unrolling. It does not show a defect: only its size in cycles matters.
 
     Try:
     - use several accumulators, and unroll (`#pragma unroll 4`)
     - give each thread more elements: larger blocks in Triton at the same `num_warps`
     - run more warps, where occupancy is low
     """
-    return stall(facts, "wait", "give each warp more independent chains of instructions, by unrolling or interleaving")
+    if not is_usual_wait(facts, stall_shares(facts)):
+        do = "give each warp more independent chains of instructions, by unrolling or interleaving"
+        return stall(facts, "wait", do)
+    found = stall(facts, "wait", "more warps would fill these waits, which are no longer than those of any kernel")
+    return replace(found, severity="note") if found else None
 
 
 def no_instruction(facts: Facts) -> Found | None:
@@ -347,7 +352,9 @@ _SMALL_BLOCK = 128
 
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
     """Return the largest wait of a kernel that waits where none stands out: better said than nothing."""
-    shares = {reason: share for reason, share in stall_shares(facts).items() if reason != not_selected.__name__}
+    shares = stall_shares(facts)
+    harmless = {not_selected.__name__, *((wait.__name__,) if is_usual_wait(facts, shares) else ())}
+    shares = {reason: share for reason, share in shares.items() if reason not in harmless}
     if not shares:
         return None
     rule = _RULE_OF[max(shares, key=shares.__getitem__)]

@@ -27,6 +27,7 @@ class Thresholds(Struct, frozen=True):
     empty_grid_waves: float
     eligible_warps: float
     dominant_stall: float
+    usual_wait_cycles: float
     tail_share: float
     full_issue_share: float
     full_occupancy_share: float

@@ -219,3 +219,50 @@ def test_a_wait_limits_only_where_it_explains_a_quarter_of_the_headroom(
     counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": achieved}
     findings = findings_of(make_facts(counters, shares))
     assert [(one.id, one.severity) for one in findings] == [("achieved_occupancy_gap", severity)]
+
+
+FUSED = {
+    "theoretical_occupancy": 0.0625,
+    "block_size": 128.0,
+    "grid_size": 96.0,
+    "sm_count": 108.0,
+    "waves": 96 / 108,
+    "blocks_limit_registers": 2.0,
+    "blocks_limit_smem": 1.0,
+    "blocks_limit_warps": 16.0,
+    "blocks_limit_blocks": 32.0,
+    "stall_wait_cycles": 1.88,
+    "warp_latency_cycles": 5.83,
+    "issue_active_per_cycle": 0.17,
+}
+"""A fused pair of matrix products on an A100, as its report has it: one block an SM, one warp a scheduler."""
+
+
+def test_more_warps_a_block_are_advised_where_the_grid_has_no_more_blocks_and_waits_are_the_usual_ones() -> None:
+    """8 warps in place of 4 are at most twice as fast, or 1.67x where a unit is 60 % busy."""
+    for shares, most in (({"l2": 0.2}, 2.0), ({"l2": 0.6}, 1 / 0.6)):
+        found = low_occupancy(make_facts(FUSED, shares))
+        assert found is not None
+        assert "8 in place of 4" in found.move
+        assert unsaid(found.evidence, found.move) == []
+        assert found.speedup_up_to == pytest.approx(most)
+        assert found.severity is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"waves": 0.5, "grid_size": 54.0},
+        {"stall_wait_cycles": 3.1, "warp_latency_cycles": 9.0},
+        {"stall_wait_cycles": 1.7},
+        {"block_size": 1024.0},
+        {"issue_active_per_cycle": 0.8},
+    ],
+    ids=["half the slots empty", "long waits", "under 30 % of the time", "no larger block", "issues as it is"],
+)
+def test_more_warps_a_block_are_not_advised_where_something_else_is_the_matter(change: dict[str, float]) -> None:
+    """Then blocks are what is missing, or chains, or nothing: low occupancy stays a note, as the grid has no more."""
+    found = low_occupancy(make_facts({**FUSED, **change}, {"l2": 0.2}))
+    assert found is not None
+    assert "in place of" not in found.move
+    assert found.severity == "note"

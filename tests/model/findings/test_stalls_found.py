@@ -184,3 +184,34 @@ def test_a_wait_comes_after_its_possible_causes_unless_it_is_worth_a_quarter_mor
     findings = findings_of(make_facts(counters, {"fma": 0.1}))
     assert [finding.severity for finding in findings] == ["limiter", "limiter"]
     assert findings[0].id == first
+
+
+@pytest.mark.parametrize(
+    ("cycles", "between", "severity"),
+    [(3.0, 6.1, "note"), (3.1, 6.3, "limiter"), (3.0, 5.9, "limiter"), (1.9, 5.8, "note"), (4.0, 11.0, "limiter")],
+)
+def test_fixed_latencies_are_a_cause_above_three_cycles_or_where_a_warp_does_little_else(
+    cycles: float, between: float, severity: str
+) -> None:
+    """Arithmetic that depends on the instruction before it waits 3 cycles: 49 % of 6.1, and 51 % of 5.9."""
+    counters = {"stall_wait_cycles": cycles, "warp_latency_cycles": between, "issue_active_per_cycle": 0.2}
+    (found,) = findings_of(make_facts(counters, {"fma": 0.2}))
+    assert (found.id, found.severity) == ("stall_wait", severity)
+    assert unsaid(found.evidence, found.move) == []
+    assert ("more warps" in found.move) is (severity == "note")
+
+
+def test_the_cycles_of_a_sampled_wait_are_its_share_of_those_between_two_instructions() -> None:
+    """40 % of the samples are 2.8 of 7 cycles, a usual wait, and 3.2 of 8, a long one; of unknown cycles, a cause."""
+    for between, severity in ((7.0, "note"), (8.0, "limiter"), (None, "limiter")):
+        counters = {"issue_active_per_cycle": 0.2} | ({"warp_latency_cycles": between} if between else {})
+        kernel = {"stalls": {"wait": 0.4, "barrier": 0.2, "drain": 0.2, "misc": 0.2}}
+        found = {one.id: one.severity for one in findings_of(make_facts(counters, {"fma": 0.2}, kernel=kernel))}
+        assert found["stall_wait"] == severity
+
+
+def test_a_usual_wait_is_no_answer_to_why_a_kernel_waits() -> None:
+    """1.4 of 5 cycles lead, and are in every kernel: the next largest, 1.2 for data, is what there is to say."""
+    counters = {"stall_wait_cycles": 1.4, "stall_long_scoreboard_cycles": 1.2, "warp_latency_cycles": 5.0}
+    (found,) = findings_of(make_facts({**counters, "issue_active_per_cycle": 0.2}, {"fma": 0.2}))
+    assert (found.id, found.severity, found.confidence) == ("stall_long_scoreboard", "contributes", "low")
