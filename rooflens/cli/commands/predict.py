@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say
-from rooflens.cli.usage import NamedGroup
+from rooflens.cli.names import GPUS
+from rooflens.cli.usage import NamedGroup, completed_by
 from rooflens.errors import InputError, UsageError
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.rows import Operation, Size
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
@@ -76,7 +79,11 @@ def _command(operation: Operation) -> click.Command:
     sizes = [_size_option(size) for size in operation.sizes]
     shared = [
         click.Option(
-            ["--dtype"], default="bf16", show_default=True, help="Type of the operands; separate several by commas."
+            ["--dtype"],
+            default="bf16",
+            show_default=True,
+            shell_complete=completed_by(_types),
+            help="Type of the operands; separate several by commas.",
         ),
         click.Option(
             ["--out-dtype"],
@@ -87,6 +94,7 @@ def _command(operation: Operation) -> click.Command:
             multiple=True,
             default=(DEFAULT_GPU,),
             show_default=True,
+            shell_complete=GPUS,
             help="Short name of a GPU, part of its name, or `all`. Repeatable.",
         ),
         click.Option(
@@ -119,6 +127,12 @@ def _command(operation: Operation) -> click.Command:
         short_help=operation.summary,
         callback=lambda **given: _run(operation, given),
     )
+
+
+def _types() -> Iterable[str]:
+    from rooflens.model.predict.forecast import ELEMENT_BYTES
+
+    return ELEMENT_BYTES
 
 
 def _size_option(size: Size) -> click.Option:
