@@ -130,7 +130,7 @@ def _command(operation: Operation) -> click.Command:
 
 
 def _types() -> Iterable[str]:
-    from rooflens.model.predict.forecast import ELEMENT_BYTES
+    from rooflens.model.predict.rows import ELEMENT_BYTES
 
     return ELEMENT_BYTES
 
