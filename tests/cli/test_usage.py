@@ -164,6 +164,7 @@ def test_the_newest_report_of_the_folder_is_the_first_example(tmp_path: Path) ->
         ("rooflens workloads atten", "attention"),
         ("rooflens predict gemm --gpu h100-s", "h100-sxm"),
         ("rooflens predict gemm --dtype tf", "tf32"),
+        ("rooflens predict gemm --out-dtype fp3", "fp32"),
         ("rooflens profile atten", "attention"),
         ("rooflens collect saxpy --chip gh1", "gh100"),
         ("rooflens metrics --chip gh1", "gh100"),
