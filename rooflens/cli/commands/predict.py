@@ -86,6 +86,10 @@ def _command(operation: Operation) -> click.Command:
             help="Type of the operands; separate several by commas.",
         ),
         click.Option(
+            ["--out-dtype"],
+            help="Type of the results of products; by default that of the operands, bf16 where these are narrower.",
+        ),
+        click.Option(
             ["--gpu", "gpu_names"],
             multiple=True,
             default=(DEFAULT_GPU,),
@@ -126,7 +130,7 @@ def _command(operation: Operation) -> click.Command:
 
 
 def _types() -> Iterable[str]:
-    from rooflens.model.predict.forecast import ELEMENT_BYTES
+    from rooflens.model.predict.rows import ELEMENT_BYTES
 
     return ELEMENT_BYTES
 
@@ -149,7 +153,7 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
         raise UsageError("--achieved must be a positive number of FLOP/s", "for example --achieved 120e12")
     dtypes = dict.fromkeys(dtype.strip() for dtype in given["dtype"].split(","))
     cases = [(dtype, gpu) for dtype in dtypes for gpu in _gpus(given["gpu_names"])]
-    rows, lacking = _rows(operation, written, cases, achieved, given["link"])
+    rows, lacking = _rows(operation, written, cases, achieved, given["link"], given["out_dtype"])
     for failure in lacking:
         say(f"warning: {failure}")
     if style == "table":
@@ -175,12 +179,13 @@ def _text(rows: list[Row], lacking: list[InputError], style: str) -> str:
     return WRITERS[style](rows)
 
 
-def _rows(
+def _rows(  # noqa: PLR0917 - what a command line gives
     operation: Operation,
     written: dict[str, str],
     cases: list[tuple[str, Datasheet]],
     achieved: float | None,
     link: LinkKind | None,
+    out_dtype: str | None,
 ) -> tuple[list[Row], list[InputError]]:
     """Predict; a GPU that lacks a type or a link is left out and named, unless it was the only one."""
     from rooflens.model.predict.forecast import swept
@@ -188,7 +193,7 @@ def _rows(
     rows, failures = [], []
     for dtype, gpu in cases:
         try:
-            rows.append(swept(operation, written, dtype, gpu, achieved, link=link))
+            rows.append(swept(operation, written, dtype, gpu, achieved, link=link, out_dtype=out_dtype))
         except InputError as error:
             failures.append(error)
     if not rows:
