@@ -75,7 +75,7 @@ def _rates(boards: Sequence[Datasheet]) -> Iterator[str]:
             rate = peak.value / board.sm_count.value / board.clock_of(key).value if peak else 0.0
             if rate and not any(abs(rate / other - 1) < _RATE_WIDTH for other in found):
                 found.append(rate)
-        yield ", ".join(f"{rate:.0f}" for rate in sorted(map(_round_rate, found))) or MISSING
+        yield ", ".join(dict.fromkeys(f"{rate:.0f}" for rate in sorted(map(_round_rate, found)))) or MISSING
 
 
 def _round_rate(rate: float) -> float:
