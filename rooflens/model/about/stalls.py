@@ -169,7 +169,8 @@ STALL_TEXTS: Mapping[str, StallText] = {
     ),
     "math_pipe_throttle": StallText(
         "Math Pipe Throttle",
-        "The next instruction is ready, but its pipe (fp32, fp64, tensor, ALU) is still taking in an earlier one. More " "warps of the same code hardly help: they need the same pipe.",
+        "The next instruction is ready, but its pipe (fp32, fp64, tensor, ALU) is still taking in an earlier one. More "
+        "warps of the same code hardly help: they need the same pipe.",
         "Confirm with the shares of the pipes: one is far ahead, or full for part of the time. The opcode with the "
         "most samples names it.",
         "It does not show whether that pipe does the kernel's real work or only overhead, such as index arithmetic.",
@@ -301,7 +302,7 @@ STALL_TEXTS: Mapping[str, StallText] = {
         "It does not show progress: a spinning warp issues as well.",
         (
             "read its share as the efficiency of one warp: 1 of 20 cycles means that 20 warps would fill a scheduler",
-            "a scheduler holds at most 16 warps, on some chips 8 or 12: if it takes more to fill it, only shorter waits help",
+            "a scheduler holds at most 16 warps, on some chips 8 or 12: if it takes more, only shorter waits help",
         ),
     ),
 }
