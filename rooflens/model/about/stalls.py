@@ -250,7 +250,8 @@ STALL_TEXTS: Mapping[str, StallText] = {
         "Warpgroup Arrive",
         "What samples say where counters say `gmma`: a warp stands at the place where the four warps of a warpgroup "
         "come together for their matrix instructions. Reports of CC 9.0 count `gmma` and sample this; none has both "
-        "words for both.",
+        "words for both. NVIDIA's guide says it of waits for the end of these instructions as well, which its forum "
+        "counts as `barrier`.",
         "Confirm at the line: the samples stand at `WARPGROUP` instructions.",
         "It does not show which of the four warps is late.",
         (
