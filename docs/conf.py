@@ -5,7 +5,9 @@ The pages are plain Markdown that also reads well where the repository is looked
 - The lists of links under the headings of an `index.md` are its table of contents: no page needs a directive.
 - A link to a stored report (`../../fixtures/published/NAME.ncu-rep`) leads to its live page, made anew with each build;
   where such a link is a paragraph of its own, the page also stands below it in a frame.
-- A picture of a page leads to the live page it was taken of.
+- A picture of a page leads to the live page it was taken of; where there is a `NAME_dark.png` beside it, that is shown
+  in the dark theme.
+- In a `console` block only lines after `$ ` are commands: output may begin with `#`.
 - A link to another file of the repository leads to a copy of it.
 """
 
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from click.testing import CliRunner
 from docutils import nodes
+from pygments.lexers.shell import BashSessionLexer
 from sphinx import addnodes
 from sphinx.errors import ExtensionError
 
@@ -168,9 +171,25 @@ def lead_outside(app: Sphinx, document: nodes.document) -> None:
             )
     for image in list(document.findall(nodes.image)):
         live = PICTURED.get(Path(image["uri"]).stem)
+        shown = in_both_themes(image, HERE / Path(page).parent)
         if live and not isinstance(image.parent, nodes.reference):
             needed[0].add(live)
-            image.replace_self(nodes.reference("", "", image.deepcopy(), refuri=f"{up}{LIVE}/{live}.html"))
+            shown = [nodes.reference("", "", *shown, refuri=f"{up}{LIVE}/{live}.html")]
+        image.replace_self(shown)
+
+
+def in_both_themes(image: nodes.image, folder: Path) -> list[nodes.image]:
+    """Give a picture, and after it the one for the dark theme where there is one: Furo shows one of the two."""
+    place = Path(image["uri"])
+    dark = place.with_stem(f"{place.stem}_dark")
+    if not (folder / dark).is_file():
+        return [image.deepcopy()]
+    pair = []
+    for uri, shown in ((place, "only-light"), (dark, "only-dark")):
+        pair.append(image.deepcopy())
+        pair[-1]["uri"] = uri.as_posix()
+        pair[-1]["classes"].append(shown)
+    return pair
 
 
 def fold_navigation(app: Sphinx, name: str, template: str, context: dict[str, Any], document: object) -> None:  # noqa: ARG001 - as Sphinx calls it
@@ -207,9 +226,17 @@ def write_outside(app: Sphinx, failed: Exception | None) -> None:
         shutil.copyfile(ROOT / name, copy)
 
 
+class ConsoleLexer(BashSessionLexer):
+    """Colour a `console` block as the tests read it: commands after `$ `, all else is output, `# Title` included."""
+
+    _venv = re.compile(r"(?!)")  # output may begin with a bracket
+    _ps1rgx = re.compile(r"^(\$ )(.*\n?)")
+
+
 def setup(app: Sphinx) -> None:
     """Register what the site adds; `-D rooflens_live=NAME` draws that live page alone, for a test's time."""
     app.add_config_value("rooflens_live", "", "html")
+    app.add_lexer("console", ConsoleLexer)
     app.connect("source-read", add_contents)
     app.connect("doctree-read", lead_outside, priority=400)  # before Sphinx copies what is linked
     app.connect("html-page-context", fold_navigation, priority=400)  # before Furo asks for the tree

@@ -65,6 +65,7 @@ def pictures() -> tuple[Picture, ...]:
     sweep = recorded("gemm.ncu-rep", "gemm.bf16_*.ncu-rep") or stored("sweep_gemm_*.synthetic.ncu-rep")
     return (
         Picture("page", title, real),
+        Picture("page_dark", title, real, dark=True),
         Picture("card", title, real, shown=".card[open]", dark=True),
         Picture("sweep", "gemm in bf16, four sizes", sweep, shown="#sweeps", height_px=1000),
         Picture("phone", title, real, width_px=390, height_px=1500),

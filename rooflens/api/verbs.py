@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 
 def predict(
-    operation: str, *, gpu: str = "h100-sxm", dtype: str = "bf16", link: LinkKind | None = None, **sizes: int
+    operation: str,
+    *,
+    gpu: str = "h100-sxm",
+    dtype: str = "bf16",
+    out_dtype: str | None = None,
+    link: LinkKind | None = None,
+    **sizes: int,
 ) -> Forecast:
     """Predict an operation on a GPU before it is measured, by formula and datasheet.
 
@@ -24,6 +30,7 @@ def predict(
         operation: `gemm`, `attention`, `decode`, ...: `rooflens predict` lists them.
         gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them.
         dtype: Type of the operands: `bf16`, `fp8`, ...
+        out_dtype: Type of the results of products; by default that of the operands, of 8 and 4 bits `bf16`.
         link: What GPUs that share the work talk over, `nvlink` or `pcie`; by default the fastest that joins so many.
         sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists them.
 
@@ -41,13 +48,14 @@ def predict(
     >>> forecast.regime, round(forecast.t_lower_s * 1e6)
     ('compute', 139)
     """
-    from rooflens.model.predict.forecast import check_shape, checked_sizes, forecast
+    from rooflens.model.predict.forecast import forecast
     from rooflens.model.predict.operations import the_operation
+    from rooflens.model.predict.sizes import check_shape, checked_sizes
     from rooflens.model.roofline.datasheets import the_datasheet
 
     found = the_operation(operation)
     check_shape(checked_sizes(found, sizes))
-    return forecast(found, sizes, dtype, the_datasheet(gpu), link)
+    return forecast(found, sizes, dtype, the_datasheet(gpu), link, out_dtype=out_dtype)
 
 
 def ingest(

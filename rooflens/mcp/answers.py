@@ -10,8 +10,9 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.paired import compare_pairs
 from rooflens.model.compare.pairing import pair_programs
 from rooflens.model.launches import by_stake, most_at_stake
-from rooflens.model.predict.forecast import checked_sizes, swept
+from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
+from rooflens.model.predict.sizes import checked_sizes
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
 from rooflens.model.verdict.thresholds import default_thresholds

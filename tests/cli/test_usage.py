@@ -158,7 +158,18 @@ def test_the_newest_report_of_the_folder_is_the_first_example(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("typed", "completed"),
-    [("rooflens ana", "analyze"), ("rooflens gpus h100-s", "h100-sxm"), ("rooflens workloads atten", "attention")],
+    [
+        ("rooflens ana", "analyze"),
+        ("rooflens gpus h100-s", "h100-sxm"),
+        ("rooflens workloads atten", "attention"),
+        ("rooflens predict gemm --gpu h100-s", "h100-sxm"),
+        ("rooflens predict gemm --dtype tf", "tf32"),
+        ("rooflens predict gemm --out-dtype fp3", "fp32"),
+        ("rooflens profile atten", "attention"),
+        ("rooflens collect saxpy --chip gh1", "gh100"),
+        ("rooflens metrics --chip gh1", "gh100"),
+        ("rooflens profile gemm_ladder --case 03", "03_shared_tile"),
+    ],
 )
 def test_shells_complete_commands_and_names(typed: str, completed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What `rooflens completion bash` calls answers with commands and with our own names."""

@@ -73,8 +73,14 @@ def test_copies_gain_more_by_fusing_only(analyses: list[Analysis]) -> None:
 
 
 def test_integer_kernels_have_no_potential(analyses: list[Analysis]) -> None:
-    """Hardly any of their instructions has a roof: a factor of thousands would come of it, and none is given."""
-    for report, kernel in ((MW, "set_halo_values_x_396"), ("GPU-MMS__profile.ncu-rep", "multimergeLevel")):
+    """Hardly any of their instructions has a roof, or integers fill the busiest unit, as in generators of numbers."""
+    for report, kernel in (
+        (MW, "set_halo_values_x_396"),
+        ("GPU-MMS__profile.ncu-rep", "multimergeLevel"),
+        ("sglang__profile.ncu-rep", "distribution_elementwise"),
+        ("cs599k__silu-2025-04-19-v3.ncu-rep", "distribution_elementwise"),
+        ("cs599k__rms_norm_triton_looping.ncu-rep", "distribution_elementwise"),
+    ):
         distances = longest(analyses, report, kernel).verdict.distances
         assert distances.potential is None
         assert distances.why_null == "integer work: bound not known"

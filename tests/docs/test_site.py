@@ -58,6 +58,24 @@ def test_live_pages_stand_in_the_site_and_are_few_megabytes(site: Path) -> None:
     assert sum(file.stat().st_size for file in site.rglob("*") if ".doctrees" not in file.parts) < 60e6
 
 
+def test_output_that_begins_with_a_hash_is_no_prompt(site: Path) -> None:
+    """In a block of commands, only `$ ` is coloured as a prompt: a title in what is printed is output."""
+    text = (site / "tutorials" / "reading-the-chart.html").read_text(encoding="utf-8")
+    assert set(re.findall(r'<span class="gp">([^<]*)</span>', text)) == {"$ "}
+    assert '<span class="go"># `adamw_kernel2`' in text
+
+
+def test_a_picture_follows_the_theme(site: Path) -> None:
+    """The front page holds its picture once for each theme, in one link to the live page."""
+    text = (site / "index.html").read_text(encoding="utf-8")
+    (linked,) = re.findall(r'<a [^>]*href="live/[^"]*"[^>]*>(.*?)</a>', text, flags=re.DOTALL)
+    names = {name: classes for classes, name in re.findall(r'<img [^>]*class="([^"]*)"[^>]*/(\w+\.png)"', linked)}
+    assert {name: set(classes.split()) & {"only-light", "only-dark"} for name, classes in names.items()} == {
+        "page.png": {"only-light"},
+        "page_dark.png": {"only-dark"},
+    }
+
+
 def test_the_site_fetches_nothing(site: Path) -> None:
     """No page of the site loads a script, a style, a font or a picture from the web."""
     for page in site.rglob("*.html"):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rooflens.cli.console import echo, say, show_error
+from rooflens.cli.names import CHIPS, WORKLOADS, complete_cases
 from rooflens.cli.usage import examples
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, UsageError
 from rooflens.format import printable
@@ -73,12 +74,13 @@ _PASSED_ON = (
 """Options that go into the collection as they are."""
 
 _OPTIONS = (
-    click.argument("workload", required=False),
+    click.argument("workload", required=False, shell_complete=WORKLOADS),
     click.option(
         "--case",
         "cases",
         multiple=True,
         metavar="NAME",
+        shell_complete=complete_cases,
         help="Case of the workload; by default the first one, or all of a ladder. One report per case. Repeatable.",
     ),
     click.option("--all-cases", is_flag=True, help="All cases of the workload, one report each."),
@@ -123,7 +125,10 @@ _OPTIONS = (
         help="Which ranks of `torchrun` to profile, such as `0,1`; one report each.",
     ),
     click.option(
-        "--chip", metavar="CHIP", help="Chip to choose counters for, such as `gh100`; by default this machine's."
+        "--chip",
+        metavar="CHIP",
+        shell_complete=CHIPS,
+        help="Chip to choose counters for, such as `gh100`; by default this machine's.",
     ),
     click.option("--ncu", "ncu_path", metavar="PATH", help="Path of the ncu to run, or of its folder."),
     click.option(

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say
-from rooflens.cli.usage import NamedGroup
+from rooflens.cli.names import GPUS
+from rooflens.cli.usage import NamedGroup, completed_by
 from rooflens.errors import InputError, UsageError
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.rows import Operation, Size
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
@@ -76,13 +79,23 @@ def _command(operation: Operation) -> click.Command:
     sizes = [_size_option(size) for size in operation.sizes]
     shared = [
         click.Option(
-            ["--dtype"], default="bf16", show_default=True, help="Type of the operands; separate several by commas."
+            ["--dtype"],
+            default="bf16",
+            show_default=True,
+            shell_complete=completed_by(_types),
+            help="Type of the operands; separate several by commas.",
+        ),
+        click.Option(
+            ["--out-dtype"],
+            shell_complete=completed_by(_types),
+            help="Type of the results of products; by default that of the operands, bf16 where these are narrower.",
         ),
         click.Option(
             ["--gpu", "gpu_names"],
             multiple=True,
             default=(DEFAULT_GPU,),
             show_default=True,
+            shell_complete=GPUS,
             help="Short name of a GPU, part of its name, or `all`. Repeatable.",
         ),
         click.Option(
@@ -117,6 +130,12 @@ def _command(operation: Operation) -> click.Command:
     )
 
 
+def _types() -> Iterable[str]:
+    from rooflens.model.predict.rows import ELEMENT_BYTES
+
+    return ELEMENT_BYTES
+
+
 def _size_option(size: Size) -> click.Option:
     names = [f"--{size.name.replace('_', '-')}", size.name]
     about = f"{size.meaning[0].upper()}{size.meaning[1:]}."
@@ -135,7 +154,7 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
         raise UsageError("--achieved must be a positive number of FLOP/s", "for example --achieved 120e12")
     dtypes = dict.fromkeys(dtype.strip() for dtype in given["dtype"].split(","))
     cases = [(dtype, gpu) for dtype in dtypes for gpu in _gpus(given["gpu_names"])]
-    rows, lacking = _rows(operation, written, cases, achieved, given["link"])
+    rows, lacking = _rows(operation, written, cases, achieved, given["link"], given["out_dtype"])
     for failure in lacking:
         say(f"warning: {failure}")
     if style == "table":
@@ -161,12 +180,13 @@ def _text(rows: list[Row], lacking: list[InputError], style: str) -> str:
     return WRITERS[style](rows)
 
 
-def _rows(
+def _rows(  # noqa: PLR0917 - what a command line gives
     operation: Operation,
     written: dict[str, str],
     cases: list[tuple[str, Datasheet]],
     achieved: float | None,
     link: LinkKind | None,
+    out_dtype: str | None,
 ) -> tuple[list[Row], list[InputError]]:
     """Predict; a GPU that lacks a type or a link is left out and named, unless it was the only one."""
     from rooflens.model.predict.forecast import swept
@@ -174,7 +194,7 @@ def _rows(
     rows, failures = [], []
     for dtype, gpu in cases:
         try:
-            rows.append(swept(operation, written, dtype, gpu, achieved, link=link))
+            rows.append(swept(operation, written, dtype, gpu, achieved, link=link, out_dtype=out_dtype))
         except InputError as error:
             failures.append(error)
     if not rows:

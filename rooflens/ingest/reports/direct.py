@@ -42,7 +42,7 @@ from rooflens.ingest.reports.results import RawResult, checked_rule, is_wanted, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rooflens.ingest.cubin.modules import Modules
+    from rooflens.ingest.cubin.modules import Listing, Modules
     from rooflens.ingest.metrics.layouts import Layout
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
@@ -236,11 +236,14 @@ class Direct:
         """Return that of a result that was read so at once, and lacks nothing; None for all others."""
         return self._codes.get(index)
 
+    def listing(self, index: int, stored: code.Instructions, message: Any = None) -> Listing | None:
+        """List the instructions of a result's code; None where its form is not known, or it is no kernel."""
+        message = message or self.message(index)
+        module = self._modules.module(message.Source) if self.place(index).kind == KERNEL else None
+        return module.listing(message.KernelMangledName, stored.start) if module else None
+
     def _lined_code(self, index: int, message: Any, stored: code.Instructions) -> code.Code | None:
-        if self.place(index).kind != KERNEL:
-            return None
-        module = self._modules.module(message.Source)
-        listing = module.listing(message.KernelMangledName, stored.start) if module else None
+        listing = self.listing(index, stored, message)
         return code.read_code(stored, listing) if listing else None
 
     def _first_code(self, index: int, message: Any, stored: code.Instructions | None) -> code.Code:

@@ -139,8 +139,8 @@ def barrier(facts: Facts) -> Found | None:
     """Say that warps wait for the others of their block at a barrier.
 
     The slowest warp holds all of them up: work between barriers is uneven, or blocks are large and few others on the
-    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. Confirm at
-    the line of the barrier. It does not show which warp comes last.
+    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. Confirm
+    at the line of the barrier. It does not show which warp comes last.
 
     Try:
     - launch smaller blocks, such as 128 threads instead of 1,024, so that others fill the time (`num_warps`)

@@ -15,10 +15,11 @@ from rooflens.checking import parse_toml
 from rooflens.errors import UnknownNameError, UsageError
 from rooflens.model.cases import evaluate
 from rooflens.model.predict.explain import check
-from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, checked_sizes, work_of
+from rooflens.model.predict.forecast import work_of
 from rooflens.model.predict.measured import read_coverage
 from rooflens.model.predict.operations import the_operation
-from rooflens.model.predict.sizes import parse_values
+from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.predict.sizes import check_shape, checked_sizes, parse_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -80,7 +81,7 @@ class Rule(Struct, frozen=True):
 
 
 def parse_prediction(text: str) -> Prediction:
-    """Read a prediction: an operation, its sizes, `dtype` (bf16) and `iterations` (1).
+    """Read a prediction: an operation, its sizes, `dtype` (bf16), `out_dtype` and `iterations` (1).
 
     Raises:
         UsageError: The operation, a size or the type is unknown, or a size is missing.
@@ -94,10 +95,11 @@ def parse_prediction(text: str) -> Prediction:
     dtype = given.pop("dtype", "bf16")
     if dtype not in ELEMENT_BYTES:
         raise UnknownNameError("type", dtype, ELEMENT_BYTES)
+    out_dtype = given.pop("out_dtype", None)
     iterations = _one("iterations", given.pop("iterations", "1"))
     sizes = checked_sizes(operation, {key: _one(key, value) for key, value in given.items()})
     check_shape(sizes)
-    flop, moved_bytes = work_of(operation, sizes, dtype)
+    flop, moved_bytes = work_of(operation, sizes, dtype, out_dtype)
     return Prediction(
         operation=operation.name,
         case=rest.strip(),

@@ -11,25 +11,24 @@ share an operation, all amounts and times are those of one of them.
 from __future__ import annotations
 
 from math import inf
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from rooflens.errors import InputError, UnknownNameError, UsageError
+from rooflens.errors import InputError
 from rooflens.format import duration, si
 from rooflens.model.predict.communication import link_of
 from rooflens.model.predict.formulas import Part
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import SideRates, side_rates
-from rooflens.model.predict.rows import LARGEST_SIZE, pipes_for
-from rooflens.model.predict.sizes import crossing, sweep_sizes
+from rooflens.model.predict.rows import Widths, pipes_for, result_type, widths_of
+from rooflens.model.predict.sizes import check_shape, checked_sizes, crossing, sweep_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflens.model.predict.formulas import Sizes
-    from rooflens.model.predict.rows import Operation, Size, Unit
+    from rooflens.model.predict.rows import Operation, Unit
     from rooflens.model.predict.sizes import Crossing
     from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
 
@@ -38,11 +37,6 @@ Regime = Literal["memory", "compute", "communication"]
 
 LAUNCH_FLOOR_S = 5e-6
 """The longest time that a launch usually costs the host: kernels that run one by one may take as long each."""
-
-ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
-    {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5}
-)
-"""Bytes of one element by type; tf32 is stored as fp32. Scales of block formats are not counted."""
 
 Longest = Literal["t_math_s", "t_special_s", "t_issue_s", "t_memory_s", "t_l2_s", "t_comms_s"]
 """Published names of the times that bound a step."""
@@ -176,8 +170,14 @@ class Forecast(Struct, frozen=True):
         return self.tokens / self.t_lower_s if self.tokens and self.t_lower_s else None
 
 
-def forecast(
-    operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: Datasheet, link: LinkKind | None = None
+def forecast(  # noqa: PLR0913 - what a command line gives
+    operation: Operation,
+    sizes: Mapping[str, int],
+    dtype: str,
+    gpu: Datasheet,
+    link: LinkKind | None = None,
+    *,
+    out_dtype: str | None = None,
 ) -> Forecast:
     """Predict one operation on one GPU, or on several of one kind that share it.
 
@@ -187,89 +187,40 @@ def forecast(
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
         gpu: Where its peaks come from.
         link: What the GPUs talk to each other over; by default the fastest link that joins so many.
+        out_dtype: Type of the results of products; None for the usual one, as `result_type` gives it.
 
     Raises:
-        UsageError: A size is missing, unknown or out of range, or the type is unknown.
+        UsageError: A size is missing, unknown or out of range, or a type is unknown.
         InputError: The GPU has no peak for that type, or no link to as many others.
     """
-    if dtype not in ELEMENT_BYTES:
-        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
+    widths = widths_of(operation, dtype, out_dtype)
     whole = checked_sizes(operation, sizes)
     gpus = operation.group(whole)
     over = link_of(gpu, gpus, link) if gpus > 1 else None
     if operation.parts is None:
-        return _simple(whole_of(operation, whole), dtype, gpu, over)
-    parts = tuple(_simple(part, dtype, gpu, over) for part in operation.parts(whole))
+        return _simple(whole_of(operation, whole), widths, dtype, gpu, over)
+    parts = tuple(_simple(part, widths_in(part, widths), dtype, gpu, over) for part in operation.parts(whole))
     return composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu.dram_bandwidth.value)
 
 
-def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
-    """Fill in the defaults of an operation's sizes.
-
-    Raises:
-        UsageError: A size is missing, unknown, negative or beyond reason.
-    """
-    known = {size.name: size for size in operation.sizes}
-    unknown = [name for name in sizes if name not in known]
-    wanted = ", ".join(size.name if size.default is None else f"{size.name}={size.default}" for size in known.values())
-    if unknown:
-        raise UsageError(f"`{operation.name}` has no size `{unknown[0]}`", f"its sizes are {wanted}")
-    values = {name: sizes.get(name, size.default) for name, size in known.items()}
-    missing = [name for name, value in values.items() if value is None]
-    if missing:
-        named = ("s " if len(missing) > 1 else " ") + " and ".join(f"`{name}`" for name in missing)
-        raise UsageError(f"`{operation.name}` needs the size{named}", f"its sizes are {wanted}")
-    for name, value in values.items():
-        least, most = limits(known[name])
-        if not least <= (value or 0) <= most:
-            written = f"{most:.0e}" if most == LARGEST_SIZE else str(most)
-            raise UsageError(f"`{name}` must be {least} to {written}, not {value}", f"its sizes are {wanted}")
-    return {name: value for name, value in values.items() if value is not None}
+def widths_in(part: Part, widths: Widths) -> Widths:
+    """Say how wide a step of a composite operation is: what is no product works on results of products."""
+    return widths if OPERATIONS[part.operation].results else Widths(widths.result, widths.result)
 
 
-def limits(size: Size) -> tuple[int, int]:
-    """Give the least and the largest value that a size may have; one of 0 to 1 is a switch."""
-    least = (0 if size.default == 0 else 1) if size.least is None else size.least
-    return least, size.most
-
-
-def check_shape(sizes: Sizes) -> None:
-    """Refuse sizes that do not fit one another.
-
-    Raises:
-        UsageError: Heads do not share the width or one another evenly, a kernel is larger than its image, a token has
-            more experts than there are, groups do not share the channels or GPUs the experts evenly, or there are more
-            GPUs than heads.
-    """
-    heads, kv_heads, hidden = (sizes.get(name, 0) for name in ("heads", "kv_heads", "hidden"))
-    if heads and hidden % heads:
-        raise UsageError(f"`hidden` must be a multiple of `heads`: {hidden} is none of {heads}")
-    if kv_heads and heads % kv_heads:
-        raise UsageError(f"`heads` must be a multiple of `kv_heads`: {heads} is none of {kv_heads}")
-    if "stride" in sizes and min(sizes["height"], sizes["image_width"]) + 2 * sizes["padding"] < sizes["kernel"]:
-        raise UsageError(f"the kernel of {sizes['kernel']} is larger than the padded image")
-    if "stride" in sizes and "groups" in sizes and (groups := sizes["groups"]):
-        for name in ("in_channels", "out_channels"):
-            if sizes[name] % groups:
-                raise UsageError(f"`{name}` must be a multiple of `groups`: {sizes[name]} is none of {groups}")
-    if sizes.get("top_k", 0) > sizes.get("experts", 0):
-        raise UsageError(f"a token cannot have {sizes['top_k']} of {sizes['experts']} experts")
-    if (gpus := sizes.get("expert_parallel", 0)) and sizes["experts"] % gpus:
-        raise UsageError(f"`experts` must be a multiple of `expert_parallel`: {sizes['experts']} is none of {gpus}")
-    if heads and "tensor_parallel" in sizes and sizes["tensor_parallel"] > heads:
-        raise UsageError(f"{sizes['tensor_parallel']} GPUs cannot split {heads} heads")
-
-
-def work_of(operation: Operation, sizes: Sizes, dtype: str) -> tuple[float, float]:
+def work_of(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | None = None) -> tuple[float, float]:
     """Count the FLOPs and the compulsory bytes of one run, composite operations part by part.
 
     Args:
         operation: A row of the table.
         sizes: All its sizes, as `checked_sizes` gives them.
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
+        out_dtype: Type of the results of products; None for the usual one.
     """
-    steps = operation.parts(sizes) if operation.parts else (whole_of(operation, sizes),)
-    amounts = [_work_of_part(step, ELEMENT_BYTES[dtype]) for step in steps]
+    widths = widths_of(operation, dtype, out_dtype)
+    if operation.parts is None:
+        return _work_of_part(whole_of(operation, sizes), widths)
+    amounts = [_work_of_part(step, widths_in(step, widths)) for step in operation.parts(sizes)]
     return sum(flop for flop, _ in amounts), sum(moved_bytes for _, moved_bytes in amounts)
 
 
@@ -278,26 +229,34 @@ def whole_of(operation: Operation, sizes: Sizes) -> Part:
     return Part(operation.name, sizes, operation.name)
 
 
-def _work_of_part(part: Part, element_bytes: float) -> tuple[float, float]:
+def _work_of_part(part: Part, widths: Widths) -> tuple[float, float]:
     operation = OPERATIONS[part.operation]
-    moved_bytes = element_bytes * operation.elements(part.sizes) + operation.extra_bytes(part.sizes)
+    moved_bytes = widths.operand * operation.elements(part.sizes) + operation.extra_bytes(part.sizes)
+    moved_bytes += _wider_bytes(part, widths)
     return part.count * operation.flop(part.sizes), part.count * moved_bytes
 
 
-def _sent_by_part(part: Part, element_bytes: float) -> float:
-    operation = OPERATIONS[part.operation]
-    return part.count * (element_bytes * operation.sent(part.sizes) + operation.sent_bytes(part.sizes))
+def _wider_bytes(part: Part, widths: Widths) -> float:
+    """Count the bytes that results have above as many operands; below 0 where they are narrower."""
+    results = OPERATIONS[part.operation].results
+    return (widths.result - widths.operand) * results(part.sizes) if results else 0.0
 
 
-def _simple(part: Part, dtype: str, gpu: Datasheet, link: Link | None) -> Forecast:
+def _sent_by_part(part: Part, widths: Widths) -> float:
+    operation, sizes = OPERATIONS[part.operation], part.sizes
+    elements = widths.operand * operation.sent(sizes) + widths.result * operation.sent_results(sizes)
+    return part.count * (elements + operation.sent_bytes(sizes))
+
+
+def _simple(part: Part, widths: Widths, dtype: str, gpu: Datasheet, link: Link | None) -> Forecast:
     peak = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
     over = (link.kind, link.bytes_per_s_per_direction) if link else None
-    return simple(part, ELEMENT_BYTES[dtype], peak, gpu.dram_bandwidth.value, side_rates(gpu, peak[0], dtype), over)
+    return simple(part, widths, peak, gpu.dram_bandwidth.value, side_rates(gpu, peak[0], dtype), over)
 
 
 def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     part: Part,
-    element_bytes: float,
+    widths: Widths,
     pipe: tuple[str, float],
     bandwidth_bytes_per_s: float,
     rates: SideRates,
@@ -307,22 +266,24 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
 
     Args:
         part: A step, with all its sizes.
-        element_bytes: Bytes of an element of its type.
+        widths: Bytes of an element of its operands and of its results.
         pipe: Where its FLOPs run, and its dense peak in FLOP per second.
         bandwidth_bytes_per_s: Bandwidth of device memory.
         rates: Those of special functions, of instructions and of L2; infinite where they are not known.
         link: What GPUs that share it talk over, and its bandwidth in one direction; None where it is one GPU's.
     """
-    flop, moved_bytes = _work_of_part(part, element_bytes)
+    flop, moved_bytes = _work_of_part(part, widths)
     peak, peak_flop_per_s = pipe
     kind, link_bytes_per_s = link or (None, None)
-    sent_bytes = _sent_by_part(part, element_bytes) if link else 0.0
+    sent_bytes = _sent_by_part(part, widths) if link else 0.0
     t_math_s, t_memory_s = flop / peak_flop_per_s, moved_bytes / bandwidth_bytes_per_s
     t_comms_s = sent_bytes / link_bytes_per_s if link_bytes_per_s is not None else 0.0
     operation = OPERATIONS[part.operation]
     special = part.count * operation.special(part.sizes) if operation.special else 0.0
     issued = part.count * operation.issued(part.sizes) if operation.issued else 0.0
-    l2_bytes = part.count * operation.l2_bytes(part.sizes, element_bytes) if operation.l2_bytes else moved_bytes
+    l2_bytes = moved_bytes
+    if operation.l2_bytes:
+        l2_bytes = part.count * (operation.l2_bytes(part.sizes, widths.operand) + _wider_bytes(part, widths))
     special_s, issue_s = special / rates.special_per_s, issued / rates.issued_per_s
     l2_s = l2_bytes / rates.l2_bytes_per_s
     working: list[tuple[Longest, float]] = [("t_math_s", t_math_s)]
@@ -450,6 +411,7 @@ class Row(Struct, frozen=True):
         crossing: Where the regime changes along the sweep; None where it never does.
         achieved_flop_per_s: Measured FLOP per second to be set against the roof.
         link: The link that was asked for; None for the fastest one that joins the GPUs.
+        out_dtype: The type of results that was asked for; None for the usual one.
     """
 
     operation: Operation
@@ -459,6 +421,12 @@ class Row(Struct, frozen=True):
     crossing: Crossing | None
     achieved_flop_per_s: float | None = None
     link: LinkKind | None = None
+    out_dtype: str | None = None
+
+    @property
+    def result_dtype(self) -> str:
+        """The type of its results."""
+        return result_type(self.operation, self.dtype, self.out_dtype)
 
 
 def swept(  # noqa: PLR0913 - what a command line gives
@@ -469,6 +437,7 @@ def swept(  # noqa: PLR0913 - what a command line gives
     achieved_flop_per_s: float | None = None,
     *,
     link: LinkKind | None = None,
+    out_dtype: str | None = None,
 ) -> Row:
     """Predict every step of a sweep.
 
@@ -479,9 +448,13 @@ def swept(  # noqa: PLR0913 - what a command line gives
     sizes = [checked_sizes(operation, step) for step in sweep_sizes(written)]
     for step in sizes:
         check_shape(step)
-    steps = tuple((step, forecast(operation, step, dtype, gpu, link)) for step in sizes)
-    change = crossing(sizes, lambda step: forecast(operation, step, dtype, gpu, link)) if len(sizes) > 1 else None
-    return Row(operation, dtype, gpu, steps, change, achieved_flop_per_s, link)
+
+    def at(step: Mapping[str, int]) -> Forecast:
+        return forecast(operation, step, dtype, gpu, link, out_dtype=out_dtype)
+
+    steps = tuple((step, at(step)) for step in sizes)
+    change = crossing(sizes, at) if len(sizes) > 1 else None
+    return Row(operation, dtype, gpu, steps, change, achieved_flop_per_s, link, out_dtype)
 
 
 def of_roof(achieved_flop_per_s: float | None, result: Forecast) -> float | None:

@@ -96,9 +96,14 @@ def gemm_l2(s: Sizes, element_bytes: float) -> float:
     return element_bytes * _tiled(s, tile) + packed_bytes(s) * _tiles(s["m"], tile)
 
 
+def gemm_results(s: Sizes) -> float:
+    """Count the results, written once however operands are loaded."""
+    return s["batch"] * s["m"] * s["n"]
+
+
 def gemm_sent(s: Sizes) -> float:
     """Count what the all-reduce of a split product sends: every GPU has a summand of each result."""
-    return all_reduced(s["batch"] * s["m"] * s["n"], s["tensor_parallel"])
+    return all_reduced(gemm_results(s), s["tensor_parallel"])
 
 
 def grouped_elements(s: Sizes) -> float:
@@ -107,8 +112,13 @@ def grouped_elements(s: Sizes) -> float:
 
 
 def grouped_sent(s: Sizes) -> float:
-    """Count the rows that go to the GPUs of their weights, and the results that go back."""
-    return exchanged(s["m"] * s["k"], s["dispatch"]) + exchanged(s["m"] * s["n"], s["combine"])
+    """Count the rows that go to the GPUs of their weights."""
+    return exchanged(s["m"] * s["k"], s["dispatch"])
+
+
+def grouped_sent_back(s: Sizes) -> float:
+    """Count the results that come back from there."""
+    return exchanged(s["m"] * s["n"], s["combine"])
 
 
 def _pairs(s: Sizes) -> float:
@@ -132,6 +142,11 @@ def flash_elements(s: Sizes) -> float:
     return s["batch"] * s["length"] * s["width"] * 2 * (s["heads"] + _kv_heads(s))
 
 
+def attention_results(s: Sizes) -> float:
+    """Count the result of every query head."""
+    return s["batch"] * s["length"] * s["width"] * s["heads"]
+
+
 def flash_l2(s: Sizes, element_bytes: float) -> float:
     """Count query and result once, and keys and values once for every tile of queries of every query head."""
     tile, once = s["l2_tile"], s["batch"] * s["length"] * s["width"] * 2
@@ -146,6 +161,16 @@ def flash_l2(s: Sizes, element_bytes: float) -> float:
 def naive_elements(s: Sizes) -> float:
     """Add the matrix of scores, written once and read once; a mask is applied to it and saves no traffic."""
     return flash_elements(s) + 2 * s["batch"] * s["heads"] * s["length"] ** 2
+
+
+def naive_results(s: Sizes) -> float:
+    """Count the scores as results, too: what one product writes and the other reads."""
+    return attention_results(s) + 2 * s["batch"] * s["heads"] * s["length"] ** 2
+
+
+def attention_gradients(s: Sizes) -> float:
+    """Count the gradients of query, key and value."""
+    return s["batch"] * s["length"] * s["width"] * (s["heads"] + 2 * _kv_heads(s))
 
 
 def decode_elements(s: Sizes) -> float:
@@ -180,10 +205,15 @@ def conv_flop(s: Sizes) -> float:
 
 def conv_elements(s: Sizes) -> float:
     """Count images, weights and results."""
-    high, wide = _conv_output(s)
     image = s["batch"] * s["in_channels"] * s["height"] * s["image_width"]
     weights = s["out_channels"] * (s["in_channels"] // s["groups"]) * s["kernel"] ** 2
-    return image + weights + s["batch"] * s["out_channels"] * high * wide
+    return image + weights + conv_results(s)
+
+
+def conv_results(s: Sizes) -> float:
+    """Count what a convolution writes."""
+    high, wide = _conv_output(s)
+    return s["batch"] * s["out_channels"] * high * wide
 
 
 def of_each_channel(s: Sizes) -> Sizes:

@@ -1,13 +1,16 @@
-"""What a row of the table of operations is: its sizes, and what is counted over them."""
+"""What a row of the table of operations is: its sizes, what is counted over them, and in which types."""
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec import Struct
 
+from rooflens.errors import UnknownNameError, UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from rooflens.model.predict.formulas import Part, Sizes
 
@@ -65,7 +68,9 @@ class Operation(Struct, frozen=True):
         parts: The simple operations of a composite one, in order; its own amounts are their sums.
         tokens: Tokens that one run produces or takes in, for operations of a whole model.
         group: GPUs that share it; all its amounts are those of one of them.
+        results: Those of the elements that are results of a product, whose type may be wider; None where none is.
         sent: Elements of the operands' type that a GPU must send to others.
+        sent_results: Elements of the result's type that it must send.
         sent_bytes: Bytes that a GPU must send to others, whatever the type.
         sent_source: What is sent; empty where it is always one GPU's.
         special: Special functions, such as exponentials; None where none are counted.
@@ -87,10 +92,54 @@ class Operation(Struct, frozen=True):
     parts: Parts | None = None
     tokens: Amount | None = None
     group: Group = lambda _: 1
+    results: Amount | None = None
     sent: Amount = lambda _: 0.0
+    sent_results: Amount = lambda _: 0.0
     sent_bytes: Amount = lambda _: 0.0
     sent_source: str = ""
     special: Amount | None = None
     issued: Amount | None = None
     l2_bytes: Bytes | None = None
     beside: str = ""
+
+
+ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
+    {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5}
+)
+"""Bytes of one element by type; tf32 is stored as fp32. Scales of block formats are not counted."""
+
+USUAL_RESULT = "bf16"
+"""Type of what products of 8 and 4 bits write: their sums are too long for the type of the operands."""
+
+
+class Widths(Struct, frozen=True):
+    """Bytes of an element of the operands, and of the results of a product."""
+
+    operand: float
+    result: float
+
+
+def result_type(operation: Operation, dtype: str, out_dtype: str | None = None) -> str:
+    """Name the type of an operation's results: that of the operands, or 16 bits of products of narrower ones.
+
+    Raises:
+        UsageError: A type is unknown, or one is given for an operation whose results have none of their own.
+    """
+    for name in (dtype, out_dtype or dtype):
+        if name not in ELEMENT_BYTES:
+            raise UnknownNameError("type", name, ELEMENT_BYTES)
+    if operation.results is None and operation.parts is None:
+        if out_dtype not in {None, dtype}:
+            raise UsageError(f"`{operation.name}` has no result of a type of its own", "leave it out")
+        return dtype
+    return out_dtype or (dtype if ELEMENT_BYTES[dtype] >= ELEMENT_BYTES[USUAL_RESULT] else USUAL_RESULT)
+
+
+def widths_of(operation: Operation, dtype: str, out_dtype: str | None = None) -> Widths:
+    """Say how wide operands and results of an operation are.
+
+    Raises:
+        UsageError: As `result_type` does.
+    """
+    result = result_type(operation, dtype, out_dtype)
+    return Widths(ELEMENT_BYTES[dtype], ELEMENT_BYTES[result])

@@ -1,4 +1,4 @@
-"""Sweeps of an operation's sizes: how they are written, and where along them the regime changes."""
+"""Sizes of an operation: how sweeps of them are written, what they may be, and where along them the regime changes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from rooflens.errors import UsageError
+from rooflens.model.predict.rows import LARGEST_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.predict.formulas import Sizes
+    from rooflens.model.predict.rows import Operation, Size
 
 MOST_STEPS = 10_000
 MOST_DIGITS = 20
@@ -129,6 +132,63 @@ def crossing(steps: Sequence[Mapping[str, int]], evaluate: Callable[[Mapping[str
 
 def _at(sizes: Mapping[str, int], moving: Sequence[str], value: int) -> dict[str, int]:
     return {**sizes, **dict.fromkeys(moving, value)}
+
+
+def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
+    """Fill in the defaults of an operation's sizes.
+
+    Raises:
+        UsageError: A size is missing, unknown, negative or beyond reason.
+    """
+    known = {size.name: size for size in operation.sizes}
+    unknown = [name for name in sizes if name not in known]
+    wanted = ", ".join(size.name if size.default is None else f"{size.name}={size.default}" for size in known.values())
+    if unknown:
+        raise UsageError(f"`{operation.name}` has no size `{unknown[0]}`", f"its sizes are {wanted}")
+    values = {name: sizes.get(name, size.default) for name, size in known.items()}
+    missing = [name for name, value in values.items() if value is None]
+    if missing:
+        named = ("s " if len(missing) > 1 else " ") + " and ".join(f"`{name}`" for name in missing)
+        raise UsageError(f"`{operation.name}` needs the size{named}", f"its sizes are {wanted}")
+    for name, value in values.items():
+        least, most = limits(known[name])
+        if not least <= (value or 0) <= most:
+            written = f"{most:.0e}" if most == LARGEST_SIZE else str(most)
+            raise UsageError(f"`{name}` must be {least} to {written}, not {value}", f"its sizes are {wanted}")
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def limits(size: Size) -> tuple[int, int]:
+    """Give the least and the largest value that a size may have; one of 0 to 1 is a switch."""
+    least = (0 if size.default == 0 else 1) if size.least is None else size.least
+    return least, size.most
+
+
+def check_shape(sizes: Sizes) -> None:
+    """Refuse sizes that do not fit one another.
+
+    Raises:
+        UsageError: Heads do not share the width or one another evenly, a kernel is larger than its image, a token has
+            more experts than there are, groups do not share the channels or GPUs the experts evenly, or there are more
+            GPUs than heads.
+    """
+    heads, kv_heads, hidden = (sizes.get(name, 0) for name in ("heads", "kv_heads", "hidden"))
+    if heads and hidden % heads:
+        raise UsageError(f"`hidden` must be a multiple of `heads`: {hidden} is none of {heads}")
+    if kv_heads and heads % kv_heads:
+        raise UsageError(f"`heads` must be a multiple of `kv_heads`: {heads} is none of {kv_heads}")
+    if "stride" in sizes and min(sizes["height"], sizes["image_width"]) + 2 * sizes["padding"] < sizes["kernel"]:
+        raise UsageError(f"the kernel of {sizes['kernel']} is larger than the padded image")
+    if "stride" in sizes and "groups" in sizes and (groups := sizes["groups"]):
+        for name in ("in_channels", "out_channels"):
+            if sizes[name] % groups:
+                raise UsageError(f"`{name}` must be a multiple of `groups`: {sizes[name]} is none of {groups}")
+    if sizes.get("top_k", 0) > sizes.get("experts", 0):
+        raise UsageError(f"a token cannot have {sizes['top_k']} of {sizes['experts']} experts")
+    if (gpus := sizes.get("expert_parallel", 0)) and sizes["experts"] % gpus:
+        raise UsageError(f"`experts` must be a multiple of `expert_parallel`: {sizes['experts']} is none of {gpus}")
+    if heads and "tensor_parallel" in sizes and sizes["tensor_parallel"] > heads:
+        raise UsageError(f"{sizes['tensor_parallel']} GPUs cannot split {heads} heads")
 
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from rooflens.model.predict.formulas import (
     WIDE,
     Part,
     attention_exponentials,
+    attention_gradients,
     flash_elements,
 )
 from rooflens.model.predict.rows import Operation, Size
@@ -87,6 +88,7 @@ TRAINING = (
         _flash_backward_flop,
         lambda s: 2 * flash_elements(s),
         lambda s: WIDE_BYTES * s["batch"] * s["heads"] * s["length"],
+        results=attention_gradients,
         special=attention_exponentials,
         beside="one exponential per pair of tokens",
     ),

@@ -14,7 +14,7 @@ from rooflens.format import percent, si, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import ratio
-from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
+from rooflens.model.roofline.opcodes import executed, is_matrix, is_tcgen05, opcode_group, thread_flop
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.thresholds import default_thresholds
 
@@ -100,11 +100,81 @@ def _is_not_coalesced(kernel: Kernel) -> bool:
     return not _is_coalesced(kernel)
 
 
+_READS = frozenset(
+    {
+        *("LDG", "LD", "LDS", "LDSM", "LDL", "LDGSTS", "UBLKCP", "UTMALDG", "TEX", "TLD", "TLD4", "SULD"),
+        *("ATOM", "ATOMG", "ATOMS", "RED", "REDG"),
+    }
+)
+
+
+def _loads_nothing(kernel: Kernel) -> bool:
+    """Return whether loads are none of its instructions to speak of, or of its accesses where opcodes do not tell."""
+    if kernel.warp_opcodes:
+        least = default_thresholds().integer_flop_part * sum(kernel.warp_opcodes.values())
+        return executed(kernel.warp_opcodes, _READS) < least
+    measured = [kernel.counters.get(name) for name in ("global_load_sectors", "smem_load_wavefronts", "atomic_inst")]
+    return measured == [0.0, 0.0, 0.0] and not kernel.counters.get("tex_inst")
+
+
+def _loads_something(kernel: Kernel) -> bool:
+    return not _loads_nothing(kernel)
+
+
+def _never_re_reads(kernel: Kernel) -> bool:
+    return _reads_once(kernel) or _loads_nothing(kernel)
+
+
+def _lacks(kernel: Kernel, is_one: Callable[[str], bool]) -> bool:
+    """Return whether opcodes are counted and none is of a kind."""
+    return bool(kernel.warp_opcodes) and not any(is_one(opcode) for opcode in kernel.warp_opcodes)
+
+
+def _has_wgmma(kernel: Kernel) -> bool:
+    return any(opcode.partition(".")[0] in {"HGMMA", "IGMMA", "BGMMA", "QGMMA"} for opcode in kernel.warp_opcodes)
+
+
+def _has_no_fp64_division(kernel: Kernel) -> bool:
+    """Return whether no instruction refines a reciprocal or a root of fp64, where modifiers tell."""
+    return _lacks(kernel, lambda opcode: opcode == "MUFU" or (opcode.startswith("MUFU") and "64H" in opcode))
+
+
+def _has_no_integer_product(kernel: Kernel) -> bool:
+    return _lacks(
+        kernel, lambda opcode: opcode.startswith(("IMAD", "IMUL", "XMAD", "IDP")) and opcode_group(opcode) == "integer"
+    )
+
+
+def _has_no_flop(kernel: Kernel) -> bool:
+    return _lacks(kernel, lambda opcode: thread_flop(opcode) is not None)
+
+
+def _has_no_exponential(kernel: Kernel) -> bool:
+    return _lacks(kernel, lambda opcode: opcode == "MUFU" or opcode.startswith("MUFU.EX2"))
+
+
+def _has_no_reciprocal(kernel: Kernel) -> bool:
+    return _lacks(kernel, lambda opcode: opcode == "MUFU" or opcode.startswith(("MUFU.RCP", "MUFU.RSQ")))
+
+
+def _has_no_conversion(kernel: Kernel) -> bool:
+    return _lacks(kernel, lambda opcode: opcode_group(opcode) == "conversions")
+
+
+def _has_some_of_these(kernel: Kernel) -> bool:
+    return not (_has_no_exponential(kernel) and _has_no_reciprocal(kernel) and _has_no_conversion(kernel))
+
+
+_STORE_LESS = "write fewer bytes: fuse it with the kernel that reads them, or use a narrower type"
+_STORE_WIDER = "store wider: one 16-byte access instead of four"
+
 _MEMORY: Mapping[str, tuple[_Move, ...]] = {
     "dram": (
         _Move("use a narrower type, or a larger batch where weights are re-read", unless=_has_no_matrix_work),
         _Move("use a narrower type", unless=_has_matrix_work),
-        _Move("if it moves far more than its inputs and outputs, tile it so that re-reads hit L2", unless=_reads_once),
+        _Move(
+            "if it moves far more than its inputs and outputs, tile it so that re-reads hit L2", unless=_never_re_reads
+        ),
     ),
     "l2": (
         _Move("reorder the blocks for locality"),
@@ -118,23 +188,35 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
         _Move("load wider: vector loads", unless=_is_not_coalesced),
         _Move("copy tiles to shared memory with cp.async", (8, 0)),
     ),
-    "lsu": (_Move("load wider: one 16-byte access instead of four"),),
+    "lsu": (
+        _Move("load wider: one 16-byte access instead of four", unless=_loads_nothing),
+        _Move(_STORE_WIDER, unless=_loads_something),
+    ),
     "smem": (_Move("use larger tiles per warp, so that bytes per operation fall"),),
 }
 """Moves after the first one, which has the kernel's own numbers."""
 
-_FLOAT_PIPES = (_Move("use a narrower type"), _Move("do fewer operations: change the algorithm before tuning"))
+_FLOAT_PIPES = (
+    _Move("use a narrower type", unless=_has_no_flop),
+    _Move("do fewer operations: change the algorithm before tuning"),
+)
 _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
     "tensor": (
         _Move("overlap loads with matrix work: a deeper pipeline, warp specialisation"),
-        _Move("use warpgroup matrix instructions (wgmma) if it does not yet", (9, 0), (10, 0)),
+        _Move("use warpgroup matrix instructions (wgmma) if it does not yet", (9, 0), (10, 0), _has_wgmma),
         _Move("use a narrower type where accuracy allows"),
     ),
     "fp32": _FLOAT_PIPES,
     "fp16": _FLOAT_PIPES,
-    "fp64": (_Move("replace divisions by multiplications"), _Move("use fp32 where accuracy allows")),
+    "fp64": (
+        _Move("replace divisions by multiplications", unless=_has_no_fp64_division),
+        _Move("use fp32 where accuracy allows"),
+    ),
     "fma": (
-        _Move("strength-reduce index arithmetic: integer multiplications run on this pipe too"),
+        _Move(
+            "strength-reduce index arithmetic: integer multiplications run on this pipe too",
+            unless=_has_no_integer_product,
+        ),
         *_FLOAT_PIPES,
     ),
     "alu": (
@@ -146,12 +228,17 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
         _Move("process several elements per thread, so that addresses are computed once"),
     ),
     "xu": (
-        _Move("use exp2 instead of exp, share reciprocals, replace divisions and conversions"),
-        _Move("compute some of the exponentials with a polynomial on the FMA pipe"),
+        _Move("use exp2 instead of exp", unless=_has_no_exponential),
+        _Move("share reciprocals, and multiply instead of dividing", unless=_has_no_reciprocal),
+        _Move("convert fewer values between types", unless=_has_no_conversion),
+        _Move("compute some of the exponentials with a polynomial on the FMA pipe", unless=_has_no_exponential),
+        _Move("use fewer special functions, or approximate ones", unless=_has_some_of_these),
     ),
     "issue": (
-        _Move("issue fewer instructions: vector loads, unrolled loops, less index arithmetic"),
-        _Move("let each thread do more work on data it already holds"),
+        _Move("issue fewer instructions: vector loads, unrolled loops, less index arithmetic", unless=_loads_nothing),
+        _Move("issue fewer instructions: unrolled loops, less index arithmetic", unless=_loads_something),
+        _Move("let each thread do more work on data it already holds", unless=_loads_nothing),
+        _Move("let each thread compute several results that share intermediate values", unless=_loads_something),
     ),
 }
 _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
@@ -162,12 +249,29 @@ _NAMED = 3
 _AT_COMPUTE_ROOF = "this pipe is full: only fewer or narrower operations help now"
 
 
-def memory_moves(kernel: Kernel, levels: Mapping[str, Level], level: str | None, *, at_roof: bool) -> tuple[str, ...]:
-    """Choose the moves for a memory-bound kernel; `lsu` is L1 where load and store instructions fill its input."""
+def memory_moves(
+    kernel: Kernel,
+    levels: Mapping[str, Level],
+    level: str | None,
+    *,
+    at_roof: bool,
+    asked_bytes: float | None = None,
+) -> tuple[str, ...]:
+    """Choose the moves for a memory-bound kernel.
+
+    Args:
+        kernel: What is bound.
+        levels: Its memory levels.
+        level: The one that is the wall; `lsu` is L1 where load and store instructions fill its input.
+        at_roof: The level is full.
+        asked_bytes: What the SMs asked L2 for; None where not all of it is counted.
+    """
+    if level in {"l2", "l1"} and _loads_nothing(kernel):
+        return (_STORE_LESS,) if level == "l2" else (_STORE_WIDER, _STORE_LESS)
     others = _texts(kernel, _MEMORY.get(level or "", (_Move("reduce traffic at the busiest memory unit"),)))
     match level:
         case "dram":
-            return (_fewer_bytes(levels["dram"], at_roof=at_roof), *others)
+            return (_fewer_bytes(levels["dram"], asked_bytes, at_roof=at_roof), *others)
         case "l2":
             first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
         case "l1":
@@ -196,8 +300,12 @@ def _texts(kernel: Kernel, moves: tuple[_Move, ...]) -> tuple[str, ...]:
     )
 
 
-def _fewer_bytes(dram: Level, *, at_roof: bool) -> str:
+def _fewer_bytes(dram: Level, asked_bytes: float | None, *, at_roof: bool) -> str:
+    """Name the bytes moved, and those asked for where a part worth a word was moved beyond them."""
     moved = f" than its {si(dram.amount_bytes, 'B')}" if dram.amount_bytes else ""
+    asked = ratio(asked_bytes, dram.amount_bytes)
+    if asked and asked <= 1 - default_thresholds().wasted_sector_share:
+        moved += f", of which the SMs asked for {si(asked_bytes, 'B')},"
     only = f"only moving fewer bytes{moved} helps now" if at_roof else f"move fewer bytes{moved}"
     return f"{only}: fuse with a neighbour so that intermediates stay on chip"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.thresholds import Thresholds
 
-_NEVER_LEAD = frozenset({"fp16", "lsu"})
+NEVER_LEAD = frozenset({"fp16", "lsu"})
 """What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is L1's stage of its instructions."""
 
 
@@ -98,7 +98,7 @@ def _is_shared_memory(case: Case, l1_share: float) -> bool:
 
 def compute_bottleneck(case: Case) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
-    unit, issue = fullest({}, case.pipes, _NEVER_LEAD), case.pipes.get("issue")
+    unit, issue = fullest({}, case.pipes, NEVER_LEAD), case.pipes.get("issue")
     is_measured = issue is not None and issue.share is not None
     stand_in = None if is_measured else compute_stand_in(case.kernel)
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
@@ -137,7 +137,7 @@ def _instructions(case: Case) -> Iterator[tuple[str, float]]:
 
 
 _COUNTED = tuple(
-    (row.key, row.amount or "") for row in PIPE_ROWS if row.unit == "inst" and row.key not in {"issue", *_NEVER_LEAD}
+    (row.key, row.amount or "") for row in PIPE_ROWS if row.unit == "inst" and row.key not in {"issue", *NEVER_LEAD}
 )
 """Pipes whose warp instructions are counted, and the counters that do."""
 _SCALAR_THREADS = {dtype: SCALAR_COUNTERS[dtype] for dtype in ("fp32", "fp64")}
@@ -163,7 +163,7 @@ def busiest_unit(case: Case, *sides: Bottleneck | None) -> Bottleneck | None:
     top = max((side for side in sides if side is not None), key=lambda side: side.share, default=None)
     if top is None or top.resource is None:
         return top
-    unit = fullest(case.levels, case.pipes, _NEVER_LEAD)
+    unit = fullest(case.levels, case.pipes, NEVER_LEAD)
     return top if unit is None or top.share > unit[1] else Bottleneck(*unit)
 
 

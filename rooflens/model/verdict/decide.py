@@ -296,7 +296,8 @@ def _wall_moves(case: Case, decision: Decision) -> tuple[str, ...]:
         return ()
     if bound == "memory" or wall.resource in case.levels:
         level = "lsu" if is_lsu_full(case.levels, wall.resource) else wall.resource
-        return advice.memory_moves(case.kernel, case.levels, level, at_roof=at_roof)
+        asked_bytes = None if "atomics_cross_twice" in case.flags else case.levels["l2"].amount_bytes
+        return advice.memory_moves(case.kernel, case.levels, level, at_roof=at_roof, asked_bytes=asked_bytes)
     return advice.compute_moves(case.kernel, wall.resource, wall.share, at_roof=at_roof)
 
 

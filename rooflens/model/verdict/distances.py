@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import failure_words
 from rooflens.model.records import Distances
-from rooflens.model.roofline.levels import device_dram_share
+from rooflens.model.roofline.levels import device_dram_share, fullest
+from rooflens.model.roofline.opcodes import is_matrix, opcode_group, thread_flop
+from rooflens.model.verdict.bottleneck import NEVER_LEAD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -70,12 +72,12 @@ def _why_null(case: Case, bound: Bound, math_ns: float | None) -> str | None:
         return "its launch takes longer than its work"
     if math_ns is None:
         return "floating-point operations are not counted"
-    if _is_integer_work(case):
+    if _has_hardly_any_flop(case) or _is_full_of_integers(case, math_ns):
         return "integer work: bound not known"
     return None
 
 
-def _is_integer_work(case: Case) -> bool:
+def _has_hardly_any_flop(case: Case) -> bool:
     """Return whether hardly any instruction is arithmetic that a roof is known for, nor device memory busy.
 
     T_math would then be next to nothing and the potential in the thousands.
@@ -86,6 +88,36 @@ def _is_integer_work(case: Case) -> bool:
     math = sum(pipe.amount for pipe in case.pipes.values() if pipe.is_arithmetic and pipe.amount)
     executed = sum(case.kernel.thread_opcodes.values()) or case.kernel.code_totals.get("thread_inst")
     return not math or (executed is not None and math < case.limits.integer_flop_part * executed)
+
+
+_FILLED_BY_INTEGERS = frozenset({"issue", "alu", "fma"})
+"""Units that integer instructions fill as well as floating-point ones; integer multiplications run on the FMA pipe."""
+
+
+def _is_full_of_integers(case: Case, math_ns: float) -> bool:
+    """Return whether the busiest unit of all is kept busy by integers, and by no floating-point work to speak of.
+
+    How many of them the kernel needs nobody knows, so a floor of FLOPs and bytes would leave out most of its work:
+    generators of random numbers, hashes, index arithmetic.
+    """
+    unit = fullest(case.levels, case.pipes, NEVER_LEAD)
+    if unit is None or unit[0] not in _FILLED_BY_INTEGERS or not case.kernel.duration_ns:
+        return False
+    share, math_share = unit[1], math_ns / case.kernel.duration_ns
+    if share < case.limits.contributing_share or math_share >= case.limits.pipe_explained * share:
+        return False
+    return _outnumber_flop(case, math_share)
+
+
+def _outnumber_flop(case: Case, math_share: float) -> bool:
+    """Return whether more instructions are integer than arithmetic with a roof; by the ALU where none are counted."""
+    opcodes = case.kernel.warp_opcodes
+    if not opcodes:
+        alu = case.pipes.get("alu")
+        return alu is not None and (alu.share or 0.0) > math_share
+    integer = sum(count for opcode, count in opcodes.items() if opcode_group(opcode) == "integer")
+    flop = sum(count for opcode, count in opcodes.items() if is_matrix(opcode) or thread_flop(opcode))
+    return integer > flop
 
 
 def _uses_operands_once(case: Case) -> bool:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import ELEMENT_BYTES, LAUNCH_FLOOR_S
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.report.forecast import sentences as predict_words
 from rooflens.report.forecast.chart import predict_spec
 from rooflens.report.forecast.plane import planes

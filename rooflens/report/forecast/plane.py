@@ -206,7 +206,7 @@ def _crossing(row: Row) -> Dot | None:
     if row.crossing is None:
         return None
     sizes, _ = row.crossing
-    result = forecast(row.operation, sizes, row.dtype, row.gpu, row.link)
+    result = forecast(row.operation, sizes, row.dtype, row.gpu, row.link, out_dtype=row.out_dtype)
     return _step_dot(row, sizes, result) if _is_placed(result) else None
 
 

@@ -8,17 +8,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import UsageError
-from rooflens.model.predict.forecast import (
-    ELEMENT_BYTES,
-    check_shape,
-    composite,
-    limits,
-    simple,
-    whole_of,
-)
+from rooflens.model.predict.forecast import composite, simple, whole_of, widths_in
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import SOFTWARE_ONLY, SideRates, rates_of_gpu
-from rooflens.model.predict.rows import UNITS, pipes_for
+from rooflens.model.predict.rows import ELEMENT_BYTES, UNITS, Widths, pipes_for, result_type
+from rooflens.model.predict.sizes import check_shape, limits
 from rooflens.model.predict.tracing import Program
 from rooflens.model.roofline.datasheets import LINK_KINDS, load_datasheets, memory_label
 from rooflens.model.verdict.sentences import resource_label
@@ -92,6 +86,7 @@ def calculator(rows: Sequence[Row]) -> dict[str, Any]:
             "sizes": dict(sizes),
             "achieved": row.achieved_flop_per_s if len(row.steps) == 1 else None,
             "link": row.link or "",
+            "out_dtype": row.out_dtype or "",
         },
         "operations": {operation.name: _operation(operation) for operation in OPERATIONS.values()},
         "dtypes": {dtype: _dtype(dtype) for dtype in ELEMENT_BYTES},
@@ -112,6 +107,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "flop": operation.flop_source,
         "bytes": operation.bytes_source,
         "sizes": [_size(size, start[size.name]) for size in operation.sizes],
+        "has_results": operation.results is not None or operation.parts is not None,
         "together": TOGETHER.get(operation.name, ()),
         **traced(operation),
     }
@@ -132,6 +128,7 @@ def _size(size: Size, start: int) -> dict[str, Any]:
 def _dtype(dtype: str) -> dict[str, Any]:
     return {
         "bytes": ELEMENT_BYTES[dtype],
+        "result": result_type(OPERATIONS["gemm"], dtype),
         **{unit: pipes_for(unit, dtype) for unit in UNITS},
         "special": dtype not in SOFTWARE_ONLY,
     }
@@ -172,9 +169,10 @@ def _link(link: Link, sources: dict[str, int]) -> dict[str, Any]:
 def traced(operation: Operation) -> dict[str, Any]:
     """Follow the forecast of an operation with symbols for its sizes, its type and its GPU.
 
-    Inputs are the sizes by name, `element_bytes`, `bandwidth`, `achieved`, `link` and `link rate`, and for each unit
-    its pipe, its peak and what goes beside it a second: `matrix pipe`, `matrix peak`, `matrix special`,
-    `matrix issued`, and the same of the other units; `l2 rate` is that of L2. Rates that are not known are infinite.
+    Inputs are the sizes by name, `element_bytes`, `result_bytes`, `bandwidth`, `achieved`, `link` and `link rate`,
+    and for each unit its pipe, its peak and what goes beside it a second: `matrix pipe`, `matrix peak`,
+    `matrix special`, `matrix issued`, and the same of the other units; `l2 rate` is that of L2. Rates that are not
+    known are infinite.
 
     Returns:
         `steps`; `whole`, the published name of each number -> the step that makes it; `parts`, a list of the same for
@@ -216,7 +214,9 @@ def traced(operation: Operation) -> dict[str, Any]:
 
 def _forecast(program: Program, operation: Operation, sizes: Sizes, group: int) -> tuple[Forecast, tuple[Part, ...]]:
     """Predict as `forecast` does, with symbols, a step of a composite operation at a time."""
-    element_bytes: Any = program.input("element_bytes")
+    operand: Any = program.input("element_bytes")
+    result: Any = program.input("result_bytes")
+    widths = Widths(operand, result)
     bandwidth: Any = program.input("bandwidth")
     link: Any = program.input("link"), program.input("link rate")
 
@@ -229,18 +229,18 @@ def _forecast(program: Program, operation: Operation, sizes: Sizes, group: int) 
         l2: Any = program.input("l2 rate")
         return SideRates(special_per_s=special, issued_per_s=issued, l2_bytes_per_s=l2)
 
-    def step(part: Part) -> Forecast:
+    def step(part: Part, widths: Widths) -> Forecast:
         row = OPERATIONS[part.operation]
         found: Forecast = program.paths(
-            lambda: simple(part, element_bytes, pipe(row), bandwidth, beside(row), link if group > 1 else None)
+            lambda: simple(part, widths, pipe(row), bandwidth, beside(row), link if group > 1 else None)
         )
         return found
 
     steps = operation.parts
     if steps is None:
-        return step(whole_of(operation, sizes)), ()
+        return step(whole_of(operation, sizes), widths), ()
     parts: tuple[Part, ...] = program.paths(lambda: tuple(steps(sizes)))
-    results = [step(part) for part in parts]
+    results = [step(part, widths_in(part, widths)) for part in parts]
     return program.paths(lambda: composite(operation, sizes, results, pipe(operation), bandwidth)), parts
 
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import ELEMENT_BYTES, of_roof
+from rooflens.model.predict.forecast import of_roof
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import RATES_SOURCE
+from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text import forecast as forecasts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rooflens.model.predict.forecast import Forecast, Row
     from rooflens.model.predict.rows import Operation
@@ -236,6 +237,7 @@ def sizes(row: Row) -> list[tuple[str, str, str]]:
     return [(size.name, size.meaning, fmt.span(f"{min(values):,}", f"{max(values):,}")) for size, values in steps]
 
 
-def element_words(dtypes: Iterable[str]) -> str:
-    """Say how many bytes an element takes."""
+def element_words(rows: Sequence[Row]) -> str:
+    """Say how many bytes an element of the operands takes, and one of the results."""
+    dtypes = [dtype for row in rows for dtype in (row.dtype, row.result_dtype)]
     return ", ".join(f"{name}: {ELEMENT_BYTES[name]:g} B" for name in dict.fromkeys(dtypes))

@@ -98,7 +98,7 @@ def first_screen(
         content: The page.
         anchors: Name in the address and words of each part of the page.
         figures: The rooflines of the page.
-        drawn: They as they are drawn, by key.
+        drawn: The same as drawn SVG, by key.
     """
     answer = verdict(content) if len(content.groups) == 1 else summary(content) + what_first(content)
     return selectors(content, figures, anchors) + render(

@@ -58,15 +58,16 @@ def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, A
         "operation": row.operation.name,
         "sizes": dict(sizes),
         "dtype": row.dtype,
+        "out_dtype": row.result_dtype,
         "gpu": row.gpu.name,
         "gpus": row.operation.group(sizes),
         **numbers(result),
         **numbers_beside(result),
         **numbers_of_whole(row.achieved_flop_per_s, result),
         **_repeated(row, sizes, result),
-        "held_bytes": held_bytes(row.operation, sizes, row.dtype),
+        "held_bytes": held_bytes(row.operation, sizes, row.dtype, row.out_dtype),
         "memory_bytes": row.gpu.dram_size.value if row.gpu.dram_size else None,
-        "gpus_to_hold": gpus_to_hold(row.operation, sizes, row.dtype, row.gpu),
+        "gpus_to_hold": gpus_to_hold(row.operation, sizes, row.dtype, row.gpu, row.out_dtype),
         "parts": [
             {"part": part.label, "count": part.count, **numbers(part), **numbers_beside(part)} for part in result.parts
         ],
@@ -78,7 +79,7 @@ def _repeated(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str,
     gpus = sizes.get("tensor_parallel", 1)
     if gpus == 1:
         return {"repeated_flop_share": None, "repeated_bytes_share": None}
-    flop, moved_bytes = work_of(row.operation, {**sizes, "tensor_parallel": 1}, row.dtype)
+    flop, moved_bytes = work_of(row.operation, {**sizes, "tensor_parallel": 1}, row.dtype, row.out_dtype)
     return {
         "repeated_flop_share": gpus * result.flop / flop - 1,
         "repeated_bytes_share": gpus * result.moved_bytes / moved_bytes - 1,
@@ -226,6 +227,7 @@ def notes(row: Row) -> list[str]:
     said = [
         f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}",
         *filter(None, [of_products(row)]),
+        *([f"results in {row.result_dtype}"] if row.result_dtype != row.dtype else []),
         *_fit_notes(row),
         *_link_notes(row),
         *_uneven_notes(row),
@@ -253,12 +255,12 @@ def of_products(row: Row) -> str:
 def _fit_notes(row: Row) -> list[str]:
     """Say of the largest step that does not fit what it holds, and how many GPUs would hold it."""
     size = row.gpu.dram_size
-    held = [(held_bytes(row.operation, sizes, row.dtype) or 0.0, sizes) for sizes, _ in row.steps]
+    held = [(held_bytes(row.operation, sizes, row.dtype, row.out_dtype) or 0.0, sizes) for sizes, _ in row.steps]
     most, sizes = max(held, key=lambda step: step[0])
     if size is None or most <= size.value:
         return []
     what = "operands" if row.operation.parts is None else "weights and cache alone"
-    needed = gpus_to_hold(row.operation, sizes, row.dtype, row.gpu)
+    needed = gpus_to_hold(row.operation, sizes, row.dtype, row.gpu, row.out_dtype)
     at = f" ({sizes_text(row, sizes)})" if len(row.steps) > 1 else ""
     taken = f"{what} take {si(most, 'B')} of a GPU's {si(size.value, 'B')}"
     return [f"does not fit{at}: {taken}; it takes {needed} such GPUs or more to hold them"]

@@ -6,8 +6,9 @@ import pytest
 
 from rooflens.errors import UsageError
 from rooflens.model.predict.communication import uneven
-from rooflens.model.predict.forecast import Forecast, check_shape, checked_sizes, forecast
+from rooflens.model.predict.forecast import Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.sizes import check_shape, checked_sizes
 from rooflens.model.roofline.datasheets import load_datasheets
 
 GPUS = {gpu.id: gpu for gpu in load_datasheets()}

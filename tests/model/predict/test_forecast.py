@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooflens.errors import InputError, UsageError
-from rooflens.model.predict.forecast import ELEMENT_BYTES, Forecast, check_shape, checked_sizes, forecast
+from rooflens.model.predict.forecast import Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.predict.sizes import check_shape, checked_sizes
 from rooflens.model.roofline.datasheets import Datasheet, load_datasheets
 
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from support.kernels import make_kernel
+from msgspec.structs import replace
+from support.kernels import make_case, make_kernel, reach
 
 from rooflens.model.records import LEVELS, Level
 from rooflens.model.roofline.pipes import PIPE_ROWS
@@ -213,3 +214,107 @@ def test_old_chips_are_not_told_to_collect() -> None:
     for moves in (advice.collect_moves(kernel, "ncu ./app"), advice.failed_moves(kernel, "ncu ./app")):
         assert "no longer profiles compute capability 6.1" in moves[0]
         assert "`rooflens profile" not in moves[0]
+
+
+GENERATOR = {"IMAD.WIDE.U32": 40, "LOP3.LUT": 30, "IADD3": 20, "STG.E": 9, "LDG.E": 0}
+"""Of 99 instructions none loads."""
+
+
+@pytest.mark.parametrize(
+    ("resource", "named"),
+    [
+        ("issue", "loads"),
+        ("issue", "data it already holds"),
+        ("lsu", "load wider"),
+        ("l1", "load wider"),
+        ("l1", "cp.async"),
+        ("l2", "loads each byte once"),
+        ("l2", "reorder"),
+        ("dram", "re-reads"),
+    ],
+)
+def test_a_kernel_without_loads_is_not_told_to_load_better(resource: str, named: str) -> None:
+    """A fill only stores: vector loads, tiles and fewer re-reads are for kernels that load; one in ten loads is one."""
+
+    def said(opcodes: dict[str, int]) -> str:
+        kernel = make_kernel(warp_opcodes=opcodes, compute_capability="9.0")
+        if resource == "issue":
+            moves = advice.compute_moves(kernel, resource, at_roof=False)
+        else:
+            moves = advice.memory_moves(kernel, levels(), resource, at_roof=False)
+        assert moves
+        return "; ".join(moves)
+
+    assert named in said({})
+    assert named in said({**GENERATOR, "LDG.E": 11})
+    assert named not in said(GENERATOR)
+
+
+def test_reductions_in_memory_count_as_reads() -> None:
+    """A histogram of `RED` fills L2 with reads of its own, and is not taken for a fill."""
+    kernel = make_kernel(warp_opcodes={**GENERATOR, "RED.E.ADD": 20})
+    assert "reorder the blocks for locality" in advice.memory_moves(kernel, levels(), "l2", at_roof=False)
+
+
+@pytest.mark.parametrize(
+    ("counters", "told"), [({}, True), ({"atomic_inst": 0.0}, False), ({"atomic_inst": 2.0}, True)]
+)
+def test_without_opcodes_counted_accesses_prove_that_nothing_is_loaded(
+    counters: dict[str, float], *, told: bool
+) -> None:
+    """No sector loaded, no wavefront of shared memory, no atomic; what is not counted proves nothing."""
+    kernel = make_kernel({"global_load_sectors": 0.0, "smem_load_wavefronts": 0.0, **counters})
+    assert ("vector loads" in advice.compute_moves(kernel, "issue", at_roof=False)[0]) is told
+
+
+@pytest.mark.parametrize(
+    ("pipe", "named", "with_it", "without"),
+    [
+        ("fp64", "divisions", {"DFMA": 9, "MUFU.RCP64H": 1}, {"DFMA": 9, "MUFU.EX2": 1}),
+        ("fma", "integer multiplications", {"FFMA": 9, "IMAD": 1}, {"FFMA": 9, "IMAD.MOV.U32": 1}),
+        ("fma", "narrower type", {"FFMA": 1, "IMAD": 9}, {"IMAD": 9}),
+        ("xu", "exp2", {"MUFU.EX2": 1}, {"MUFU.RCP": 1}),
+        ("xu", "polynomial", {"MUFU.EX2": 1}, {"MUFU.SIN": 1}),
+        ("xu", "reciprocals", {"MUFU.RSQ": 1}, {"MUFU.EX2": 1}),
+        ("xu", "convert", {"I2F.U32": 1}, {"MUFU.EX2": 1}),
+        ("xu", "fewer special functions", {"MUFU.SIN": 1}, {"MUFU.EX2": 1}),
+    ],
+)
+def test_no_move_names_what_the_opcodes_show_none_of(
+    pipe: str, named: str, with_it: dict[str, int], without: dict[str, int]
+) -> None:
+    """Divisions, integer products, exponentials, conversions: only where one was executed."""
+    told, not_told = (
+        advice.compute_moves(make_kernel(warp_opcodes=opcodes), pipe, at_roof=False) for opcodes in (with_it, without)
+    )
+    assert any(named in move for move in told)
+    assert not_told
+    assert not any(named in move for move in not_told)
+
+
+def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
+    """A Hopper kernel of HGMMA uses wgmma already; one of HMMA does not."""
+    for opcode, told in (("HGMMA.64x128x16.F32.BF16", False), ("HMMA.16816.F32.BF16", True)):
+        kernel = make_kernel(warp_opcodes={opcode: 9}, compute_capability="9.0")
+        assert any("wgmma" in move for move in advice.compute_moves(kernel, "tensor_bf16", at_roof=False)) is told
+
+
+@pytest.mark.parametrize(
+    ("asked_bytes", "said"),
+    [(264.2e6, ", of which the SMs asked for 264 MB,"), (290e6, ""), (None, ""), (0.0, "")],
+    ids=["13 % more is moved", "5 % more", "not all is counted", "nothing is"],
+)
+def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, said: str) -> None:
+    """A fill of 264.2 MB moves 303.7: fewer bytes help, and a tenth or more of them are not the kernel's own."""
+    first = advice.memory_moves(make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes)[0]
+    assert first.startswith(f"only moving fewer bytes than its 304 MB{said} helps now: fuse")
+
+
+@pytest.mark.parametrize(("flags", "told"), [((), True), (("atomics_cross_twice",), False)])
+def test_l2_bytes_that_leave_out_atomics_are_no_measure(flags: tuple[str, ...], *, told: bool) -> None:
+    """Atomics cross to L2 and back and are looked up once: L2's bytes are low, and nothing is compared with them."""
+    case = make_case({"dram": 0.9, "l2": 0.3}, flags=flags)
+    found = {name: Level(share=level.share, amount_bytes=5e8) for name, level in case.levels.items()}
+    found["dram"] = Level(share=0.9, amount_bytes=1e9)
+    verdict = reach(replace(case, levels=found))
+    assert ("the SMs asked for 500 MB" in verdict.advice[0]) is told

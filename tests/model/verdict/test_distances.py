@@ -97,3 +97,46 @@ def test_compulsory_bytes_are_enough() -> None:
     levels = {name: Level(share=0.4) for name in ("dram", "l2", "l1", "smem")}
     case = Case(kernel, levels, pipes, (), make_case({}).limits, compulsory_bytes=1e9)
     assert find_distances(case, "memory", 0.4, 1e5).floor_ns == pytest.approx(1e6)
+
+
+INTEGERS = {"IMAD.WIDE.U32": 30, "LOP3.LUT": 25, "FFMA": 20, "STG.E": 5}
+"""55 integer instructions beside 20 of arithmetic."""
+
+
+def of_busy(issue: float, dram: float, math: float, opcodes: dict[str, int], alu: float | None = None) -> Distances:
+    """Find the distances of a kernel of 10 ms by the shares of issue, device memory, FLOPs and ALU."""
+    known = {"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, "dram_bytes": dram * 1e10}
+    kernel = make_kernel(known, warp_opcodes=opcodes)
+    case = make_case({"dram": dram, "issue": issue, "alu": alu}, kernel=kernel)  # type: ignore[dict-item]
+    pipes = {**case.pipes, "fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=math)}
+    return find_distances(Case(kernel, case.levels, pipes, (), case.limits), "compute", issue, math * 1e7)
+
+
+@pytest.mark.parametrize(
+    ("issue", "dram", "math", "opcodes", "potential"),
+    [
+        (0.7, 0.2, 0.1, INTEGERS, None),
+        (0.7, 0.5, 0.1, INTEGERS, None),
+        (0.7, 0.2, 0.29, INTEGERS, 1 / 0.29),
+        (0.7, 0.2, 0.1, {**INTEGERS, "FMUL": 40}, 5.0),
+        (0.25, 0.2, 0.1, INTEGERS, 5.0),
+        (0.7, 0.8, 0.1, INTEGERS, 1.25),
+    ],
+    ids=["integers fill it", "whatever memory does", "FLOPs explain it", "more FLOPs", "idle", "memory is the wall"],
+)
+def test_issue_slots_full_of_integers_have_no_potential(
+    issue: float, dram: float, math: float, opcodes: dict[str, int], potential: float | None
+) -> None:
+    """A generator of random numbers at 70 % of issue: 2 ms of bytes and 1 of FLOPs are no floor of it.
+
+    FLOPs explain a busy unit from four tenths of its share on: 0.28 of 0.7.
+    """
+    found = of_busy(issue, dram, math, opcodes)
+    assert found.potential == (None if potential is None else pytest.approx(potential))
+    assert found.why_null == ("integer work: bound not known" if potential is None else None)
+
+
+@pytest.mark.parametrize(("alu", "potential"), [(0.6, None), (0.05, 5.0), (None, 5.0)])
+def test_without_opcodes_the_alu_tells_of_integers(alu: float | None, potential: float | None) -> None:
+    """An ALU busier than the FLOPs need; where it was not measured nothing is assumed."""
+    assert of_busy(0.7, 0.2, 0.1, {}, alu).potential == potential

@@ -94,6 +94,9 @@ def test_every_value_is_that_of_the_command(opened: Callable[..., Page]) -> None
     choose(page, m=887, gpu="b200", dtype="fp8")
     assert_same(page, command("gemm", m=887, n=887, k=887, gpu="b200", dtype="fp8"))
     assert page.locator("h1").inner_text() == "gemm, fp8: m = n = k = 887"
+    choose(page, out_dtype="fp32")
+    assert_same(page, command("gemm", m=887, n=887, k=887, gpu="b200", dtype="fp8", out_dtype="fp32"))
+    choose(page, out_dtype="")
     assert "asked for: gemm, bf16: m = n = k = 4,096" in page.locator("#as-asked").inner_text()
     page.get_by_label("Move m, n and k together").uncheck()
     choose(page, k=100_003, tile=64, gpu="v100-sxm2", dtype="fp16")

@@ -12,10 +12,11 @@ from support.programs import run
 
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.communication import link_of
-from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, forecast, limits
+from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import side_rates
-from rooflens.model.predict.rows import UNITS, pipes_for
+from rooflens.model.predict.rows import ELEMENT_BYTES, UNITS, pipes_for, widths_of
+from rooflens.model.predict.sizes import check_shape, limits
 from rooflens.report.forecast.programs import TOGETHER, calculator, traced
 from rooflens.report.roofline.datasheet import gpu_choices
 from rooflens.report.text import forecast as forecasts
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
 each_operation = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 
 
-def inputs_of(operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: Datasheet) -> dict[str, Any]:
+def inputs_of(
+    operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: Datasheet, out_dtype: str | None = None
+) -> dict[str, Any]:
     """Look up what the page's script looks up before it runs a program."""
     found: dict[str, Any] = {**sizes, "element_bytes": ELEMENT_BYTES[dtype], "bandwidth": gpu.dram_bandwidth.value}
+    found["result_bytes"] = widths_of(operation, dtype, out_dtype).result
     for unit in UNITS:
         pipe = next((name for name in pipes_for(unit, dtype) if name in gpu.peaks), None)
         if pipe:
@@ -78,11 +82,12 @@ def test_a_program_gives_what_the_forecast_gives(operation: Operation) -> None:
         sizes, dtype = random_sizes(operation, seed), chance.choice(list(ELEMENT_BYTES))
         gpu = chance.choice(list(GPUS.values()))
         achieved = chance.choice((None, 3e12))
+        out_dtype = chance.choice((None, *ELEMENT_BYTES)) if operation.results or operation.parts else None
         try:
-            result = forecast(operation, sizes, dtype, gpu)
+            result = forecast(operation, sizes, dtype, gpu, out_dtype=out_dtype)
         except InputError:
             continue  # no such pipe, or no link to so many
-        made = run(program["steps"], {**inputs_of(operation, sizes, dtype, gpu), "achieved": achieved})
+        made = run(program["steps"], {**inputs_of(operation, sizes, dtype, gpu, out_dtype), "achieved": achieved})
         assert made[program["refusal"]] is None
         assert made[program["group"]] == operation.group(sizes)
         wanted = numbers(result) | forecasts.numbers_of_whole(achieved, result)
@@ -139,4 +144,5 @@ def test_the_page_knows_every_gpu_and_its_limits() -> None:
         "sizes": {"m": 64, "n": 64, "k": 64, "batch": 1, "tile": 0, "l2_tile": 0, "tensor_parallel": 1},
         "achieved": None,
         "link": "",
+        "out_dtype": "",
     }

@@ -62,41 +62,41 @@ A flag is a trap that applies to a kernel. Some make the verdict another; the ot
     "stalls": """\
 # Stall reasons
 
-For whoever looks at the list of stalls of a kernel and wants to know what a warp is doing in each of them.
+For anyone who looks at a kernel's list of stalls and wants to know what a warp is doing in each of them.
 
-A warp that does not issue in a cycle has a reason, and ncu gives the reasons twice: **counted**, as cycles between two
-instructions of a warp, and **sampled**, as the state of a warp at regular moments, with the instruction at which it
-stood. The first is exact and has no place; the second has the place and is a sample. rooflens takes the counted ones
-where a report has both.
+A warp that does not issue in a cycle has a reason, and ncu reports the reasons in two ways: **counted**, as cycles
+between two instructions of a warp, and **sampled**, as the state of a warp at regular moments, with the instruction it
+was at. The counts are exact but have no place in the code; the samples have the place but are a sample. rooflens takes
+the counts where a report has both.
 
 ## How to read them
 
-1. **A stall costs time only where an issue slot stays empty.** A scheduler issues at most once a cycle, from any warp
-   that is ready. While one issues, it does not matter that fifteen wait. So look at the issue slots first: at 90 % no
-   stall is worth a thought, whatever its per cent.
-2. **A full unit comes before any stall.** At a full memory all loads wait; that is what full means. The busiest unit
-   gives the [verdict](../verdicts/index.md), and the stall says how it is felt.
-3. **In cycles, not in per cent.** The parts add up to one, so some reason leads in every kernel. `wait` has a third of
-   the warp's time in a good matrix product, and two cycles.
-4. **The sample stands at the instruction that waits**, not at the one it waits for: the first use of the value, the
-   line behind the barrier, the load that finds no place in the queue.
-5. **Samples by instruction come in two columns in ncu**: all, and those in cycles in which the scheduler issued nothing
-   (`_not_issued`). Where they differ much, other warps hid the wait.
-6. **Sums hold.** All reasons with `selected` add up to the cycles between two instructions. Where they are more than a
-   tenth off, the passes of the profiler saw different runs, as short kernels do.
+1. **A stall costs time only where an issue slot stays empty.** A scheduler issues at most once per cycle, from any warp
+   that is ready. While one warp issues, it does not matter that fifteen wait. So look at the issue slots first: at 90 %
+   busy, no stall matters, however large its share.
+2. **A full unit comes before any stall.** When memory is full, all loads wait. The busiest unit gives the
+   [verdict](../verdicts/index.md); the stall only says where warps feel it.
+3. **Read cycles, not per cent.** The shares add up to one, so some reason leads in every kernel. In a good matrix
+   product `wait` has a third of the warp's time, and that is two cycles.
+4. **Samples fall on the instruction that waits**, not on the one it waits for: the first use of the value, the line
+   after the barrier, the load that finds no room in the queue.
+5. **ncu has two columns of samples per instruction**: all of them, and those in cycles in which the scheduler issued
+   nothing (`_not_issued`). Where the two differ much, other warps hid the wait.
+6. **The sum should hold.** All reasons and `selected` add up to the cycles between two instructions. Where the sum is
+   more than a tenth off, the profiler's passes saw different runs, as happens with short kernels.
 
-[Why is my kernel latency-bound?](../../tutorials/latency-bound.md) has the arithmetic: how many warps hide how long a
-wait. What a sample and a counted cycle are: [Samples and stall ratios](../counters/waits.md). A
-[finding](../findings/index.md) `stall_REASON` is made where one reason takes much of a warp's time.
-`rooflens about REASON` prints a page of these offline.
+[Why is my kernel latency-bound?](../../tutorials/latency-bound.md) works out how many warps hide how long a wait.
+[Samples and stall ratios](../counters/waits.md) explains what a sample and a counted cycle are. Where one reason takes
+much of a warp's time, rooflens makes a [finding](../findings/index.md) `stall_REASON`. `rooflens about REASON` prints
+the page of a reason offline.
 """,
 }
 _STALL_GROUPS = {
-    "Data from memory": ("long_scoreboard", "short_scoreboard", "imc_miss"),
-    "A place in a queue": ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle"),
-    "Other warps, and writes": ("barrier", "gmma", "warpgroup_arrive", "membar", "drain", "sleeping"),
-    "The instruction itself": ("wait", "no_instruction", "branch_resolving", "dispatch_stall", "misc"),
-    "Nothing": ("not_selected", "selected"),
+    "Waiting for data": ("long_scoreboard", "short_scoreboard", "imc_miss"),
+    "Waiting for room in a queue": ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle"),
+    "Waiting for other warps, or for writes": ("barrier", "gmma", "warpgroup_arrive", "membar", "drain", "sleeping"),
+    "Waiting for the instruction itself": ("wait", "no_instruction", "branch_resolving", "dispatch_stall", "misc"),
+    "Not waiting": ("not_selected", "selected"),
 }
 _SEVERITIES = ("note", "contributes", "limiter")
 
@@ -135,9 +135,11 @@ def _usual() -> list[str]:
     return [
         "## How large they usually are",
         "",
-        f"Of the time of a warp in {len(launches)} launches of published reports, each the median and the most:",
+        f"A reason's part of a warp's time in {len(launches)} launches of published reports:",
         "",
-        *table(("reason", "cycles, median", "part, median", "part, most", "there"), [row for _, row in sorted(rows)]),
+        *table(
+            ("reason", "cycles, median", "share, median", "share, highest", "where"), [row for _, row in sorted(rows)]
+        ),
         "",
         *wrapped(f"Below {percent(_SMALL)} in all of them, or not counted: {', '.join(small)}.", WIDTH),
     ]

@@ -5,13 +5,8 @@ from __future__ import annotations
 import click
 
 from rooflens.cli.console import console
-from rooflens.cli.usage import completed_by, examples
-
-
-def _names() -> list[str]:
-    from rooflens.model.roofline.datasheets import load_datasheets
-
-    return [gpu.id for gpu in load_datasheets()]
+from rooflens.cli.names import GPUS
+from rooflens.cli.usage import examples
 
 
 @click.command(
@@ -21,7 +16,7 @@ def _names() -> list[str]:
         "rooflens gpus a100",
     ),
 )
-@click.argument("name", required=False, shell_complete=completed_by(_names))
+@click.argument("name", required=False, shell_complete=GPUS)
 def gpus(name: str | None) -> None:
     """List the GPUs with known datasheets, or show one."""
     from rooflens.model.roofline.datasheets import load_datasheets, matching_datasheets

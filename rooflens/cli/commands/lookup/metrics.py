@@ -8,19 +8,14 @@ import click
 
 from rooflens.cli.console import console, echo, say
 from rooflens.cli.loading import load_analyzed
-from rooflens.cli.usage import completed_by, examples
+from rooflens.cli.names import CHIPS
+from rooflens.cli.usage import examples
 from rooflens.errors import RooflensError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.model.records import AnalyzedReport, Kernel
-
-
-def _chips() -> tuple[str, ...]:
-    from rooflens.model.counters.chips import CHIPS
-
-    return CHIPS
 
 
 @click.command(
@@ -33,7 +28,7 @@ def _chips() -> tuple[str, ...]:
 @click.option(
     "--chip",
     metavar="CHIP",
-    shell_complete=completed_by(_chips),
+    shell_complete=CHIPS,
     help="Chip such as `gh100`, or compute capability such as `9.0`.",
 )
 @click.option("--detail", type=click.Choice(["quick", "standard", "deep"]), default="standard", show_default=True)

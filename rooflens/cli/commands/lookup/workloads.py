@@ -5,13 +5,8 @@ from __future__ import annotations
 import click
 
 from rooflens.cli.console import console
-from rooflens.cli.usage import completed_by, examples
-
-
-def _names() -> list[str]:
-    from rooflens.workloads.registry import load_workloads
-
-    return [workload.name for workload in load_workloads()]
+from rooflens.cli.names import WORKLOADS
+from rooflens.cli.usage import examples
 
 
 @click.command(
@@ -20,7 +15,7 @@ def _names() -> list[str]:
         "rooflens workloads attention",
     ),
 )
-@click.argument("name", required=False, shell_complete=completed_by(_names))
+@click.argument("name", required=False, shell_complete=WORKLOADS)
 def workloads(name: str | None) -> None:
     """List the bundled workloads, or show the cases of one."""
     from rooflens.report.text.listings import case_table, workload_table

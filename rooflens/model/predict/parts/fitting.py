@@ -17,7 +17,7 @@ _EACH_ONCE = frozenset({"gemv", "gemm", "quantized-gemm", "batched-gemm", "atten
 """Operations that move each operand once, which must all be there at once."""
 
 
-def held_bytes(operation: Operation, sizes: Sizes, dtype: str) -> float | None:
+def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | None = None) -> float | None:
     """Return the bytes that one GPU must hold at once; None for operations of which that is not worked out.
 
     Of a whole model it is the weights of its products and the cache, a lower bound; activations come on top.
@@ -26,9 +26,10 @@ def held_bytes(operation: Operation, sizes: Sizes, dtype: str) -> float | None:
         operation: A row of the table.
         sizes: All its sizes.
         dtype: Type of the operands.
+        out_dtype: Type of the results; None for the usual one.
     """
     if operation.name in _EACH_ONCE:
-        return work_of(operation, {**sizes, "tile": 0}, dtype)[1]
+        return work_of(operation, {**sizes, "tile": 0}, dtype, out_dtype)[1]
     if operation.tokens is None or operation.parts is None:
         return None
     held = 0.0
@@ -42,9 +43,11 @@ def held_bytes(operation: Operation, sizes: Sizes, dtype: str) -> float | None:
     return held
 
 
-def gpus_to_hold(operation: Operation, sizes: Sizes, dtype: str, gpu: Datasheet) -> int | None:
+def gpus_to_hold(
+    operation: Operation, sizes: Sizes, dtype: str, gpu: Datasheet, out_dtype: str | None = None
+) -> int | None:
     """Return how many GPUs hold together what they work on; None where it or the size of a memory is not known."""
-    held = held_bytes(operation, sizes, dtype)
+    held = held_bytes(operation, sizes, dtype, out_dtype)
     if held is None or gpu.dram_size is None:
         return None
     return max(1, ceil(held * operation.group(sizes) / gpu.dram_size.value))

@@ -7,7 +7,7 @@
   const form = box.querySelector("form");
   const refusal = form.querySelector(".refusal");
   const svg = box.querySelector("svg.live");
-  const CHOICES = ["gpu", "vs", "dtype", "link"];
+  const CHOICES = ["gpu", "vs", "dtype", "out_dtype", "link"];
   const WRITE_AFTER_MS = 120;
 
   // ---- What is chosen.
@@ -26,9 +26,9 @@
   }
 
   function begin(name = all.start.operation) {
-    const { gpu, dtype, link, achieved } = all.start;
+    const { gpu, dtype, out_dtype, link, achieved } = all.start;
     const sizes = startSizes(name);
-    return { op: name, gpu, vs: "", dtype, link, achieved, sizes, together: alike(name, sizes) };
+    return { op: name, gpu, vs: "", dtype, out_dtype, link, achieved, sizes, together: alike(name, sizes) };
   }
   let state = begin();
   const remembered = new Map();
@@ -45,6 +45,7 @@
     if (own(all.gpus, given.get("gpu"))) found.gpu = given.get("gpu");
     if (own(all.gpus, given.get("vs"))) found.vs = given.get("vs");
     if (own(all.dtypes, given.get("dtype"))) found.dtype = given.get("dtype");
+    if (["", ...Object.keys(all.dtypes)].includes(given.get("out_dtype"))) found.out_dtype = given.get("out_dtype");
     if (["", ...all.links].includes(given.get("link"))) found.link = given.get("link");
     if (given.has("achieved")) found.achieved = positive(given.get("achieved"));
     for (const size of all.operations[found.op].sizes) {
@@ -105,6 +106,7 @@
     const program = operation();
     const type = all.dtypes[state.dtype];
     const inputs = { ...state.sizes, element_bytes: type.bytes, bandwidth: gpu.bandwidth[0], achieved: state.achieved };
+    inputs.result_bytes = program.has_results ? all.dtypes[state.out_dtype || type.result].bytes : type.bytes;
     for (const unit of program.units) {
       const name = pipe(gpu, state.dtype, unit);
       if (!name) return { refusal: `${gpu.name} has no published peak for ${state.dtype}` };
@@ -201,6 +203,7 @@
     for (const option of elements.dtype.options) option.disabled = units.some((unit) => !pipe(gpu, option.value, unit));
     for (const option of elements.link.options) option.disabled = option.value !== "" && !gpu.links[option.value];
     elements.link.closest(".field").hidden = !shared;
+    elements.out_dtype.closest(".field").hidden = !operation().has_results;
     if (elements.achieved !== busy) {
       elements.achieved.value = state.achieved === null ? "" : state.achieved.toExponential().replace("e+", "e");
     }
