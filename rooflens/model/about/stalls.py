@@ -254,7 +254,8 @@ STALL_TEXTS: Mapping[str, StallText] = {
         "Warpgroup Arrive",
         "The samples' name for what counters call `gmma`: a warp is where the four warps of a warpgroup meet before "
         "their matrix instructions. Reports of CC 9.0 have a counter for `gmma` and samples for `warpgroup_arrive`; "
-        "none has a counter and samples under the same name.",
+        "none has a counter and samples under the same name. NVIDIA's guide also puts waits for the end of these "
+        "instructions here; an answer in its forum counts them as `barrier`.",
         "Confirm at the line: the samples fall on `WARPGROUP` instructions.",
         "It does not show which of the four warps is late.",
         (

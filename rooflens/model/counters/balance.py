@@ -40,7 +40,7 @@ STALLS: Mapping[str, str] = {
     "mio_throttle": "waits for the shared-memory queue",
     "barrier": "waits at barriers",
     "membar": "waits at memory fences",
-    "gmma": "waits for warpgroup matrix instructions",
+    "gmma": "waits to issue warpgroup matrix instructions",
     "warpgroup_arrive": "waits for the warpgroup",
     "wait": "waits on dependent instructions",
     "math_pipe_throttle": "waits for a math pipe",

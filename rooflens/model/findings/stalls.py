@@ -139,13 +139,14 @@ def barrier(facts: Facts) -> Found | None:
     """Say that warps wait for the others of their block at a barrier.
 
     The slowest warp holds all of them up: work between barriers is uneven, or blocks are large and few others on the
-    SM fill the time. Confirm at the line of the barrier. It does not show which warp comes last.
+    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. Confirm
+    at the line of the barrier. It does not show which warp comes last.
 
     Try:
     - launch smaller blocks, such as 128 threads instead of 1,024, so that others fill the time (`num_warps`)
     - use `__syncwarp()` or shuffles where only a warp shares data
     - double-buffer tiles, which removes one of two barriers from the loop
-    - arrive early and wait late: `cuda::barrier`, `mbarrier`
+    - arrive early and wait late: `cuda::barrier`, `mbarrier`; for warpgroup products `wgmma.wait_group 1` instead of 0
     """
     block = facts.counter("block_size")
     smaller = f" or launch smaller blocks than {block:,.0f} threads" if block and block > _SMALL_BLOCK else ""
@@ -294,21 +295,22 @@ def dispatch_stall(facts: Facts) -> Found | None:
 
 
 def gmma(facts: Facts) -> Found | None:
-    """Say that warps wait for warpgroup matrix instructions.
+    """Say that warps wait to issue warpgroup matrix instructions.
 
-    They run asynchronously, and a warp that needs their result waits. A second warpgroup or a deeper pipeline fills
-    the time. Confirm with the tensor pipe's share of peak: near the peak this is how it should be. It
-    does not show which instruction is late.
+    They are issued by four warps together, once all have arrived and what they depend on is ready. The wait for
+    results comes later, and is a `stall_barrier` by an answer of NVIDIA's staff. Confirm with the tensor pipe's share
+    of peak: near the peak this is how it should be. It does not show which warp is late.
 
     Try:
-    - let two warpgroups alternate (CUTLASS's `KernelTmaWarpSpecializedPingpong`)
-    - keep one group in flight: `wgmma.wait_group 1` instead of 0, more `num_stages`
-    - use larger tiles, such as 128 x 256
+    - read operands from shared memory instead of registers, which each warp has to prepare
+    - let two warpgroups alternate, so that one computes meanwhile (CUTLASS's `KernelTmaWarpSpecializedPingpong`)
+    - issue more of them each time: all steps of a tile, larger tiles such as 128 x 256
     """
     return stall(
         facts,
         "gmma",
-        "keep more warpgroup matrix instructions in flight, with a deeper pipeline or a second warpgroup",
+        "have the four warps of a warpgroup, and the registers of its matrix instructions, ready earlier, or let "
+        "another warpgroup compute meanwhile",
         bears_on=_tensor(facts),
     )
 
@@ -316,13 +318,15 @@ def gmma(facts: Facts) -> Found | None:
 def warpgroup_arrive(facts: Facts) -> Found | None:
     """Say that warps wait for the warpgroup at its synchronisation.
 
-    Before and after warpgroup matrix instructions, the four warps of the group synchronise. Confirm at the line. It
-    does not show which warp comes last.
+    Samples name so what the counters call `stall_gmma`: the four warps arrive before their matrix instructions.
+    NVIDIA's guide puts waits for the end of these here too, an answer of its staff under barriers. Confirm at the
+    line. It does not show which warp comes last.
 
     Try:
     - issue more wgmma instructions between arriving and waiting: all steps of a tile in one group
     - read operands from shared memory instead of registers, which must be ready first
     - leave loads and other uneven work to a producer warp
+    - at the wait for results, keep one group in flight: `wgmma.wait_group 1` instead of 0
     """
     return stall(
         facts,

@@ -215,3 +215,14 @@ def test_a_usual_wait_is_no_answer_to_why_a_kernel_waits() -> None:
     counters = {"stall_wait_cycles": 1.4, "stall_long_scoreboard_cycles": 1.2, "warp_latency_cycles": 5.0}
     (found,) = findings_of(make_facts({**counters, "issue_active_per_cycle": 0.2}, {"fma": 0.2}))
     assert (found.id, found.severity, found.confidence) == ("stall_long_scoreboard", "contributes", "low")
+
+
+def test_a_wait_before_warpgroup_products_is_not_told_as_one_for_their_results() -> None:
+    """NVIDIA's staff: stall GMMA is at `WARPGROUP.ARRIVE`, before issue; the end of the products is at a barrier."""
+    found = _find("gmma")(make_facts(_counted("gmma", 0.5), kernel={"compute_capability": "9.0"}))
+    assert found is not None
+    assert "waits to issue warpgroup matrix instructions for 50 %" in found.move
+    assert "in flight" not in found.move
+    rules = {rule.id: rule for rule in RULES}
+    assert not any("wait_group" in one for one in rules["stall_gmma"].tries)
+    assert any("wgmma.wait_group" in one for one in rules["stall_barrier"].tries)
