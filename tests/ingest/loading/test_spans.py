@@ -13,7 +13,7 @@ from rooflens.ingest.executors.running import Lost
 from rooflens.ingest.loading import tasks
 from rooflens.ingest.loading.gathering import gathered, tasks_of
 from rooflens.ingest.loading.load import ingest_reports, load_reports
-from rooflens.ingest.reports import report
+from rooflens.ingest.reports import read, report
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import Held, ReadOptions
 from rooflens.ingest.reports.spans import Span, plan_spans, read_span
@@ -89,7 +89,8 @@ def test_a_large_report_is_read_by_several_workers(tmp_path: Path, job: Job) -> 
 def test_the_same_kernels_have_text_however_many_read(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all spans together the kernels that took longest have their hottest instructions in text, and no other."""
     monkeypatch.setattr(tasks, "_LARGE_BYTES", 0)
-    monkeypatch.setattr(report, "MOST_IN_TEXT", 3)
+    for module in (read, report):
+        monkeypatch.setattr(module, "MOST_IN_TEXT", 3)
     (job,) = find_inputs([str(next(corpus.rglob("GPU-MMS__profile.ncu-rep")))]).jobs
     assert len(plan_spans(job, ReadOptions(), 1 << 20)) > 2
     monkeypatch.setattr(tasks, "_LEAST_BYTES", 1 << 20)

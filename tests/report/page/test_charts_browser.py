@@ -42,4 +42,4 @@ def test_a_bar_isolates_its_kernel(open_page: Callable[..., Page]) -> None:
     reading = opened.page.locator("details.reading")
     assert reading.count() == 1
     reading.locator("summary").click()
-    assert "Each bar is a part of what a memory level can deliver" in reading.inner_text()
+    assert "Each bar is the share of its peak that a memory level reached" in reading.inner_text()

@@ -55,7 +55,7 @@ def test_two_processes_share_the_work_and_the_other_one_ends_with_the_block() ->
         others: set[int] = set()
         for _ in range(2):
             with Shared(worked, ITEMS) as shared:
-                others.add(shared._done.get()[1])  # it has begun, however busy the machine is
+                others.add(shared._done.get(timeout=LONG_S)[1])  # it has begun, however busy the machine is
                 processes = {process for _, process in shared.results()}
             others |= processes - {os.getpid()}
             assert os.getpid() in processes
