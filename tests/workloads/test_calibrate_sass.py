@@ -17,7 +17,7 @@ from rooflens.workloads.calibrating import PROGRAM
 if TYPE_CHECKING:
     from support.sass import Kernel
 
-pytestmark = pytest.mark.nvcc
+pytestmark = [pytest.mark.nvcc, pytest.mark.thorough]
 
 HOPPER = "sm_90a"
 ALIKE = {"sm_80", "sm_86", "sm_89", "sm_90", "sm_100"}

@@ -25,6 +25,7 @@ def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str) -> 
     assert faults_everywhere(Opened(page), axe) == []
 
 
+@pytest.mark.thorough
 def test_chosen_states_have_no_serious_fault(open_page: Callable[..., Page], axe: str) -> None:
     """Isolated, filtered and paged pages break no rule either."""
     opened = Opened(open_page(samples.many(90)))
