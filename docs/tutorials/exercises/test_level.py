@@ -78,7 +78,7 @@ def test_the_wall_of_adamw_is_dram() -> None:
 
 
 def test_a_kernel_may_have_no_level_that_limits() -> None:
-    """A scan that waits at barriers keeps device memory 53 % busy at most."""
+    """A scan that waits at barriers keeps DRAM 53 % busy at most."""
     assert answer.limiting_level({"dram": 0.53, "l2": 0.19, "l1": 0.49}) is None
     assert answer.limiting_level({}) is None
 

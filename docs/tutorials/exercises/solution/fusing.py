@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Work(NamedTuple):
-    """What a kernel must do: FLOPs, and bytes to and from device memory."""
+    """What a kernel must do: FLOPs, and bytes to and from DRAM."""
 
     flop: float
     bytes: float
