@@ -54,7 +54,7 @@ class Facts(Struct):
             launches = _count(self.coarse_times, "launch", "es")
             said.append(f"times of {launches} have fewer than 3 digits: `--print-units base` prints all")
         if self.is_without_units:
-            said.append("the export has no units: its values are taken to be in base units, as `--print-units base` prints")
+            said.append("the export has no units: values are read as base units, as `--print-units base` prints them")
         return said
 
 

@@ -17,7 +17,7 @@ _MOST_APART = 0.01
 def merged(tables: Iterable[Iterable[ExportedKernel]]) -> list[ExportedKernel]:
     """Put the launches of all tables into one list, each once.
 
-    A launch is the same as an earlier one if process, ID, name and sizes are equal and the metrics differ. With the same
+    A launch is an earlier one again if process, ID, name and sizes are equal and its metrics are others. With the same
     metrics it belongs to another run: in a container every run may have the same process ID.
     """
     found: list[ExportedKernel] = []
