@@ -13,7 +13,7 @@ class Work(NamedTuple):
 
 
 class Roofs(NamedTuple):
-    """What a GPU can do in a second."""
+    """What a GPU can do per second."""
 
     flop_per_s: float
     bytes_per_s: float
