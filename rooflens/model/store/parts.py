@@ -364,7 +364,8 @@ def writer_of(table: str, sink: Any, sample: pa.Table, level: int = LEVEL) -> pq
     """Open a Parquet writer for a table, encoded for values like those of a sample of its rows.
 
     Numbers that repeat are packed as places in a list of them, others byte by byte: the first bytes of one quantity are
-    alike where the last are not. Positions of kernels are packed as steps, for rows stand in their order. The sample may have its texts packed, as all rows have them then.
+    alike where the last are not. Positions of kernels are packed as steps, for rows stand in their order. The sample
+    may have its texts packed, as all rows have them then.
     """
     numbers = [field.name for field in TABLES[table] if field.type == pa.float64()]
     varied = [name for name in numbers if len(sample[name].unique()) > sample.num_rows * _REPEATS]
