@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from rooflens.guarding import write_all
 from rooflens.ingest.children.memory import usable_cores
 from rooflens.ingest.executors.opening import processes
 from rooflens.ingest.executors.ordering import run_in_order
+from rooflens.keeping import Keeper
 from rooflens.model.failed import BUG_HINT, bug_reason, tells_bug
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.store.address import shown
@@ -26,7 +26,6 @@ from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from rooflens.ingest.executors.opening import Workers
     from rooflens.model.calibration import Attainable
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from rooflens.model.store.index import Index
     from rooflens.model.store.reading import Chunk, Failure
     from rooflens.model.store.store import Store
-    from rooflens.model.store.verdicts import VerdictWriter
     from rooflens.model.totals import PartTotal, Total
     from rooflens.model.verdict.thresholds import Thresholds
 
@@ -46,81 +44,6 @@ _PIECE = 1024
 
 _MUCH = 16_384
 """So many kernels are analyzed by several processes, each of which takes a second to begin."""
-
-
-class Keeper:
-    """Keep verdicts in a store while it is analyzed; what goes wrong with that costs no answer.
-
-    Attributes:
-        error: Why they are not kept; None where they are, or were not to be.
-    """
-
-    def __init__(self, writing: AbstractContextManager[VerdictWriter] | None) -> None:
-        self.error: InputError | None = None
-        self._writing = writing
-        self._stack = ExitStack()
-        self._writer: VerdictWriter | None = None
-
-    def __enter__(self) -> Self:
-        if self._writing is not None:
-            try:
-                self._writer = self._stack.enter_context(self._writing)
-            except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
-                self._fail(error)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None:
-            self._stack.__exit__(kind, error, None)
-            return
-        try:
-            self._stack.close()
-        except Exception as late:  # noqa: BLE001 - see above
-            self.error = self.error or _told(late)
-
-    def needs(self, digests: Iterable[str]) -> bool:
-        """Return whether rows of these reports are missing in the store, and are to be kept."""
-        writer = self._writer
-        return writer is not None and any(writer.needs(digest) for digest in digests)
-
-    def add(self, digests: Sequence[str], tables: Mapping[str, Any] | InputError, kernel_count: int) -> None:
-        """Keep the rows of some reports of a part, or of a piece of one; or hear why they could not be made."""
-        if isinstance(tables, InputError):
-            if self._writer is not None:
-                self._fail(tables)
-        else:
-            self._try(lambda writer: writer.add(digests, tables, kernel_count))
-
-    def add_totals(self, digest: str, totals: Sequence[Total]) -> None:
-        """Keep the totals of a report."""
-        self._try(lambda writer: writer.add_totals(digest, totals))
-
-    def leave_totals(self, digest: str) -> None:
-        """Keep no totals of a report's part: a bug of ours is in them, which may be mended tomorrow."""
-        self._try(lambda writer: writer.leave_totals(digest))
-
-    def leave(self, digest: str) -> None:
-        """Leave the verdicts of a report's part as they are: it could not be analyzed."""
-        self._try(lambda writer: writer.leave(digest))
-
-    def _try(self, act: Callable[[VerdictWriter], None]) -> None:
-        if self._writer is not None:
-            try:
-                act(self._writer)
-            except Exception as error:  # noqa: BLE001 - see above
-                self._fail(error)
-
-    def _fail(self, error: Exception) -> None:
-        self._writer = None
-        try:
-            self._stack.__exit__(type(error), error, error.__traceback__)
-            self.error = _told(error)
-        except Exception as told:  # noqa: BLE001 - the store says it in its own words
-            self.error = _told(told)
-
-
-def _told(error: Exception) -> InputError:
-    return error if isinstance(error, InputError) else InputError(bug_reason(error), BUG_HINT)
 
 
 class Gathered:
