@@ -13,6 +13,7 @@ from support.stored import DIGESTS, commit, tables_of
 
 from rooflens.cli.group import main
 from rooflens.ingest.executors.opening import find_workers
+from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.store.store import Store
 from rooflens.model.totals import totals_of
 from rooflens.model.verdict.thresholds import override_thresholds
@@ -65,8 +66,8 @@ def test_totals_are_those_of_all_analyses(store: Path) -> None:
         assert not any(report.analyses for report in found.reports)
 
 
-def test_verdicts_of_other_thresholds_are_not_reused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Totals are stamped with what decided them: with other thresholds kernels are analyzed again."""
+def test_verdicts_of_other_thresholds_or_models_are_not_reused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Totals are stamped with what decided them: by other thresholds or another model kernels are analyzed again."""
     analyze_store(store, keep=True, totals=True)
     monkeypatch.setattr("rooflens.streaming.analyze_report", refuse)
     assert not analyze_store(store, totals=True).failures
@@ -74,6 +75,8 @@ def test_verdicts_of_other_thresholds_are_not_reused(store: Path, monkeypatch: p
     assert len(analyze_store(store, other, totals=True).failures) == 3
     assert len(analyze_store(store, totals=True, where="duration_ns > 0").failures) == 3
     assert len(analyze_store(store, totals=True, without_nvidia=True).failures) == 3
+    monkeypatch.setattr("rooflens.model.store.verdicts.MODEL_VERSION", MODEL_VERSION + 1)
+    assert len(analyze_store(store, totals=True).failures) == 3
 
 
 def test_only_new_reports_are_analyzed(store: Path) -> None:
