@@ -369,7 +369,7 @@ class Outside(Struct, frozen=True):
         slowdown: Kernel time under the profiler over kernel time without it.
         launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
-        compulsory_bytes: What one launch must move to and from device memory, by the formula of its workload.
+        compulsory_bytes: What one launch must move to and from DRAM, by the formula of its workload.
         key: What it is called from run to run, as `rooflens.model.keys` numbers it among its like; empty for the first.
     """
 

@@ -158,7 +158,7 @@ def test_what_a_folder_keeps_closed_is_named_and_counted(tmp_path: Path, monkeyp
     result = run("analyze", tmp_path, "--format", "csv")
     assert len(result.stdout.splitlines()) == 2
     assert "skipped 2 places" in result.stderr
-    assert "b.ncu-rep (a link to nothing)" in result.stderr
+    assert "b.ncu-rep (a broken link)" in result.stderr
     assert "c.ncu-rep (a named pipe)" in result.stderr
     (tmp_path / "d").symlink_to("/dev/zero")
     (tmp_path / "e").symlink_to(tmp_path)
@@ -199,7 +199,7 @@ def test_folders_may_stand_a_thousand_deep(deep: Path) -> None:
     ("given", "message"),
     [
         ("x" * 300, "cannot be opened: File name too long"),
-        ("/dev/zero", "is a device, no report"),
+        ("/dev/zero", "is a device, not a report"),
         ("link", "is a link to `none`, which does not exist"),
         ("ring", "cannot be opened: Too many levels of symbolic links"),
         ("a.ncu-rep/below", "cannot be opened: Not a directory"),
@@ -233,7 +233,7 @@ def test_a_gzipped_report_is_found_in_a_folder(tmp_path: Path) -> None:
     result = run("analyze", tmp_path, "--format", "csv")
     assert len(result.stdout.splitlines()) == 2
     assert "left 1 file unread that is no report: b.txt.gz" in result.stderr
-    assert "a.ncu-rep.gz` does: it is read as it is" in run("analyze", tmp_path / "a.ncu-rep").stderr
+    assert "a.ncu-rep.gz` does, and can be read as it is" in run("analyze", tmp_path / "a.ncu-rep").stderr
 
 
 EXPORT = (

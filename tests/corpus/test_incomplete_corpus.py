@@ -39,7 +39,7 @@ def test_kernels_before_the_cut_are_those_of_the_whole_report(
     cut.write_bytes(data[:end])
     whole, part = read_report(corpus / name, "x"), read_report(cut, "x")
     assert 0 < len(part.kernels) < len(whole.kernels)
-    assert f"{len(part.kernels)} whole kernel" in part.notes[0]
+    assert f"{len(part.kernels)} complete kernel" in part.notes[0]
     for ours, original in zip(part.kernels, whole.kernels, strict=False):
         assert replace(ours, digest=original.digest, hotspots=()) == replace(original, hotspots=())
     shorter = tmp_path / "shorter.ncu-rep"

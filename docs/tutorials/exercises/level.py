@@ -16,12 +16,12 @@ def intensities(flop_per_s: float, bytes_per_s: Mapping[str, float | None]) -> d
 def shares(
     bytes_per_s: Mapping[str, float | None], peak_bytes_per_s: Mapping[str, float], stages: Mapping[str, float]
 ) -> dict[str, float]:
-    """Return how busy each level is, from 0 to 1, of those of which anything is known.
+    """Return how busy each level is, from 0 to 1; levels of which nothing is known are left out.
 
     Args:
         bytes_per_s: What each level moved; None where that was not measured.
         peak_bytes_per_s: What each level could move.
-        stages: How busy the busiest stage of a level is, for the levels where that was measured.
+        stages: How busy the busiest stage of each level is, from 0 to 1, where that was measured.
     """
     raise NotImplementedError
 

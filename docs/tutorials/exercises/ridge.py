@@ -19,5 +19,5 @@ def wall(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float)
 
 
 def peak_at_clock(sm_count: int, multiply_adds_per_cycle: int, clock_hz: float) -> float:
-    """Return the peak in FLOP/s of a pipe that does so many multiply-adds a cycle on each SM."""
+    """Return the peak in FLOP/s of a pipe that does so many multiply-adds per cycle on each SM."""
     raise NotImplementedError

@@ -20,7 +20,7 @@ def close(value: float, expected: float, within: float = 0.01) -> bool:
 
 
 def product(m: int, n: int, k: int) -> Work:
-    """A product of bf16 matrices, each of which crosses the bus once."""
+    """A product of bf16 matrices, each read or written once."""
     return Work(2 * m * n * k, 2 * (m * k + k * n + m * n))
 
 
@@ -30,13 +30,13 @@ def test_the_longer_one_is_the_time() -> None:
     assert answer.time_s(Work(1, 2), Roofs(2, 2)) == 1
 
 
-def test_the_intermediate_is_spared_twice() -> None:
+def test_the_intermediate_is_saved_twice() -> None:
     """It is neither written nor read."""
     assert answer.fused(Work(1, 80), Work(2, 80), 40) == Work(3, 80)
 
 
-def test_what_somebody_else_needs_is_written_all_the_same() -> None:
-    """Training keeps activations for the way back: only reading them again is spared."""
+def test_what_somebody_else_needs_is_still_written() -> None:
+    """Training keeps activations for the backward pass: only reading them again is saved."""
     assert answer.fused(Work(1, 80), Work(2, 80), 40, still_needed=True) == Work(3, 120)
 
 
@@ -46,19 +46,19 @@ def test_two_cosines() -> None:
     assert close(answer.gain(cosine, cosine, 4 * N, H100_FP32), 2.0)
 
 
-def test_kernels_without_an_intermediate_win_nothing() -> None:
+def test_kernels_without_an_intermediate_gain_nothing() -> None:
     """AdamW, then zeroing the gradients: 28 and 4 bytes a parameter, and no array between them."""
     assert close(answer.gain(Work(17 * N, 28 * N), Work(0, 4 * N), 0, H100_FP32), 1.0)
 
 
 def test_an_epilogue_hides_behind_a_large_product() -> None:
-    """139 + 20 us become 139: the product leaves memory idle."""
+    """139 + 20 us become 139: the product leaves DRAM mostly idle."""
     gelu = Work(0, 2 * 2 * 4096 * 4096)
     assert close(answer.gain(product(4096, 4096, 4096), gelu, 2 * 4096 * 4096, H100_BF16), 1.144)
 
 
-def test_an_epilogue_of_a_flat_product_wins_little() -> None:
-    """The weights are what is moved."""
+def test_an_epilogue_of_a_skinny_product_gains_little() -> None:
+    """Nearly all bytes are the weights."""
     gelu = Work(0, 2 * 2 * 4096 * 64)
     assert close(answer.gain(product(4096, 64, 4096), gelu, 2 * 4096 * 64, H100_BF16), 1.03)
 

@@ -21,12 +21,12 @@ TILED_STAGES = {"dram": 0.08, "l2": 0.16, "l1": 0.65}
 
 
 def close(value: float | None, expected: float, within: float = 0.01) -> bool:
-    """Whether a number is there, and the expected one to a per cent."""
+    """Whether there is a number, within a per cent of the expected one."""
     return value is not None and math.isclose(value, expected, rel_tol=within)
 
 
 def test_one_kernel_has_an_intensity_at_each_level() -> None:
-    """2.65 TFLOP/s of a naive product: 8 from DRAM, 4 from L2, a quarter from L1."""
+    """2.65 TFLOP/s of a naive product: 8 FLOP/B at DRAM, 4 at L2, a quarter at L1."""
     found = answer.intensities(2.65e12, MATMUL)
     assert close(found["dram"], 8.03)
     assert close(found["l2"], 4.04)
@@ -78,7 +78,7 @@ def test_the_wall_of_adamw_is_dram() -> None:
 
 
 def test_a_kernel_may_have_no_level_that_limits() -> None:
-    """A scan that waits at barriers keeps device memory 53 % busy at most."""
+    """A scan that waits at barriers: its busiest level is DRAM, at 53 %."""
     assert answer.limiting_level({"dram": 0.53, "l2": 0.19, "l1": 0.49}) is None
     assert answer.limiting_level({}) is None
 

@@ -21,7 +21,7 @@ def test_the_ridge_of_an_h100_in_bf16() -> None:
     assert close(answer.ridge(*H100), 295.3)
 
 
-def test_the_ridge_is_another_one_on_cuda_cores() -> None:
+def test_cuda_cores_have_a_ridge_of_their_own() -> None:
     """66.9 TFLOP/s of fp32 meet the same bandwidth much further left."""
     assert close(answer.ridge(66.9 * TERA, 3.35 * TERA), 20.0)
 
@@ -33,7 +33,7 @@ def test_a_kernel_on_the_slope() -> None:
 
 
 def test_a_kernel_under_the_flat_roof() -> None:
-    """A product of 4096 x 4096 matrices in bf16 has 4096 / 3 FLOP a byte."""
+    """A bf16 product of 4096 x 4096 matrices has 4096 / 3 FLOP a byte."""
     assert close(answer.attainable(4096 / 3, *H100), 989.4 * TERA)
     assert answer.wall(4096 / 3, *H100) == "compute"
 
@@ -57,7 +57,7 @@ def test_the_peak_of_a_v100_under_the_profiler() -> None:
 
 
 def test_the_ridge_follows_the_clock() -> None:
-    """A lower SM clock lowers the roof and not the slope."""
+    """A lower SM clock lowers the flat roof and leaves the slope."""
     profiled = answer.ridge(answer.peak_at_clock(80, 32, 1.295e9), 898e9)
     datasheet = answer.ridge(answer.peak_at_clock(80, 32, 1.53e9), 900e9)
     assert close(profiled, 7.38)

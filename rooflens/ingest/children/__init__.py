@@ -1,1 +1,1 @@
-"""Child processes that may die: whatever is called in one costs itself and nothing else."""
+"""Child processes that may die: a call that crashes, hangs or takes all memory costs itself and nothing else."""

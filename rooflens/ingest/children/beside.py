@@ -1,12 +1,12 @@
-"""Work shared with one more process of ours, which has the other core while we have this one.
+"""Share work with a second process of ours, which takes another core.
 
     with kept(), Shared(read, paths) as shared:
         ...
         for path, report in shared.results():
             ...
 
-Both take from one line, each as it has time, so neither waits for the other but at the end. What comes is what we would
-have got alone: where that process dies or fails, we do its part ourselves.
+Both take items from one queue, so neither waits for the other until the end. The results are those that one process
+alone would give: where the other one dies or fails, we do its part ourselves.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _others() -> Children:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Keep the other process, once it was needed, to the end of the outermost such block."""
+    """Keep the other process alive, once it has started, until the outermost such block ends."""
     global _blocks  # noqa: PLW0603 - one process, whoever works with it
     with _lock:
         _blocks += 1
@@ -58,13 +58,13 @@ def kept() -> Iterator[None]:
 
 
 class Shared(Generic[Item, Result]):
-    """Items that another process begins to work on as soon as this is made, and we when their results are asked for.
+    """Items that another process works on from now on, and this one as soon as results are asked for.
 
-    What is not done at the end of its block is given up.
+    What is not done when the block ends is given up.
 
     Args:
-        function: Of a module, with what can be pickled.
-        items: What it is called with, each alone.
+        function: Called with one item at a time; it, the items and the results are pickled.
+        items: What it is called with.
     """
 
     def __init__(self, function: Callable[[Item], Result], items: Iterable[Item]) -> None:
@@ -85,7 +85,7 @@ class Shared(Generic[Item, Result]):
             self._other.join(_STOP_SECONDS)
 
     def results(self) -> Iterator[tuple[Item, Result]]:
-        """Yield every item with its result, in no order; what the function raises of one is raised here."""
+        """Yield every item with its result, in any order; what the function raises is raised here."""
         yield from self._do(self._waiting)
         self._other.join()
         yield from self._come()
@@ -101,7 +101,7 @@ class Shared(Generic[Item, Result]):
             yield from self._come()
 
     def _come(self) -> Iterator[tuple[Item, Result]]:
-        """Yield what came from the other process."""
+        """Yield what has come from the other process so far."""
         while True:
             try:
                 yield self._done.get_nowait()
@@ -109,7 +109,7 @@ class Shared(Generic[Item, Result]):
                 return
 
     def _have_done(self) -> None:
-        """Have items done by the other process, until none is left or it has died."""
+        """Feed the other process items until none is left, or it has died."""
         from rooflens.ingest.children.children import ChildDiedError  # noqa: PLC0415 - as above
 
         while True:
@@ -122,5 +122,5 @@ class Shared(Generic[Item, Result]):
             except ChildDiedError:
                 self._undone.append(item)
                 return
-            except Exception:  # noqa: BLE001 - whatever it is: it is raised anew where we do it
+            except Exception:  # noqa: BLE001 - whatever it is: it is raised again where we do it
                 self._undone.append(item)

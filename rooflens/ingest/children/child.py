@@ -1,7 +1,7 @@
 """The child's side: take calls from one pipe, make them, and answer over another until the parent is gone.
 
-Only the standard library is imported here: what a call needs, its pickle names. The process is one of its own and no
-`multiprocessing`: that starts none from daemonic workers, and runs a script without a main guard again.
+Little is imported here: the pickle of a call names the modules that the call needs. `multiprocessing` will not do: it
+starts nothing from daemonic workers, and runs a script that has no main guard a second time.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 _ORPHAN_SECONDS = 10.0
-"""What a call may take over its deadline before the child ends by itself: its parent, which should end it, is gone."""
+"""How long after its deadline a child ends by itself: its parent, which should have ended it, is gone."""
 
 
 class Setup(Struct, frozen=True):
-    """What a child is told at its start.
+    """What a child is told when it starts.
 
     Attributes:
-        parent: Process that started it.
-        memory_bytes: The most it may take; None for no limit.
+        parent: Id of the process that started it.
+        memory_bytes: The most it may allocate; None for no limit.
         scratch: Folder for temporary files; None for the usual one.
-        sharers: How many processes share the machine's memory, told to the child's own children.
+        sharers: How many processes share the machine's memory; handed on to the child's own children.
     """
 
     parent: int
@@ -50,8 +50,8 @@ class Answer(Struct, frozen=True):
 
     Attributes:
         value: What it returned, or the exception that it raised.
-        raised: It is an exception.
-        resident_bytes: Memory that the child holds now; None where the system does not say.
+        raised: Whether `value` is an exception that was raised.
+        resident_bytes: Resident memory of the child after the call; None where the system does not say.
     """
 
     value: Any
@@ -76,13 +76,13 @@ def _serve(setup: Setup) -> None:
     _send(answers, READY)
     while (payload := _next_call(calls)) is not None:
         _forget_messages()
-        call = _unpickled(payload)  # imports what it needs: no part of the call's own time
+        call = _unpickled(payload)  # this imports modules, which does not count against the deadline
         _send(answers, TAKEN)
         _send(answers, ANSWER, _answer(call))
 
 
 def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """Take the pipes for ourselves: libraries that print or read must find nothing there."""
+    """Move the pipes away from stdin and stdout, so that libraries that print or read do not touch them."""
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -91,7 +91,7 @@ def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _die_with(parent: int) -> None:
-    """Ask Linux to end us when the parent dies, however it dies; elsewhere a child that works ends at its deadline."""
+    """Ask Linux to end us when the parent dies, however it dies; elsewhere a busy child ends after its deadline."""
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415 - only there
 
@@ -102,14 +102,14 @@ def _die_with(parent: int) -> None:
 
 
 def _limit_memory(most_bytes: int | None) -> None:
-    """Take no more than this of data: what is allocated and what is mapped privately, not what files and code take."""
+    """Limit data memory: what is allocated or mapped privately, without mapped files and code."""
     if most_bytes is None:
         return
     try:
         import resource  # noqa: PLC0415 - POSIX only
     except ImportError:
         return
-    with suppress(ValueError, OSError):  # a lower limit of the system's stays
+    with suppress(ValueError, OSError):  # where the system's own limit is lower, that stays
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, hard))
 
@@ -125,14 +125,14 @@ def _next_call(calls: IO[bytes]) -> bytes | None:
 
 
 def _forget_messages() -> None:
-    """Empty the file that stderr is, so that what stands there at our death is about this call."""
+    """Empty the file behind stderr, so that what it holds if we die is about this call."""
     with suppress(OSError):
         os.ftruncate(2, 0)
         os.lseek(2, 0, os.SEEK_SET)
 
 
 def _unpickled(payload: bytes) -> Callable[[], Any]:
-    """Return the call as a function of nothing; where there is no such function, calling it says so."""
+    """Return the call as a function without arguments; where unpickling failed, it raises that error."""
     try:
         function, arguments, deadline_s = pickle.loads(payload)  # noqa: S301 - our parent's
     except Exception as error:  # noqa: BLE001 - importing runs any code
@@ -145,7 +145,7 @@ def _raise(error: Exception) -> None:
 
 
 def _answer(call: Callable[[], Any]) -> bytes:
-    """Make a call and return its pickled answer; an answer that cannot be pickled is an error of the call."""
+    """Make a call and return its pickled answer; a result that cannot be pickled counts as raised."""
     try:
         try:
             answer = Answer(call(), raised=False, resident_bytes=None)
@@ -168,13 +168,13 @@ def _made(function: Callable[..., Any], arguments: tuple[Any, ...], deadline_s: 
 
 
 def _end_late(deadline_s: float | None) -> None:
-    """Let the system end us some time after the deadline, whatever hangs."""
+    """Have the system end us some time after the deadline, whatever hangs; None cancels that."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, 0.0 if deadline_s is None else deadline_s + _ORPHAN_SECONDS)
 
 
 def _bare(error: Exception) -> Exception:
-    """Leave what an exception was raised from behind: a parent may not be able to unpickle it."""
+    """Drop the exceptions that led to this one: the parent may not be able to unpickle them."""
     error.__cause__ = error.__context__ = None
     return error
 

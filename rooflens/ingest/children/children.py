@@ -1,9 +1,9 @@
-"""The parent's side: call a function in a child, and say what happened where no answer comes.
+"""The parent's side: call a function in a child, and say what happened if no answer comes.
 
     readers = Children("NVIDIA's reader")
     kernels = readers.call(read, (path,), deadline_s=120)
 
-A child that dies, hangs or takes too much memory costs its call alone: `ChildDiedError` says which it was.
+A child that dies, hangs or takes too much memory costs only its call: `ChildDiedError` says which it was.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 RETIRED_CALLS = 200
 RETIRED_BYTES = 1 << 30
-"""A child that has answered so often, or holds so much, is let go: NVIDIA's reader keeps 10 to 16 times the size of
-each report that it has read."""
+"""A child is replaced after so many calls, or when it holds so much memory: NVIDIA's reader keeps 10 to 16 times the
+size of each report that it has read."""
 
 _START_SECONDS = 60.0
-"""What a child may take to begin, on a machine that does much else."""
+"""How long a child may take to start, on a busy machine."""
 
 _MEMORY_WORDS = (b"bad_alloc", b"MemoryError", b"Cannot allocate memory", b"out of memory")
 _SAID_BYTES = 4096
 _ENDING_SECONDS = 10.0
-"""What a child gets to end that has closed its pipe: writing a core file takes a while."""
+"""How long a child may take to exit once it has closed its pipe: writing a core file takes a while."""
 
 _DAMAGE_HINT = "record the report again, or copy it again from where it was made"
 _MEMORY_HINT = "read it on a machine with more memory, or profile fewer kernels into one report"
 _KILLED_HINT = "read fewer reports at once, or on a machine with more memory"
 _DEADLINE_HINT = "`--deadline SECONDS` gives it longer; if it hangs, record the report again"
-_START_HINT = "close what else runs here, or raise the limits of processes and open files (`ulimit -a`)"
+_START_HINT = "close other programs, or raise the limits on processes and open files (`ulimit -a` shows them)"
 
 
 class ChildDiedError(InputError):
@@ -60,11 +60,11 @@ class ChildDiedError(InputError):
 
 
 class _NotBegunError(Exception):
-    """A child ended before it began with its call: the call itself did nothing."""
+    """A child ended before it began its call, so the call can be made again."""
 
 
 class _Deadline(Struct):
-    """When a call must have been answered: after so many seconds, or never."""
+    """When a call must have been answered, or that it has no limit."""
 
     seconds: float | None
     end_s: float
@@ -98,7 +98,7 @@ class _Child:
 
     @property
     def is_worn(self) -> bool:
-        """It has answered so often, or holds so much memory, that a new one takes its place."""
+        """Whether it has answered so often, or holds so much memory, that a new one should take its place."""
         most_bytes = min(RETIRED_BYTES, (self._memory_bytes or 4 * RETIRED_BYTES) // 4)
         return self.call_count >= RETIRED_CALLS or self.resident_bytes > most_bytes
 
@@ -107,20 +107,20 @@ class _Child:
 
         Raises:
             _NotBegunError: It ended before it began.
-            ChildDiedError: It ended at work, or the time is over.
+            ChildDiedError: It ended during the call, or did not answer in time.
         """
         self._begin(payload)
         deadline = _Deadline.after(deadline_s)
         try:
             head = self._read_head(ANSWER, deadline)
         except EOFError:
-            raise self._death("on it") from None
+            raise self._death("while reading") from None
         except TimeoutError:
             raise self._late(deadline_s) from None
         try:
             answer: Answer = pickle.loads(self._read(head, deadline))  # noqa: S301 - from our own child
         except EOFError:
-            raise self._death("while it sent what it had read") from None
+            raise self._death("while sending what it had read") from None
         except TimeoutError:
             raise self._late(deadline_s) from None
         self.call_count += 1
@@ -128,7 +128,7 @@ class _Child:
         return answer
 
     def _begin(self, payload: bytes) -> None:
-        """Hand over the call; return when the child has it."""
+        """Hand over the call; return once the child has taken it."""
         start = _Deadline.after(_START_SECONDS)
         try:
             self._write(frame(CALL, payload) + payload)
@@ -148,7 +148,7 @@ class _Child:
             view = view[pipe.write(view) or 0 :]
 
     def _read_head(self, kind: bytes, deadline: _Deadline) -> int:
-        """Read the head of a frame of one kind; return the bytes that follow."""
+        """Read the head of a frame of this kind; return how many bytes follow it."""
         got, length = HEADER.unpack(self._read(HEADER.size, deadline))
         if got != kind:
             raise EOFError
@@ -159,7 +159,7 @@ class _Child:
 
         Raises:
             EOFError: The child has ended.
-            TimeoutError: The time is over.
+            TimeoutError: The deadline has passed.
         """
         pipe = self._process.stdout
         if pipe is None:
@@ -176,11 +176,11 @@ class _Child:
         return data
 
     def _late(self, deadline_s: float | None) -> ChildDiedError:
-        message = f"{self._who} had not finished with it after {deadline_s:g} s"
+        message = f"{self._who} did not finish within {deadline_s:g} s"
         return ChildDiedError(message, _DEADLINE_HINT)
 
     def _death(self, when: str) -> ChildDiedError:
-        """Say how the child ended: it closed its pipe, so it has ended or is about to."""
+        """Say how the child ended: its pipe is closed, so it has ended or is about to."""
         status = end_piped(self._process, _ENDING_SECONDS)
         said = self._said()
         if status == -signal.SIGKILL:
@@ -193,9 +193,9 @@ class _Child:
         return ChildDiedError(f"damaged: {self._who} ended with {how} {when}", _DAMAGE_HINT)
 
     def out_of_memory(self) -> ChildDiedError:
-        """Say that the child asked for more than its limit."""
+        """Say that the child needed more memory than its limit."""
         most = f"the {self._memory_bytes / 2**30:.1f} GiB of memory" if self._memory_bytes else "the memory"
-        return ChildDiedError(f"{self._who} asked for more than {most} that it may take", _MEMORY_HINT)
+        return ChildDiedError(f"{self._who} needed more than {most} that it may use", _MEMORY_HINT)
 
     def _said(self) -> bytes:
         """Return the end of what the child wrote to stderr."""
@@ -212,7 +212,7 @@ class _Child:
         return lines[-1] if lines else ""
 
     def stop(self) -> None:
-        """End the child at once, and remove what it left."""
+        """End the child at once, and remove its temporary files."""
         self.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -222,7 +222,7 @@ class _Child:
         self._drop_files()
 
     def kill(self) -> None:
-        """End the child at once: who waits for its answer is told."""
+        """End the child at once; the thread that waits for its answer gets an error."""
         with suppress(OSError):
             self._process.kill()
 
@@ -234,7 +234,7 @@ class _Child:
 
 
 def _is_readable(pipe: IO[bytes], deadline: _Deadline) -> bool:
-    """Wait until there is something to read, or the end; False if the time is over."""
+    """Wait until there is something to read, or the pipe closes; False if the deadline passes first."""
     while (left_s := deadline.left_s) > 0:
         if hasattr(select, "poll"):
             poll = select.poll()
@@ -247,12 +247,12 @@ def _is_readable(pipe: IO[bytes], deadline: _Deadline) -> bool:
 
 
 class Children:
-    """Children that take calls: as many as there are calls at once, kept for the next and let go when worn.
+    """A pool of children: as many as there are calls at once, kept for later calls and replaced when worn.
 
     Args:
-        who: What works in them, as messages call it.
-        limited: Give each its share of the memory, and no more.
-        sharers: How many processes share this machine's memory, where more were started than it has cores.
+        who: What runs in them, as messages call it.
+        limited: Whether each is held to its share of the machine's memory.
+        sharers: How many processes share that memory, where the caller knows; None for the machine's usual number.
     """
 
     def __init__(self, who: str, *, limited: bool = True, sharers: int | None = None) -> None:
@@ -264,22 +264,22 @@ class Children:
         atexit.register(self.close)
 
     def _forget(self) -> None:
-        """Start with none: in a fork, the children are our parent's."""
+        """Start with no children: in a fork, those are the parent's."""
         self._idle: list[_Child] = []
         self._busy: dict[_Child, int] = {}
         self._lock = threading.Lock()
         self._is_closed = False
 
     def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], deadline_s: float | None = None) -> Any:
-        """Call a function of a module in a child, and return what it returns or raise what it raises.
+        """Call a function in a child, and return what it returns or raise what it raises.
 
         Args:
-            function: Pickled by its name.
+            function: One that can be imported by its name, which is what is pickled.
             arguments: Pickled, as is what comes back.
             deadline_s: Seconds until the child is ended; None for no limit.
 
         Raises:
-            ChildDiedError: No answer came, and why.
+            ChildDiedError: No answer came; it says why.
         """
         child, answer = self._answered(pickle.dumps((function, arguments, deadline_s), protocol=5), deadline_s)
         if answer.raised and isinstance(answer.value, MemoryError):
@@ -296,7 +296,7 @@ class Children:
         return answer.value
 
     def _answered(self, payload: bytes, deadline_s: float | None) -> tuple[_Child, Answer]:
-        """Have a call answered; a child that had died before it began is replaced by a new one."""
+        """Have a call answered; a child that died before it began is replaced once."""
         why = ""
         for _ in range(2):
             child = self._take(new=bool(why))
@@ -312,7 +312,7 @@ class Children:
                     child.stop()
             if answer is not None:
                 return child, answer
-        raise ChildDiedError(f"no process to read it in could begin: {why}", _START_HINT)
+        raise ChildDiedError(f"the process to read it in ended before it began: {why}", _START_HINT)
 
     def _take(self, *, new: bool) -> _Child:
         with self._lock:
@@ -330,25 +330,25 @@ class Children:
         try:
             return _Child(self._who, limit_bytes(sharers) if self._limited else None, sharers)
         except OSError as error:
-            message = f"no process to read it in can be started: {error.strerror or error}"
+            message = f"cannot start a process to read it in: {error.strerror or error}"
             raise ChildDiedError(message, _START_HINT) from error
 
     def abandon(self, threads: Collection[int]) -> None:
-        """End the children that work for these threads: their calls fail."""
+        """End the children at work for these threads, whose calls then fail."""
         with self._lock:
             busy = [child for child, thread in self._busy.items() if thread in threads]
         for child in busy:
             child.kill()
 
     def rest(self) -> None:
-        """End the children that have nothing to do: they hold memory."""
+        """End the idle children: they hold memory."""
         with self._lock:
             idle, self._idle = self._idle, []
         for child in idle:
             child.stop()
 
     def close(self) -> None:
-        """End all children, those at work too, and start none any more."""
+        """End all children, also those at work, and keep none that starts later."""
         with self._lock:
             self._is_closed = True
             threads = set(self._busy.values())
@@ -361,7 +361,7 @@ _all_children: weakref.WeakSet[Children] = weakref.WeakSet()
 
 
 def _scratch_folder() -> str | None:
-    """Make the folder for a child's temporary files: it is the parent's to remove, since the child may die.
+    """Make the folder for a child's temporary files, which the parent removes, since the child may die.
 
     None where none can be made: plain reports are read without one.
     """
@@ -379,7 +379,7 @@ def _stderr_file() -> IO[bytes] | None:
 
 
 def _forget_all() -> None:
-    """Begin anew in a fork: its parent's children are not its own."""
+    """Start afresh in a fork: its parent's children are not its own."""
     for children in list(_all_children):
         children._forget()  # noqa: SLF001 - of this module
 

@@ -1,4 +1,4 @@
-"""How much memory there is, how much of it one of several children may take, and how often cycles are looked for."""
+"""How much memory there is, how much of it one of several children may use, and how often garbage is collected."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 MAX_CHILDREN = 8
-"""Children that work side by side unless more are asked for."""
+"""The most children at work at once, unless more are asked for."""
 
 SHARERS = "ROOFLENS_SHARERS"
-"""Environment variable: how many processes share this machine's memory with us, where somebody started several."""
+"""Environment variable: how many processes of rooflens share this machine's memory; set for the children."""
 
 _CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _LEAST_BYTES = 2 << 30
@@ -22,9 +22,9 @@ _ALLOCATIONS_PER_COLLECTION = 100_000
 
 
 def collect_seldom() -> None:
-    """Look for cycles seldom: most of what we make lives long, or goes at once, in records without cycles.
+    """Run the cyclic garbage collector seldom: our records hold no cycles, and either live long or die at once.
 
-    At each 700 new objects, as Python does by default, that takes a tenth of a page's time.
+    At Python's default, every 700 new objects, it takes a tenth of the time of a page.
     """
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
 
@@ -37,10 +37,10 @@ def usable_cores() -> int:
 
 
 def limit_bytes(sharers: int) -> int | None:
-    """Return the most that one of so many children may take; None where the system does not say how much there is.
+    """Return the most that one of so many children may use; None where the system does not say how much there is.
 
-    The memory is shared out among as many children as may work at once, but 2 GiB are given where they are there: a
-    report that needs more than its share is rare, and two of them at once are rarer.
+    Four fifths of the memory is divided among the children that may work at once, but each gets at least 2 GiB where
+    the machine has them: a report that needs more than its share is rare, and two at once are rarer.
     """
     total_bytes = physical_bytes()
     if total_bytes is None:
@@ -50,7 +50,7 @@ def limit_bytes(sharers: int) -> int | None:
 
 
 def physical_bytes() -> int | None:
-    """Return the memory of this machine, or of the container that we run in."""
+    """Return the memory of this machine, or of the container we run in if that has less; None if neither is known."""
     found = [size for file in _CONTROL_GROUPS if (size := _number(file)) is not None]
     with suppress(ValueError, OSError, AttributeError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -58,7 +58,7 @@ def physical_bytes() -> int | None:
 
 
 def inherited_sharers() -> int:
-    """Return how many processes may be at work on this machine: as many as it was said, or as cores are used."""
+    """Return how many processes may be at work here: what `SHARERS` says, or the cores we may use if they are more."""
     given = os.environ.get(SHARERS, "")
     return max(int(given) if given.isdecimal() else 1, min(usable_cores(), MAX_CHILDREN))
 
@@ -66,5 +66,5 @@ def inherited_sharers() -> int:
 def _number(file: str) -> int | None:
     try:
         return int(Path(file).read_text(encoding="ascii"))
-    except (OSError, ValueError):  # there is none, or no limit: `max`
+    except (OSError, ValueError):  # no such file, or no limit: `max`
         return None

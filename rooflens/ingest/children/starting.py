@@ -1,4 +1,4 @@
-"""Start children that end with us, however we end."""
+"""Start children that end when we do, however that comes about."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BOOT = (
 
 
 def _interpreter() -> str:
-    """Return the Python to start; a program that was frozen into one file names its own by multiprocessing."""
+    """Return the Python to start; a program frozen into one file tells `multiprocessing` which one that is."""
     if getattr(sys, "frozen", False) or not sys.executable:
         from multiprocessing import spawn  # noqa: PLC0415 - only there
 
@@ -32,7 +32,7 @@ def _interpreter() -> str:
 
 
 class _Starter:
-    """The one thread that starts children: Linux ends them when the thread ends that started them, not the process."""
+    """The one thread that starts children: Linux ends a child when the thread that started it ends."""
 
     def __init__(self) -> None:
         self._orders: queue.SimpleQueue[tuple[list[str], IO[bytes] | None, queue.SimpleQueue[Piped | OSError]]]
@@ -61,7 +61,7 @@ _starter_lock = threading.Lock()
 
 
 def _forget() -> None:
-    """Begin anew in a fork: it has none of its parent's threads."""
+    """Start afresh in a fork: it has none of its parent's threads."""
     global _starter, _starter_lock
     _starter, _starter_lock = None, threading.Lock()
 
@@ -71,7 +71,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def start(setup: Setup, stderr: IO[bytes] | None) -> Piped:
-    """Start a child: our interpreter, with our own search path and whatever main module we have left alone.
+    """Start a child: our interpreter with our search path; our main module is not run again.
 
     Raises:
         OSError: It cannot be started.

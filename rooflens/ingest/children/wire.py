@@ -1,7 +1,7 @@
-"""What parent and child say to each other over two pipes: frames of a kind, a length and that many bytes.
+"""The protocol of parent and child over two pipes: frames of a kind, a length and that many bytes.
 
-A child says `READY` once it runs, `TAKEN` for each call before it begins, and `ANSWER` with what became of it. So the
-parent knows of a child that died whether it never began, died at work, or died while it sent its answer.
+A child sends `READY` once it runs, `TAKEN` for each call before it begins, and `ANSWER` with what became of it. So the
+parent knows whether a child that died never began, died at work, or died while it sent its answer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Keep pandas out of processes of our own: pyarrow imports it for the first array it makes, which takes 0.4 s.
+"""Keep pandas out of our own processes: pyarrow imports it for the first array it makes, which takes 0.4 s.
 
-Not out of a program that imports rooflens: there pandas is the program's affair.
+Not out of a program that imports rooflens: whether that has pandas is its own affair.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class _Refusing:
-    """What Python asks for a module first; it knows one that there is not."""
+    """The import hook that Python asks first: it says that there is no pandas."""
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:
-        """Refuse pandas, and leave everything else to the next one."""
+        """Refuse pandas, and leave everything else to the next hook."""
         if name == "pandas":
             message = "pandas is kept out of this process"
             raise ModuleNotFoundError(message, name=name)
@@ -26,9 +26,9 @@ class _Refusing:
 
 @contextmanager
 def without_pandas() -> Iterator[None]:
-    """Let nobody import pandas within the block; what was imported before stays.
+    """Let nothing import pandas within the block; if it was imported before, it stays.
 
-    pyarrow then takes it for not installed. Asked for a frame later on, it looks for it again.
+    pyarrow then takes it as not installed, and looks for it again when it is asked for a frame after the block.
     """
     sys.meta_path.insert(0, _Refusing)
     try:

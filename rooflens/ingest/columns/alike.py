@@ -1,4 +1,4 @@
-"""What kernels of one layout store: their values in columns, and beside them what each kernel is."""
+"""What kernels of one layout store: their values in columns, and beside them what identifies each kernel."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Alike(NamedTuple):
     """Kernels of one layout.
 
     Attributes:
-        heads: What each is, beside its metrics.
-        values: What each stores.
-        later: Names of metrics that are no doubles (`Layout`).
+        heads: All that each result holds beside its metrics.
+        values: The metrics, in columns.
+        later: Names of the metrics that are not doubles (`Layout`).
     """
 
     heads: Sequence[Head]
@@ -39,14 +39,14 @@ class Alike(NamedTuple):
 
 
 def take(direct: Direct, layout: Layout, found: Matched, indices: Offsets, data: bytes) -> Alike:
-    """Take what some kernels store; those are left out that hold anything unknown or damaged.
+    """Take what some kernels store; those that hold anything unknown or damaged are left out.
 
     Args:
         direct: Reads single results.
-        layout: Of the kernels.
-        found: Where their metrics stand.
-        indices: The numbers of the results that were found.
-        data: What they stand in.
+        layout: The kernels' layout.
+        found: Where their metrics are.
+        indices: Indices of the matched results.
+        data: The bytes that `found` points into.
     """
     places = (numbers.tolist() for numbers in (indices, found.begins, found.first, found.last, found.ends))
     heads = [
@@ -85,7 +85,7 @@ class _Other:
     def values(
         self, data: bytes, starts: Sequence[int], stops: Sequence[int], fits: NDArray[np.bool_]
     ) -> list[Value | None]:
-        """Return its values, and note in `fits` which results have another metric there."""
+        """Return its values, and clear `fits` for results that have another metric there."""
         usual = self._usual.value if self._usual.is_stored else ABSENT
         known = {self._example: usual}
         values: list[Value | None] = []
@@ -101,7 +101,7 @@ class _Other:
         return values
 
     def _value(self, entry: bytes) -> tuple[Value | None, bool]:
-        """Return the value of a metric, and whether it is this one."""
+        """Return the value of an encoded metric, and whether it is this metric."""
         try:
             own = self._direct.own(entry) if entry else None
         except (InputError, UnknownContentError):

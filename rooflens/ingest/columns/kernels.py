@@ -1,4 +1,4 @@
-"""Rows of the table `kernels`, made a column at a time of what kernels of one layout store."""
+"""Rows of the table `kernels`, made a column at a time from what kernels of one layout store."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.stored import Value
 
 _NOT_THERE = inf
-"""In place of a number that is not stored: infinite ones are left out as well (`sort_values`)."""
+"""Stands for a number that is not stored; an infinite one counts as missing anyway (`sort_values`)."""
 
 
 def kernel_tables(alike: Alike, digest: str, *, synthetic: bool) -> tuple[list[pa.Table], NDArray[np.bool_]]:
     """Make rows of the kernels that are plain.
 
     Returns:
-        The rows, and which kernels they are of: the others failed, or hold what cannot be.
+        The rows, and a mask of the kernels that they hold: the others failed, or hold an impossible value.
     """
     names, numbers = _numbers(alike)
     nan_counts = np.isnan(numbers[[is_measured(name) for name in names]]).sum(axis=0)
@@ -65,7 +65,7 @@ def kernel_tables(alike: Alike, digest: str, *, synthetic: bool) -> tuple[list[p
 
 
 def _numbers(alike: Alike) -> tuple[list[str], Column]:
-    """Return the names that a kernel record is made of, and a row of numbers for each."""
+    """Return the names of the metrics that a kernel record needs, and a row of numbers for each."""
     values = alike.values
     found: dict[str, Sequence[Any]] = dict(zip(values.double_names, values.doubles, strict=True))
     found |= zip(values.count_names, values.counts, strict=True)
@@ -82,7 +82,7 @@ def _as_number(value: Value | None) -> float:
 
 
 def _patterns(are_finite: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], Offsets]]:
-    """Divide kernels by which numbers they have; yield those with the places of the kernels."""
+    """Group kernels by which numbers they have; yield each mask of numbers with the places of its kernels."""
     if are_finite.all():
         yield np.ones(len(are_finite), np.bool_), np.arange(are_finite.shape[1])
         return
@@ -163,7 +163,7 @@ class _Group:
         return [value if isinstance(value := found[place], str) else None for place in self._which.tolist()]
 
     def _maps(self, columns: Mapping[str, Column]) -> list[Mapping[str, float]]:
-        """Make of columns a mapping for each kernel, of the values that it has."""
+        """Turn columns into one mapping for each kernel, of the values that it has."""
         if not columns:
             return [{}] * len(self._which)
         rows = zip(*(values[self._is_plain].tolist() for values in columns.values()), strict=True)

@@ -1,4 +1,4 @@
-"""The layouts of a report: which metrics kernels store in which order, learnt from one of them."""
+"""The layouts of a report: which metrics kernels store, and in which order, learnt from one of them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _KINDS: tuple[Kind, ...] = ("double", "count", "other")
 
 
 class Layout(NamedTuple):
-    """A shape with the names of its metrics, empty where they are not wanted.
+    """A shape with the names of its metrics; a name is empty where the metric is not wanted.
 
     Attributes:
         names: By kind, in the order of the shape.
-        later: Names of those that are no doubles, in the order in which one result has them (`Direct`).
-        examples: What is encoded of the others in the result that was learnt from.
+        later: Names of the metrics that are not doubles, in the order in which `Direct` reads those of a result.
+        examples: The encoded metrics of kind `other`, as in the result that the layout was learnt from.
     """
 
     shape: Shape
@@ -46,12 +46,12 @@ class Layout(NamedTuple):
 
 
 def learn(direct: Direct, index: int) -> Layout | None:
-    """Learn the layout of a kernel; None where such kernels are to be read one by one."""
+    """Learn the layout of a kernel; None where kernels like it have to be read one by one."""
     try:
         direct.message(index)
         return _layout(direct, direct.encoded(range(index, index + 1)))
     except (InputError, UnknownContentError):
-        return None  # who reads it alone says what is wrong
+        return None  # the reader of single results says what is wrong
 
 
 def _layout(direct: Direct, encoded: bytes) -> Layout | None:
@@ -82,13 +82,13 @@ def _layout(direct: Direct, encoded: bytes) -> Layout | None:
 
 
 def _are_plain(direct: Direct, names: Sequence[str]) -> bool:
-    """Return whether no metric is stored twice, and nothing is read of the instances of any."""
+    """Return whether no metric is stored twice, and none has instances that are read."""
     instances = direct.by_instance | {*OPCODE_TABLES}
     return len({*names}) == len(names) and instances.isdisjoint(names)
 
 
 def _later(direct: Direct, found: Sequence[tuple[str, bytes, Entry]]) -> tuple[str, ...]:
-    """Return the names of what is no double; what comes apart, encoded, comes last."""
+    """Return the names of the metrics that are not doubles; those decoded apart come last."""
     others = [(name, direct.own(encoded).is_apart) for name, encoded, entry in found if name and entry.kind != "double"]
     return tuple(name for name, _ in sorted(others, key=lambda other: other[1]))
 

@@ -1,9 +1,9 @@
 """Read the kernels of a report in columns, straight into rows of the store: what thousands have in common is done once.
 
-Kernels are taken apart together where they are encoded alike (`rooflens.ingest.columns.walking`), their counters are
-resolved and held against what can be in columns, and the columns are those of the tables. No record is made of one.
-Whatever is out of the ordinary is left to the reader of single results: kernels with anything by instruction, by
-opcode or sampled, with impossible values, that failed or are damaged, and results that are no kernels.
+Kernels that are encoded alike are decoded together (`rooflens.ingest.columns.walking`); their counters are resolved,
+checked for impossible values and put into tables by column, without a record of any kernel. Whatever is out of the
+ordinary is left to the reader of single results: kernels with values by instruction or opcode or with samples, with
+impossible values, that failed or are damaged, and results that are not kernels.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.results import RawResult
 
 _MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1_000, 32 << 20
-"""So many results are taken apart together."""
+"""The most results, and bytes of them, that are decoded together."""
 
 _LEAST_ALIKE = 16
-"""Fewer kernels are read one by one: columns cost what some kernels do."""
+"""Fewer kernels are read one by one: setting up columns costs as much as reading some kernels."""
 
 _MOST_TRIES, _MOST_LEARNT = 4, 64
-"""So many layouts are learnt of results that are looked at together, and so many of a report: there are a handful."""
+"""The most layouts learnt in one batch, and in a report: a report has a handful."""
 
 
 def read_rows(direct: Direct, raw: RawTable | None, container: Container) -> Iterator[RawResult | Rows]:
-    """Read the results of a report, many at once where that can be.
+    """Read the results of a report, many at once where possible.
 
     Args:
         direct: Reads single results.
@@ -61,7 +61,7 @@ def read_rows(direct: Direct, raw: RawTable | None, container: Container) -> Ite
 
 
 class _ColumnReader:
-    """Reads the results of one report; arguments as those of `read_rows`."""
+    """Reads the results of one report; arguments as for `read_rows`."""
 
     def __init__(self, direct: Direct, raw: RawTable | None, container: Container) -> None:
         self._direct = direct
@@ -71,14 +71,14 @@ class _ColumnReader:
         self._learnt_count = 0
 
     def results(self) -> Iterator[RawResult | Rows]:
-        """Read all results; rows come before the single results that stand among them."""
+        """Read all results; the rows of a batch come before its single results."""
         for indices in self._batches():
             rows, left = self._together(indices)
             yield from rows
             yield from map(self._direct.result, left)
 
     def _batches(self) -> Iterator[range]:
-        """Divide the results into those that are looked at together."""
+        """Divide the results into batches that are decoded together."""
         everything = self._direct.indices
         start, batch_bytes = everything.start, 0
         for index in everything:
@@ -91,7 +91,7 @@ class _ColumnReader:
         yield range(start, everything.stop)
 
     def _together(self, indices: range) -> tuple[list[Rows], list[int]]:
-        """Return the rows of results that are alike, and the numbers of the others, in their order."""
+        """Return the rows of results that are alike, and the indices of the others, in order."""
         waiting = np.array([index for index in indices if self._direct.place(index).kind == KERNEL], np.int64)
         if len(waiting) < _LEAST_ALIKE:
             return [], [*indices]
@@ -113,7 +113,7 @@ class _ColumnReader:
             taken = waiting[found.which]
             alike = self._taken(layout, found, taken, encoded.buffer.data) if len(taken) >= _LEAST_ALIKE else None
             if alike is not None:
-                taken = alike.values.indices  # others may be of another layout all the same
+                taken = alike.values.indices  # those left out may still fit another layout
                 tables, are_plain = self._rows(alike)
                 rows += map(Rows, tables)
                 is_left[taken[are_plain] - indices.start] = False
@@ -121,14 +121,14 @@ class _ColumnReader:
         return rows, (np.nonzero(is_left)[0] + indices.start).tolist()
 
     def _taken(self, layout: Layout, found: Matched, indices: Offsets, data: bytes) -> Alike | None:
-        """Take results of one layout apart; None where what they have in common is damaged or unknown."""
+        """Decode results of one layout; None where what they have in common is damaged or unknown."""
         try:
             return take(self._direct, layout, found, indices, data)
         except (InputError, UnknownContentError):
-            return None  # who reads them one by one says what is wrong
+            return None  # the reader of single results says what is wrong
 
     def _rows(self, alike: Alike) -> tuple[list[pa.Table], NDArray[np.bool_]]:
-        """Make rows of kernels of one layout; return those, and which kernels they are of."""
+        """Make rows of kernels of one layout; return them with a mask of the kernels that they hold."""
         tables, are_plain = kernel_tables(alike, self._container.digest, synthetic=self._container.synthetic)
         if self._raw is not None and are_plain.any():
             self._raw.add_columns(alike.values if are_plain.all() else alike.values.some(are_plain))
@@ -145,7 +145,7 @@ class _ColumnReader:
 
 
 class _Encoded:
-    """The bytes of results that follow each other."""
+    """The bytes of consecutive results."""
 
     def __init__(self, direct: Direct, indices: range) -> None:
         places = [direct.place(index) for index in indices]
@@ -156,6 +156,6 @@ class _Encoded:
         self._ends = np.array([place.end for place in places], np.int64) - begin
 
     def match(self, layout: Layout, indices: Offsets) -> Matched:
-        """Take the results of some numbers apart that have a layout."""
+        """Decode those of the results with these indices that have a layout."""
         at = indices - self._first
         return layout.shape.match(self.buffer, self._starts[at], self._ends[at])

@@ -1,4 +1,4 @@
-"""Resolve counters of many results at once: the plans of `resolve`, tried for columns of values."""
+"""Resolve counters of many results at once: the plans of `resolve`, applied to columns of values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from rooflens.model.counters.plausible import Limit
 
 Column: TypeAlias = NDArray[np.float64]
-"""A value for each of some results; NaN where there is none."""
+"""One value for each result; NaN where it has none."""
 
 
 class Columns(NamedTuple):
-    """The quantities of results that store the same names.
+    """The quantities of results that store the same metrics.
 
     Attributes:
-        values, tensor_ops, tensor_peaks_per_s: As those of one result (`Resolved`).
+        values, tensor_ops, tensor_peaks_per_s: As for one result (`Resolved`).
         sources: Where the values of each result came from; equal ones are one object.
     """
 
@@ -37,7 +37,12 @@ class Columns(NamedTuple):
 
 
 class _Origin(NamedTuple):
-    """Where the values of a column came from: one of the texts for each result; below 0 where it has no value."""
+    """Where the values of a column came from.
+
+    Attributes:
+        texts: The sources.
+        which: The index of the source for each result, below 0 where it has no value; None where all have the first.
+    """
 
     texts: tuple[str, ...]
     which: NDArray[np.int8] | None = None
@@ -47,7 +52,7 @@ def resolve_columns(stored: Mapping[str, Column], count: int) -> Columns:
     """Resolve counters of so many results.
 
     Args:
-        stored: As those of one result (`resolve`); all are finite.
+        stored: As for one result (`resolve`); all are finite.
         count: How many results there are.
     """
     plan = plan_for(tuple(stored))
@@ -68,7 +73,7 @@ def _run(
     found: dict[str, Column],
     count: int,
 ) -> dict[str, _Origin]:
-    """Put the values of each step that can be found for any result into `found`; return where they came from."""
+    """Put the values of each step that works for any result into `found`; return where they came from."""
     origins: dict[str, _Origin] = {}
     for step in steps:
         if isinstance(step, Step):
@@ -103,7 +108,7 @@ def _tried(
 
 
 def _picked(step: Reads, stored: Mapping[str, Any]) -> Any:
-    """Return a column for each quantity: whatever stands under the names is picked."""
+    """Return a column for each quantity: `pick` takes columns as it takes single values."""
     return step.pick(stored)
 
 
@@ -122,14 +127,14 @@ def _sources(origins: Mapping[str, _Origin], count: int) -> list[Mapping[str, st
 
 
 def _chosen(origins: Mapping[str, _Origin], pattern: Iterator[int]) -> Mapping[str, str]:
-    """Return where values came from, given the number of the text for each that has several."""
+    """Return where values came from, given the index of the source of each that has several."""
     numbers = {name: 0 if origin.which is None else next(pattern) for name, origin in origins.items()}
     sources = {name: origins[name].texts[number] for name, number in numbers.items() if number >= 0}
     return shared((*sources, *sources.values()))
 
 
 def find_beyond(stored: Mapping[str, Column], columns: Columns, count: int) -> NDArray[np.bool_]:
-    """Return which results hold what no GPU can have done (`rooflens.model.counters.plausible`)."""
+    """Return which results hold a value that no GPU can reach (`rooflens.model.counters.plausible`)."""
     duration_ns = columns.values.get("duration_ns", np.full(count, nan))
     known_ns = np.where(np.isnan(duration_ns), inf, duration_ns)
     found = np.zeros(count, np.bool_)

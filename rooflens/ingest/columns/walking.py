@@ -1,9 +1,9 @@
-"""Many results of one layout taken apart at once, straight from their bytes.
+"""Decode many results of one layout at once, straight from their bytes.
 
-Kernels of a report store the same metrics in the same order, so what is encoded of one shows where the values of all
-stand. A shape is learnt from one result; each step of it is then taken for thousands of results together, in columns.
-Results that differ from it anywhere, in one byte that is no value, do not match, and are left to who decodes them one
-by one: nothing is guessed at.
+Kernels of a report store the same metrics in the same order, so one encoded kernel shows where the values of all are. A
+shape is learnt from one result; each step of it is then taken for thousands of results together, in columns. Results
+that differ from it in a single byte outside their values do not match, and are left to the reader of single results:
+nothing is guessed.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ Offsets: TypeAlias = NDArray[np.int64]
 Kind: TypeAlias = Literal["double", "count", "other"]
 
 VARINT, LENGTHY = 0, 2
-"""How a field is encoded, of those that results have."""
+"""Protobuf wire types that results use."""
 
 PADDING = 1 << 16
-"""So many bytes follow those that are taken apart: no step looks further beyond the end of a result."""
+"""How many bytes follow the results in a buffer: no step looks further beyond the end of a result."""
 
 _MOST_IN_BLOCK = 1_000
-"""So many doubles are looked at together; fewer bytes than `PADDING`."""
+"""The most doubles that are matched together; they take fewer bytes than `PADDING`."""
 
 _SHORT = 0x80
 """Numbers below it take one byte."""
 
 _AROUND_COUNT = bytes([2 << 3 | LENGTHY, 0, 5 << 3])
-"""What stands before a whole number: a tag, the length of the value, and a tag."""
+"""What precedes a whole number: a tag, the length of the value, and a tag."""
 
 _TOO_LONG = 1 << 40
-"""Stands for the length of a number of more bytes than are looked at: no result is as long."""
+"""Given as the size of a number of 9 or 10 bytes, of which only 8 are looked at: no result is as long."""
 
 _MORE = np.uint64(0x8080808080808080)
 _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -49,7 +49,7 @@ _JOINS = tuple(
         (0x000000000FFFFFFF, 0x0FFFFFFF00000000, 4),
     )
 )
-"""Neighbouring groups of bits that are joined in turn: those of lower value, of higher, and how far these move."""
+"""Steps that close the gaps in a varint: mask of the low groups, mask of the high groups, shift of the high ones."""
 
 
 class Entry(NamedTuple):
@@ -57,8 +57,8 @@ class Entry(NamedTuple):
 
     Attributes:
         kind: One double, one whole number, or something else.
-        before: What stands before the double, or before the tag of the value that holds the whole number.
-        tail: What stands behind the value.
+        before: The bytes before the double, or before the tag of the value that holds the whole number.
+        tail: The bytes after the value.
     """
 
     kind: Kind
@@ -67,7 +67,7 @@ class Entry(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One field of a message as it is encoded: its number, how, and from where to where its value stands."""
+    """One encoded field of a message: its number, its wire type, and where its value starts and ends."""
 
     number: int
     wire: int
@@ -76,15 +76,15 @@ class Field(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """What results of one shape hold.
+    """What results of one shape hold; all offsets are into the buffer.
 
     Attributes:
-        which: Their places among those that were looked at.
-        begins, ends: Where each begins and ends.
+        which: Their places among the results that were tried.
+        begins, ends: Where each result begins and ends.
         first, last: Where the metrics of each begin and end.
         doubles: A row for each metric that is one double, a column for each result.
-        counts: The same of those that are one whole number.
-        starts, stops: The same of others: where each stands.
+        counts: The same for metrics that are one whole number.
+        starts, stops: The same for all others: where each is.
     """
 
     which: Offsets
@@ -102,7 +102,7 @@ class Buffer:
     """Bytes of many results.
 
     Args:
-        data: What they stand in, with `PADDING` bytes of anything behind them.
+        data: The results, and `PADDING` bytes of anything after them.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -111,12 +111,12 @@ class Buffer:
         self.words = np.ndarray((len(data) - DOUBLE_BYTES,), "<u8", data, strides=(1,))
 
     def blocks(self, size: int, at: Offsets) -> NDArray[np.uint8]:
-        """Return so many bytes from each place on."""
+        """Return so many bytes from each offset on."""
         windows = np.ndarray((len(self.data) - size,), f"V{size}", self.data, strides=(1,))
         return windows[at].view(np.uint8).reshape(len(at), size)
 
     def numbers(self, at: Offsets) -> tuple[NDArray[np.uint64], Offsets]:
-        """Return the number that is encoded at each place, and how many bytes it takes: too many where 9 or 10."""
+        """Return the varint at each offset, and how many bytes it takes: `_TOO_LONG` for 9 or 10."""
         first = self.bytes[at]
         if first.max(initial=0) < _SHORT:
             return first.astype(np.uint64), np.ones(at.shape, np.int64)
@@ -131,12 +131,12 @@ class Buffer:
 
 
 class Shape:
-    """How results of one layout are encoded, but for their values.
+    """How results of one layout are encoded, apart from their values.
 
     Args:
         head: Tag and wire type of each field before the metrics; tags take one byte.
-        tag: Of a metric.
-        entries: The metrics, in their order; the tails of whole numbers are one and the same, or nothing.
+        tag: Tag of a metric.
+        entries: The metrics, in order; whole numbers all have the same tail, or none.
     """
 
     def __init__(self, head: Sequence[tuple[int, int]], tag: int, entries: Sequence[Entry]) -> None:
@@ -153,10 +153,10 @@ class Shape:
         (self._tail,) = {entry.tail for entry in counts if entry.tail} or (b"",)
 
     def match(self, buffer: Buffer, starts: Offsets, ends: Offsets) -> Matched:
-        """Take results apart that have this shape.
+        """Decode the results that have this shape.
 
         Args:
-            buffer: What they stand in.
+            buffer: Holds the results.
             starts: Where each begins.
             ends: Where each ends.
         """
@@ -198,11 +198,11 @@ class Shape:
 
 
 class _Block(NamedTuple):
-    """Doubles that follow each other: they take as many bytes in every result.
+    """Consecutive doubles: they take the same number of bytes in every result.
 
     Attributes:
-        mask, around: Bits that are no values, and what they are.
-        places: Where the bytes of each double stand.
+        mask, around: Which bits are not part of a value, and what they must be.
+        places: Where the bytes of each double are.
     """
 
     mask: NDArray[np.uint8]
@@ -211,7 +211,7 @@ class _Block(NamedTuple):
 
 
 class _Walk:
-    """A place in each of some results, that moves from field to field."""
+    """A cursor in each of some results, moving from field to field."""
 
     def __init__(self, buffer: Buffer, starts: Offsets, ends: Offsets) -> None:
         self._buffer = buffer
@@ -220,7 +220,7 @@ class _Walk:
         self.fits = np.ones(len(starts), np.bool_)
 
     def field(self, tag: int, *, has_length: bool = True) -> tuple[Offsets, Offsets]:
-        """Pass over a field; return where the value of it stands that has a length."""
+        """Pass over a field; return where its value starts and ends, if it has a length."""
         self.fits &= self._buffer.bytes[self.at] == tag
         values, sizes = self._buffer.numbers(self.at + 1)
         starts = self.at + 1 + sizes
@@ -228,7 +228,7 @@ class _Walk:
         return np.minimum(starts, self._ends), self.at
 
     def end(self, tag: int) -> None:
-        """Hold that no further field of a kind follows."""
+        """Drop results in which another field with this tag follows."""
         self.fits &= (self.at == self._ends) | (self._buffer.bytes[self.at] != tag)
 
     def block(self, block: _Block) -> NDArray[np.float64]:
@@ -239,13 +239,13 @@ class _Walk:
         return found.take(block.places.ravel(), axis=1).view("<f8").T
 
     def _move(self, to: Offsets) -> None:
-        """Go on, and no further than the end of each result."""
+        """Move on, at most to the end of each result."""
         self.fits &= to <= self._ends
         self.at = np.minimum(to, self._ends)
 
 
 def _steps(entries: Sequence[Entry], tag: int) -> Iterator[_Block | Literal["count", "other"]]:
-    """Put neighbouring doubles together, as far as they are looked at together."""
+    """Join neighbouring doubles into blocks of at most `_MOST_IN_BLOCK`."""
     parts: list[tuple[bytes, bytes]] = []
     for entry in entries:
         if parts and (entry.kind != "double" or len(parts) == _MOST_IN_BLOCK):
@@ -277,7 +277,7 @@ def _upright(numbers: Sequence[int], kind: type[np.integer[Any]] = np.int64) -> 
 
 
 def fields_of(encoded: bytes) -> list[Field] | None:
-    """Return the fields of a message one after the other; None where one is of another wire type, or cut."""
+    """Return the fields of a message in order; None where one has another wire type, or is cut."""
     found: list[Field] = []
     at = 0
     while at < len(encoded):
@@ -295,7 +295,7 @@ def fields_of(encoded: bytes) -> list[Field] | None:
 
 
 def _number(encoded: bytes, at: int) -> tuple[int, int]:
-    """Return the number that is encoded at a place, and where it ends: behind the end of all where it is cut."""
+    """Return the varint at an offset, and where it ends: beyond the end of the data if it is cut."""
     value = shift = 0
     while at < len(encoded):
         byte = encoded[at]

@@ -1,1 +1,1 @@
-"""CSV exports of Nsight Compute (`ncu --csv`): what is in them, as values in base units by metric name."""
+"""CSV exports of Nsight Compute (`ncu --csv`), read as values in base units by metric name."""

@@ -1,4 +1,4 @@
-"""What is known while an export is read, and what had to be left out of it."""
+"""What is learnt while an export is read, and what had to be left out of it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Facts(Struct):
 
     Attributes:
         is_wanted: Says which metrics are read.
-        style: How numbers are written, by the last table that showed it.
-        unknown_labels: Labels of the details page that stand for no metric we know -> how often.
-        unknown_units: Units that lead to no base unit -> how often.
-        coarse_times: Launches whose times were scaled so far that fewer than three digits are left.
-        is_without_units: Values were taken for base units, because the row or column of units is missing.
-        damage: Rows that could not be read.
+        style: How numbers are written, according to the last table that showed it.
+        unknown_labels: Labels of the details page that stand for no metric we know -> how often they came.
+        unknown_units: Units that cannot be converted to a base unit -> how often they came.
+        coarse_times: How many launches have a duration scaled so far that fewer than three digits are left.
+        is_without_units: Whether values were taken to be in base units, because the row or column of units is missing.
+        damage: What could not be read.
     """
 
     is_wanted: Callable[[str], bool]
@@ -54,7 +54,7 @@ class Facts(Struct):
             launches = _count(self.coarse_times, "launch", "es")
             said.append(f"times of {launches} have fewer than 3 digits: `--print-units base` prints all")
         if self.is_without_units:
-            said.append("the export has no units: values are taken as printed with `--print-units base`")
+            said.append("the export has no units: values are read as base units, as `--print-units base` prints them")
         return said
 
 

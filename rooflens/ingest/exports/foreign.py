@@ -1,4 +1,4 @@
-"""Say what a text is that holds no launches of an export, and what to do instead."""
+"""Say what a text without an export's launches is, and what to do instead."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
 
 
 def is_known(head: bytes) -> bool:
-    """Return whether a file, by its first bytes, is a text that can be named, though it is no export."""
+    """Return whether a file, by its first bytes, is a text that `refusal` can name, though not an export."""
     stream = open_text(head)
     if stream.encoding.startswith("utf-8") and b"\0" in head[:_SAMPLE_BYTES]:
         return False

@@ -1,4 +1,4 @@
-"""What an export holds of one launch, and who it was."""
+"""What an export holds of one launch, and what identifies it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CC = "device__attribute_compute_capability"
 _DEFAULT_DOMAIN = "<default domain>"
 _RANGE = re.compile(r'"([^"]*)"')
 _FIELDS_OF_RANGE = 6
-"""What ncu prints behind a range's name: type and value of its payload, kind of colour, colour, kind of text, text.
+"""How many fields ncu prints after a range's name: payload type and value, colour type and value, text type and text.
 
 The text repeats the name, colons and all, or is `none`."""
 
@@ -47,17 +47,17 @@ _LENGTH = re.compile(r"L?(\d{1,6})")
 _LAUNCH = (PROCESS_ID, PROCESS, HOST, CONTEXT, STREAM, GRID, BLOCK)
 
 _WORKLOADS = {"range": "range", "graph": "graph", "cmdlist": "command list", "command list": "command list"}
-"""Names that ncu gives what is no kernel; it has no block size."""
+"""Names that ncu gives results other than kernels, which have no block size."""
 
 UNNAMED = "unnamed"
 """Name of the only kernel of a table without names."""
 
 
 class ExportedKernel(Struct):
-    """One launch as an export shows it; the fields are those of a report's raw result.
+    """One launch as an export shows it; fields not explained here are those of a report's raw result.
 
     Attributes:
-        launch: What the export says of which launch it is, to find it again in a second table; empty without numbers.
+        launch: What identifies the launch, to find it again in a second table; empty where the export has no IDs.
         numbers: Metric -> value in base units.
         texts: Metric -> word.
         tables: Metric with instances -> {key: count}.
@@ -80,7 +80,7 @@ class ExportedKernel(Struct):
 
 
 def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
-    """Start a kernel with what its row says of its launch."""
+    """Start a kernel with what its row says of the launch."""
 
     def cell(name: str) -> str:
         place = header.columns.get(name)
@@ -113,7 +113,7 @@ def function_of(signature: str) -> str:
 
 
 def _without_end(text: str, closing: str) -> str:
-    """Drop the bracket that ends a text, with all in it; a text without one stays."""
+    """Drop the bracketed part that ends a text; a text without one stays as it is."""
     if not text.endswith(closing):
         return text
     depth = 0
@@ -125,7 +125,7 @@ def _without_end(text: str, closing: str) -> str:
 
 
 def _mangled_function(symbol: str) -> str:
-    """Return the last name of an Itanium symbol: `_ZN1a1fEPf` -> `f`."""
+    """Return the last name in an Itanium-mangled symbol: `_ZN1a1fEPf` -> `f`."""
     place = re.match(r"_Z(?:N[KVrRO]*)?(?:St|L)?", symbol)
     name, at = "", place.end() if place else 0
     while length := _LENGTH.match(symbol, at):
@@ -144,7 +144,7 @@ def _sizes(cell: str) -> tuple[int, ...]:
 
 
 def _add_device(kernel: ExportedKernel, device: str, capability: str) -> None:
-    """Note the number of the GPU, or its name where a version prints that, and its compute capability."""
+    """Set the index of the GPU, or its name where ncu prints that instead, and its compute capability."""
     if device.isascii() and device.isdigit() and len(device) < _MOST_DIGITS:
         kernel.numbers[_DEVICE_ID] = float(device)
     elif device:
@@ -154,12 +154,12 @@ def _add_device(kernel: ExportedKernel, device: str, capability: str) -> None:
 
 
 def _ranges(cells: Iterable[str]) -> str | None:
-    """Join the names of the NVTX ranges, the outermost first; those of the default domain stand alone."""
+    """Join the names of the NVTX ranges, the outermost first; only other domains than the default are named."""
     return "/".join(_range(found) for cell in cells for found in _RANGE.findall(cell)) or None
 
 
 def _range(shown: str) -> str:
-    """Read domain and name of one range; either may hold nothing, the name colons."""
+    """Read domain and name of one range; either may be empty, and the name may hold colons."""
     domain, *rest = shown.split(":")
     others = len(rest) - _FIELDS_OF_RANGE
     parts = others if rest[-1:] == ["none"] else (others + 1) // 2

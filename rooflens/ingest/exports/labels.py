@@ -1,7 +1,7 @@
-"""The labels of the details page, which names no metrics: what NVIDIA's sections call each metric, in every version.
+"""The labels of the details page, which shows no metric names: what every version of NVIDIA's sections calls a metric.
 
-The labels and names stand side by side in the sections that reports carry with them. Where versions gave one label to
-two metrics of one unit, the label is left out.
+Labels and names stand side by side in the section definitions that reports carry. A label that versions gave to two
+metrics of one unit is left out.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Maximum Sampling Interval": ("profiler__pmsampler_interval_cycles", "profiler__pmsampler_interval_time"),
     }
 )
-"""Label -> metrics that NVIDIA's sections call so; where there are several, their units tell which one is meant."""
+"""Label -> metrics that NVIDIA's sections give it; where there are several, the unit tells which one is meant."""
 
 _FP = re.compile(r"(?P<peak>Theoretical )?Predicated-On (?P<op>[DF](?:ADD|MUL|FMA)) Thread Instructions Executed(?:.*)")
 _STALL = re.compile(r"Stall (?P<reason>[A-Z][A-Za-z ]*)")
@@ -147,9 +147,9 @@ _RATES = frozenset({"pct", "time", "byte/s", "hz"})
 
 
 def metric_of(label: str, unit: str) -> str | None:
-    """Return the metric that a row of the details page shows; None where the label is not known, or not of that unit.
+    """Return the metric that a row of the details page shows; None if the label is not known, or not with that unit.
 
-    Rows of `--metrics` give the metric itself.
+    Rows that `--metrics` prints name the metric itself.
     """
     if len(label) > _LONGEST:
         return None
@@ -161,7 +161,7 @@ def metric_of(label: str, unit: str) -> str | None:
 
 
 def _by_rule(label: str) -> tuple[str, ...]:
-    """Name the metrics of the charts: instructions by type, and why warps stall."""
+    """Name the metrics behind the labels of charts: instructions by type, and stall reasons."""
     if found := _FP.fullmatch(label):
         base = f"sass_thread_inst_executed_op_{found['op'].lower()}_pred_on.sum"
         return (f"sm__{base}.peak_sustained",) if found["peak"] else (f"smsp__{base}.per_cycle_elapsed",)
@@ -172,7 +172,7 @@ def _by_rule(label: str) -> tuple[str, ...]:
 
 
 def _fits(metric: str, measured: Dimension | None) -> bool:
-    """Return whether a metric can have been printed in a unit that measures this."""
+    """Return whether a metric can have been printed in a unit of this dimension."""
     expected = _dimension(metric)
     if expected is None:
         return measured not in _RATES
@@ -180,7 +180,7 @@ def _fits(metric: str, measured: Dimension | None) -> bool:
 
 
 def _dimension(metric: str) -> Dimension | None:
-    """Tell what a metric of the table measures, where its name says so."""
+    """Return what a metric of the table measures; None where its name does not say."""
     if metric.startswith("gpu__time") or metric.endswith("_time"):
         return "time"
     if "pct" in metric.rpartition(".")[2] or metric.endswith("_pct"):

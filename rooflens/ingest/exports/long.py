@@ -1,4 +1,4 @@
-"""The details page, and what `--metrics` prints: one row a metric of a launch."""
+"""The details page, and what `--metrics` prints: one row for each metric of a launch."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _SAMPLE_ROWS = 2_000
 _OF_KERNEL, _OF_UNIT = "global", "local"
 
 _BUSY: Mapping[str, str] = {"SM Busy": "sm__instruction_throughput.avg", "Issue Slots Busy": "sm__inst_issued.avg"}
-"""Labels whose metric counts active cycles in versions before 2025.4, and elapsed ones from then on."""
+"""Labels of shares that are of active cycles before ncu 2025.4, and of elapsed cycles from then on."""
 
 _SINCE_2025_4 = frozenset({"Local Memory Spilling Requests", "Shared Memory Spilling Requests"})
-"""Labels of the same sections, printed since those versions."""
+"""Labels that ncu prints from 2025.4 on, by which the version is known."""
 
 
 class _Launch(Struct):
@@ -49,7 +49,7 @@ class _Launch(Struct):
 
     Attributes:
         shown: Section and label of its rows so far.
-        busy: Per cents of the labels in `_BUSY`.
+        busy: Values of the labels in `_BUSY`, in per cent.
     """
 
     kernel: ExportedKernel
@@ -58,7 +58,7 @@ class _Launch(Struct):
 
 
 def long_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> list[ExportedKernel]:
-    """Gather the launches of a table with one row a metric, in the order in which they first appear."""
+    """Gather the launches of a table with one row for each metric, in the order in which they first appear."""
     sample = list(islice(rows, _SAMPLE_ROWS))
     facts.style = style_of(_printed(header, sample), facts.style)
     if UNIT not in header.columns:
@@ -91,7 +91,7 @@ class _Table:
         self._done: list[_Launch] = []
 
     def add(self, cells: list[str]) -> None:
-        """Add one row; one with more cells than the header has shifted values, one cut before its launch has none."""
+        """Add one row; with more cells than the header its values are shifted, with too few it has no launch."""
         if not self._least_cells <= len(cells) <= len(self._header.names):
             self._facts.damage.broken_rows += 1
             return
@@ -110,7 +110,7 @@ class _Table:
         return cells[place].strip() if place is not None and place < len(cells) else ""
 
     def _launch(self, cells: Sequence[str], shown: tuple[str, str] | None) -> _Launch:
-        """Find the launch of a row; where the table numbers none, the next one begins with a metric shown already."""
+        """Find the launch of a row; in a table without IDs, a metric that was shown already begins the next one."""
         key = tuple(cells[place] for place in self._identity)
         launch = self._launches.get(key)
         if launch is None or (not self._has_ids and shown in launch.shown):
@@ -138,7 +138,7 @@ class _Table:
             add_value(launch.kernel, metric, text, self._facts.style, power)
 
     def _rule(self, cells: Sequence[str], section: str, name: str) -> Rule:
-        """Read a row of a rule; it states a speed-up of the whole kernel, or of one unit, or none."""
+        """Read the row of a rule, which states a speed-up of the whole kernel, of one unit, or none."""
         of, pct = self._cell(cells, SPEEDUP_OF).casefold(), parse(self._cell(cells, SPEEDUP), self._facts.style)
         speedup_pct = pct if pct is not None and math.isfinite(pct) else None
         return Rule(
@@ -151,7 +151,7 @@ class _Table:
         )
 
     def finish(self) -> list[ExportedKernel]:
-        """Return the launches, with the per cents whose metric depends on the version."""
+        """Return the launches, with the shares whose metric depends on ncu's version."""
         for launch in self._done:
             labels = {label for _, label in launch.shown}
             cycles = "elapsed" if labels & _SINCE_2025_4 else "active"

@@ -1,4 +1,4 @@
-"""One launch in several tables: ncu printed its details, then its raw page, or other metrics of it."""
+"""One launch in several tables: ncu printed its details page, then its raw page, or other metrics."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 TIME = "gpu__time_duration.sum"
 _MOST_APART = 0.01
-"""Times that differ by more are of two launches: no rounding in print moves one so far that has three digits."""
+"""Durations that differ by more belong to two launches: rounding to three printed digits moves none so far."""
 
 
 def merged(tables: Iterable[Iterable[ExportedKernel]]) -> list[ExportedKernel]:
     """Put the launches of all tables into one list, each once.
 
-    A launch comes again where process, number, name and sizes are those of one before, with other metrics. With the
-    same metrics it is one of another run: in a container every run may have the same process number.
+    A launch is an earlier one again if process, ID, name and sizes are equal and its metrics are others. With the same
+    metrics it belongs to another run: in a container every run may have the same process ID.
     """
     found: list[ExportedKernel] = []
     known: dict[tuple[str, ...], ExportedKernel] = {}
@@ -44,7 +44,7 @@ def _is_again(before: ExportedKernel, kernel: ExportedKernel) -> bool:
 
 
 def _add(kernel: ExportedKernel, other: ExportedKernel) -> None:
-    """Add what another table has of a launch; what both have stays as the first has it."""
+    """Add what another table holds of a launch; where both have a value, the first one stays."""
     kernel.numbers |= {**other.numbers, **kernel.numbers}
     kernel.texts |= {**other.texts, **kernel.texts}
     kernel.tables |= {**other.tables, **kernel.tables}

@@ -1,4 +1,4 @@
-"""Numbers as ncu prints them: with the separators of the machine's locale, which the file does not name."""
+"""Numbers as ncu prints them: with the separators of the machine's locale, which the file does not state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _SPACES = re.compile("(?<=\\d)[ '_\u00a0\u2009\u202f\u2019](?=\\d)")
-"""What groups digits where neither point nor comma does."""
+"""Characters other than point and comma that group digits."""
 
 _NUMBER = re.compile(r"[-+]?(?P<digits>[\d.,]*\d[.,]?)(?P<power>[eE][-+]?\d{1,3})?")
 _NAN = re.compile(r"[-+]?nan(?:\(\w*\))?", re.IGNORECASE)
@@ -22,7 +22,7 @@ _FLAG = "(!)"
 
 _GROUP = 3
 _MOST_INSTRUCTIONS = 2**62
-"""No kernel executes more: a larger count is damage, and would not fit a store."""
+"""No kernel executes more: a larger count is damage, and would not fit in a store."""
 
 _PLAIN_DIGITS = 2
 
@@ -31,8 +31,8 @@ class Style(Struct, frozen=True):
     """How the numbers of one table are written.
 
     Attributes:
-        decimal: Mark before the fraction, `.` or `,`; the other one groups digits.
-        pct_digits: Most digits after it among the per cents: they are rounded there.
+        decimal: The decimal mark, `.` or `,`; the other one groups digits.
+        pct_digits: To how many digits after the mark percentages are rounded: the most that any of them shows.
     """
 
     decimal: str = "."
@@ -40,10 +40,11 @@ class Style(Struct, frozen=True):
 
 
 class Printed(Struct, frozen=True):
-    """One printed value, to tell the style of its table from.
+    """One printed value, from which the style of its table is told.
 
     Attributes:
-        is_count: It counts something, so that it has no fraction.
+        is_pct: It is a percentage.
+        is_count: It counts something, so it has no fraction.
     """
 
     text: str
@@ -52,7 +53,7 @@ class Printed(Struct, frozen=True):
 
 
 def style_of(values: Iterable[Printed], default: Style) -> Style:
-    """Tell from values how their table writes numbers; `default` where they do not show it."""
+    """Tell from its values how a table writes numbers; `default` where they do not show it."""
     votes: Counter[str] = Counter()
     weak: Counter[str] = Counter()
     digits = 0
@@ -95,7 +96,7 @@ def parse(text: str, style: Style, power: int = 0) -> float | None:
 
 
 def split_instances(text: str) -> tuple[str, str | None]:
-    """Part a value from those of its instances: `1,024 (512; 512)`, `10 (BRA: 1; EXIT: 9)`."""
+    """Split a value from those of its instances, None without any: `1,024 (512; 512)`, `10 (BRA: 1; EXIT: 9)`."""
     own, bracket, instances = text.partition("(")
     if not bracket or not text.endswith(")"):
         return text, None
@@ -105,7 +106,7 @@ def split_instances(text: str) -> tuple[str, str | None]:
 
 
 def instance_counts(instances: str, style: Style) -> dict[str, int]:
-    """Read the instances of a count by key: `BRA: 1; EXIT: 9`; none where they are printed without keys."""
+    """Read the instances of a count by key: `BRA: 1; EXIT: 9`; empty where they are printed without keys."""
     counts: dict[str, int] = {}
     for item in instances.split(";"):
         key, colon, written = item.rpartition(":")
@@ -123,13 +124,13 @@ def _float(own: str, plain: str, power: int) -> float:
 
 
 def _digits(text: str) -> str | None:
-    """Return the digits and marks of a number, without sign and exponent; None where there is none."""
+    """Return the digits and marks of a number, without sign and exponent; None where the text is no number."""
     found = _NUMBER.fullmatch(_SPACES.sub("", text.replace(_FLAG, "").strip()))
     return found["digits"] if found else None
 
 
 def _decimal_of(digits: str) -> str | None:
-    """Tell which mark stands before the fraction; None where `1,024` may be either."""
+    """Return the decimal mark; None where it cannot be told, as in `1,024`."""
     points, commas = digits.count("."), digits.count(",")
     if points and commas:
         return "." if digits.rfind(".") > digits.rfind(",") else ","
@@ -141,12 +142,12 @@ def _decimal_of(digits: str) -> str | None:
 
 
 def _may_group(before: str, after: str) -> bool:
-    """Return whether a mark with these digits around it can group them."""
+    """Return whether a mark with these digits around it may group thousands."""
     return len(after) == _GROUP and 1 <= len(before) <= _GROUP and not before.startswith("0")
 
 
 def _plain(digits: str, decimal: str) -> str | None:
-    """Write digits with a point before the fraction and no groups; None where they are no number."""
+    """Rewrite digits with a decimal point and no grouping; None where they are no number."""
     mark = _decimal_of(digits) or decimal
     other = "," if mark == "." else "."
     plain = digits.replace(other, "")

@@ -1,4 +1,4 @@
-"""The door: text that ncu printed with `--csv` -> launches with values in base units by metric name."""
+"""Entry point: text that ncu printed with `--csv` -> launches with values in base units by metric name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _CC = "device__attribute_compute_capability"
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
-"""Parts of the names of metrics that tell how near a unit is to its peak, whatever GPU it is."""
+"""Parts of the names of metrics that tell how near a unit is to its peak, on any GPU."""
 
 _ONE_HEADER = b"Kernel Name"
 _AGAIN = "export again with `ncu --import REPORT --page raw --csv --print-units base`"
@@ -33,10 +33,10 @@ _MOST_NAMED = 3
 
 
 class Export(Struct):
-    """The launches of one export; to be gone through once.
+    """The launches of one export, to be iterated once.
 
     Attributes:
-        names_gpu: False where a launch does not say which GPU it ran on, and nobody did.
+        names_gpu: False if a launch does not name its GPU, and the user did not either.
         notes: What was left out or is not known, one sentence each; complete after the last launch.
     """
 
@@ -52,7 +52,7 @@ class Export(Struct):
         """Yield the launches in the order of the text.
 
         Raises:
-            InputError: There are none; the table is none that can be read; or the GPU that was named is another one.
+            InputError: There are none; the table cannot be read; or the user named another GPU than it ran on.
         """
         count, known = 0, datasheet_of(self._gpu)
         try:
@@ -66,7 +66,8 @@ class Export(Struct):
             raise refusal(self._data)
         if not self.names_gpu and not self._has_peaks:
             raise InputError(
-                f"the export does not name its GPU{self._capability}, and holds no share of a peak", self._gpu_hint()
+                f"the export does not name its GPU{self._capability}, and holds no share of a peak: it has no roofs",
+                self._gpu_hint(),
             )
 
     @property
@@ -81,7 +82,7 @@ class Export(Struct):
 
     @property
     def pct_digits(self) -> int:
-        """Digits after the point to which its per cents are rounded."""
+        """To how many digits after the point its percentages are rounded."""
         return self._facts.style.pct_digits
 
     @property
@@ -90,14 +91,14 @@ class Export(Struct):
         return f" ({', '.join(known)})" if known else ""
 
     def _gpu_hint(self) -> str:
-        """Say how to name the GPU, with some names of its compute capability: several GPUs share each."""
+        """Say how to name the GPU, with some that have its compute capability: several share each."""
         names = [gpu.names[0] for gpu in load_datasheets() if gpu.compute_capability in self._capabilities]
         some = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
-        known = f"; of compute capability {', '.join(self._capabilities)} are {some}" if names else ""
+        known = f"; those of compute capability {', '.join(self._capabilities)} are {some}" if names else ""
         return f"name it with --gpu, as `rooflens gpus` spells it{known}"
 
     def _name_gpu(self, kernel: ExportedKernel, known: Datasheet | None) -> None:
-        """Put down the GPU that the user named, where the launch names none; never guess one."""
+        """Set the GPU that the user named, where the launch names none; never guess one."""
         capability = _capability_of(kernel)
         if capability:
             self._capabilities.setdefault(capability)
@@ -120,7 +121,7 @@ def read_export(data: bytes, gpu: str | None = None, is_wanted: Callable[[str], 
     """Read a CSV export of Nsight Compute.
 
     Args:
-        data: The file, or what came from a pipe: whatever else ncu and the program printed may stand in it.
+        data: The file, or what came from a pipe; it may hold whatever else ncu and the program printed.
         gpu: Display name of the GPU, for launches that do not name theirs.
         is_wanted: Says which metrics are read; all of them by default.
     """
@@ -143,7 +144,7 @@ def _kernels(data: bytes, facts: Facts) -> Iterator[ExportedKernel]:
 
 
 def _tables(stream: _Peeked, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
-    """Yield the launches of each table; those of one must be gone through before the next."""
+    """Yield the launches of each table; those of one must be consumed before the next."""
     for header in stream.headers():
         if header.is_summary:
             raise InputError("a summary over launches (`--print-summary`): each launch is needed", _AGAIN)
@@ -152,7 +153,7 @@ def _tables(stream: _Peeked, facts: Facts) -> Iterator[Iterable[ExportedKernel]]
 
 
 class _Peeked:
-    """A stream of headers and rows, gone through table by table."""
+    """A stream of headers and rows, read table by table."""
 
     def __init__(self, found: Iterator[Header | list[str]]) -> None:
         self._found = found
@@ -176,7 +177,7 @@ class _Peeked:
 
 
 def _is_share(metric: str) -> bool:
-    """Return whether a metric tells how near a unit is to its peak, whatever GPU it is; occupancy does not."""
+    """Return whether a metric tells how near a unit is to its peak, on any GPU; occupancy does not."""
     return "warps" not in metric and any(part in metric for part in _OWN_PEAKS)
 
 

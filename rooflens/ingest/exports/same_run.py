@@ -1,7 +1,7 @@
 """Exports of one run in several files, such as its raw page and its details page: their launches would count twice.
 
-What a row says of its launch is not enough to know a run by: in a container every run may have the same process number.
-Values differ from run to run, so files are of one run where all that they both hold is equal, as far as it was printed.
+What identifies a launch does not identify a run: in a container every run may have the same process ID. Values differ
+from run to run, so files are of one run where all that they both hold is equal, to the digits printed.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _TELLING_DIGITS = 3
 """A value with fewer digits may be equal in two runs by chance."""
 
 _LEAST_TELLING = 3
-"""So many equal values with that many digits show two files with the same metrics to be of one run."""
+"""How many equal values with that many digits it takes to call two files with the same metrics one run."""
 
 _GIVEN = ("launch__", "device__")
-"""What metrics begin with that are the same in every run."""
+"""Prefixes of metrics that are the same in every run."""
 
 
 def repeated(exports: Mapping[Key, Sequence[ExportedKernel]]) -> dict[Key, tuple[Key, bool]]:
-    """Find the exports whose launches another one holds, which has more launches, metrics of them, or digits.
+    """Find the exports whose launches are all in another one that has more launches, metrics or digits.
 
     Returns:
-        For each of them that other one, and whether that has all of its metrics too.
+        For each of them the other one, and whether that has all of its metrics too.
     """
     size = {key: _size(kernels) for key, kernels in exports.items()}
     kept: list[Key] = []
@@ -49,13 +49,13 @@ def repeated(exports: Mapping[Key, Sequence[ExportedKernel]]) -> dict[Key, tuple
 
 
 def process_of(launch: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what launches of one run have in common: number, name and host of the process, where they are printed."""
+    """Return what launches of one run share: ID, name and host of the process, where they are printed."""
     _, _, number, *others = launch
     return (number, *others[:2]) if number else launch
 
 
 def _size(kernels: Sequence[ExportedKernel]) -> tuple[int, int, int, int]:
-    """Return launches, values, digits of times, and digits of all values."""
+    """Return how many launches, values, digits of durations, and digits of all values there are."""
     values = [value for kernel in kernels for value in kernel.numbers.values()]
     times = [kernel.numbers.get(TIME, 0.0) for kernel in kernels]
     return len(kernels), len(values), sum(map(_digits, times)), sum(map(_digits, values))
@@ -64,7 +64,7 @@ def _size(kernels: Sequence[ExportedKernel]) -> tuple[int, int, int, int]:
 def _paired(
     part: Sequence[ExportedKernel], whole: Sequence[ExportedKernel]
 ) -> list[tuple[ExportedKernel, ExportedKernel]]:
-    """Find each launch in another export; empty where one of them is not there."""
+    """Pair each launch with the same one in another export; empty if any is not there."""
     by_launch: dict[tuple[str, ...], list[ExportedKernel]] = {}
     for kernel in whole:
         by_launch.setdefault(kernel.launch, []).append(kernel)
@@ -79,12 +79,12 @@ def _paired(
 
 
 def _is_same(one: ExportedKernel, other: ExportedKernel) -> bool:
-    """Return whether all values that both exports hold of a launch are equal, and are enough to tell runs apart by."""
+    """Return whether all values that both exports hold of a launch are equal, and are enough to tell runs apart."""
     common = [name for name in one.numbers.keys() & other.numbers.keys() if not name.startswith(_GIVEN)]
     telling = 0
     for name in common:
         first, second = one.numbers[name], other.numbers[name]
-        if not (first and second):  # what is too small for its unit is printed as 0.00
+        if not (first and second):  # a value too small for its unit is printed as 0.00
             continue
         digits = min(_digits(first), _digits(second))
         coarse = first if _digits(first) == digits else second
@@ -96,5 +96,5 @@ def _is_same(one: ExportedKernel, other: ExportedKernel) -> bool:
 
 
 def _digits(value: float) -> int:
-    """Count the significant digits of a number that was printed; zeros at its end do not show."""
+    """Count the significant digits of a printed number; trailing zeros cannot be seen."""
     return len(f"{abs(value):.11e}".partition("e")[0].replace(".", "").rstrip("0"))

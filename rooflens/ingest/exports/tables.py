@@ -1,4 +1,4 @@
-"""The tables in a text that ncu printed: what is header, row or neither, whatever stands before, between and after."""
+"""The tables in a text that ncu printed: find headers and rows among everything else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 HEAD_BYTES = 1 << 20
-"""So many bytes of a file show whether it is an export: what the program printed comes first."""
+"""How much of a file is searched for an export's header: what the program printed comes first."""
 
 DELIMITERS = ",;\t|"
 
@@ -27,7 +27,7 @@ SPEEDUP_OF, SPEEDUP = "estimated speedup type", "estimated speedup"
 AVERAGE = "average"
 
 IDENTITY = (ID, PROCESS_ID, PROCESS, HOST, KERNEL, KERNEL_TIME, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC)
-"""Columns that say which launch a row is of, in ncu's order; versions before 2021 lack the last four."""
+"""Columns that say which launch a row belongs to, in ncu's order; versions before 2021 lack the last four."""
 
 _RANGES = ("Start/Stop_Range", "Push/Pop_Range")
 _PROFILER_LINE = re.compile(r"\s*==[A-Z]+==")
@@ -50,7 +50,7 @@ class Header(Struct, frozen=True):
 
     Attributes:
         names: Its cells as they are written.
-        columns: Position by name in lower case, of metrics by their own; of equal names the first.
+        columns: Position by name, in lower case but for metrics; of equal names the first.
         range_columns: Positions of the NVTX ranges, start/stop ranges first: they hold for every thread.
     """
 
@@ -74,14 +74,14 @@ class Damage(Struct):
     """What was left out, counted while a text is read.
 
     Attributes:
-        broken_rows: Rows that end within a quoted cell, or were cut by other output.
+        broken_rows: How many rows end within a quoted cell, or were cut by other output.
     """
 
     broken_rows: int = 0
 
 
 def open_text(data: bytes) -> io.TextIOWrapper:
-    """Open a text of whatever encoding ncu's output ends up in: UTF-8, UTF-16 of PowerShell, a Windows code page."""
+    """Open a text in any encoding that ncu's output ends up in: UTF-8, PowerShell's UTF-16, a Windows code page."""
     return io.TextIOWrapper(io.BytesIO(data), encoding=_encoding(data[:_SAMPLE_BYTES]), errors="replace", newline="")
 
 
@@ -132,7 +132,7 @@ def records(lines: Iterable[str], damage: Damage) -> Iterator[Header | list[str]
     """Yield each header, and the cells of each row below it; all other lines are left out.
 
     Raises:
-        csv.Error: A row cannot be parted into cells.
+        csv.Error: A row cannot be split into cells.
     """
     limit = csv.field_size_limit(_LARGEST_CELL)
     header: Header | None = None
@@ -149,7 +149,7 @@ def records(lines: Iterable[str], damage: Damage) -> Iterator[Header | list[str]
 
 
 def _records(lines: Iterable[str], damage: Damage) -> Iterator[list[str]]:
-    """Join the lines of a cell that holds line ends; leave out the profiler's, and rows that are never closed."""
+    """Join the lines of cells that hold line breaks; leave out the profiler's lines, and rows that are never closed."""
     held: list[str] = []
     for line in lines:
         bare = line.lstrip("\ufeff")
@@ -170,7 +170,7 @@ def _records(lines: Iterable[str], damage: Damage) -> Iterator[list[str]]:
 
 
 def _starts_anew(line: str, held: Sequence[str]) -> bool:
-    """Return whether a line begins a row or a table, so that the quote which is open was never closed."""
+    """Return whether a line begins a row or a table, so the open quote was never closed."""
     return (
         len(held) > _MOST_LINES_OF_A_ROW
         or _ROW_START.match(line) is not None
@@ -184,7 +184,7 @@ def _cells(lines: Sequence[str], delimiter: str) -> list[str]:
 
 
 def _is_row(cells: Sequence[str], header: Header) -> bool:
-    """Tell a row from what a program printed in between: it has the number of its launch, the row of units has none."""
+    """Tell a row from what a program printed in between: its ID is a number; that of the row of units is empty."""
     needed = header.columns[METRIC if header.is_long else KERNEL]
     if len(cells) <= needed:
         return False

@@ -1,4 +1,4 @@
-"""Units as ncu prints them, in the words of every version: which power of ten leads to the base unit."""
+"""Units as every version of ncu prints them, and the power of ten that converts each to its base unit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TIMES: Mapping[str, int] = MappingProxyType(
         **dict.fromkeys(("second", "seconds", "s", "sec"), 0),
     }
 )
-"""Word -> power of ten in seconds."""
+"""Word -> power of ten, in seconds."""
 
 _NS = 9
-"""Times are in nanoseconds: so many powers of ten a second."""
+"""The base unit of time is the nanosecond: a second is ten to this power of them."""
 
 _PREFIXES: Mapping[str, int] = MappingProxyType({"K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18})
 _BYTES = frozenset({"byte", "bytes", "b"})
@@ -33,14 +33,14 @@ _COUNTED = frozenset(
     for plural in ("", "s")
 )
 _SCALED = _COUNTED | {"hz", "b", "pass", "flop", "wavefront", "transaction"}
-"""Words that ncu, or whoever wrote the file anew, puts a prefix to."""
+"""Words that ncu, or a program that rewrote the file, puts a prefix to."""
 
 _BINARY = ("ki", "mi", "gi", "ti")
 
 
 @lru_cache(maxsize=1024)
 def power_of(unit: str) -> int | None:
-    """Return the power of ten that leads from `unit` to base units (ns, byte, 1/s, cycle, %); None where none does."""
+    """Return the power of ten from `unit` to base units (ns, byte, 1/s, cycle, %); None where there is none."""
     upper, *lower = _words(unit)
     powers = [_time_power(upper) if upper in _TIMES else _prefix_power(upper)]
     powers += [-_TIMES[word] if word in _TIMES else _negative(_prefix_power(word)) for word in lower]
@@ -50,7 +50,7 @@ def power_of(unit: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def dimension_of(unit: str) -> Dimension | None:
-    """Tell what a unit measures, of the things that a label could be mistaken for; None for all others."""
+    """Return what a unit measures, if it helps to tell metrics with one label apart; None otherwise."""
     words = _words(unit)
     upper = _bare(words[0])
     if unit.strip() == "%":
@@ -65,7 +65,7 @@ def dimension_of(unit: str) -> Dimension | None:
 
 
 def is_count(metric: str, unit: str) -> bool:
-    """Return whether a metric counts something, in a unit that is not scaled: then it has no fraction."""
+    """Return whether a metric is a count in an unscaled unit, and so has no fraction."""
     return metric.endswith(".sum") and "/" not in unit and unit.strip() != "%" and power_of(unit) == 0
 
 

@@ -1,4 +1,4 @@
-"""One printed value: a number in base units, a word, or a number with those of its instances."""
+"""One printed value: a number in base units, a word, or a number followed by those of its instances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TABLES = "sass__"
 
 
 def add_value(kernel: ExportedKernel, name: str, text: str, style: Style, power: int) -> None:
-    """Add one printed value: a number, a word, or a number with those of its instances."""
+    """Add one printed value to a kernel; numbers are multiplied by ten to `power`."""
     value = parse(text, style, power)
     if value is None:
         _add_other(kernel, name, text.strip(), style, power)

@@ -1,4 +1,4 @@
-"""The raw page: one row a launch, one column a metric, and a second row of units."""
+"""The raw page: a row for each launch, a column for each metric, and units in the second row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SAMPLE_ROWS = 20
 _TIME = "gpu__time_duration.sum"
 _DRIVERS_KHZ = frozenset({"device__attribute_clock_rate", "device__attribute_memory_clock_rate"})
-"""Clocks as the driver gives them: their base unit is kHz."""
+"""Clocks as the driver reports them, whose base unit is kHz."""
 
 _KHZ = 3
 _FEWEST_DIGITS = 3
@@ -64,7 +64,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
 
 
 def _units(header: Header, cells: Sequence[str]) -> Sequence[str] | None:
-    """Return the row of units: the one that names no kernel; None where the first row is a launch already."""
+    """Return the row of units, which names no kernel; None where the first row is a launch already."""
     return None if cells[header.columns[KERNEL]].strip() else cells
 
 
@@ -92,7 +92,11 @@ def _printed(header: Header, rows: Iterable[Sequence[str]], units: Sequence[str]
 
 
 def _check_base_units(header: Header, rows: Iterable[Sequence[str]], facts: Facts) -> None:
-    """Take values without units for base units only where the times are whole nanoseconds."""
+    """Take values without units to be in base units only where durations are whole nanoseconds.
+
+    Raises:
+        InputError: They are not, so they were scaled to an unknown unit.
+    """
     place = header.columns.get(_TIME)
     times = [cells[place].strip() for cells in rows if place is not None and place < len(cells)]
     if any(("." in text or "," in text) and not (parse(text, facts.style) or 0.5).is_integer() for text in times):
@@ -104,13 +108,13 @@ def _check_base_units(header: Header, rows: Iterable[Sequence[str]], facts: Fact
 
 
 def _is_coarse(text: str) -> bool:
-    """Return whether a scaled time has too few digits: `0.000058` seconds may be 58,499 ns."""
+    """Return whether a scaled duration has too few digits: `0.000058` seconds may be 58,499 ns."""
     digits = re.sub(r"\D", "", text).lstrip("0")
     return 0 < len(digits) < _FEWEST_DIGITS
 
 
 class _Filler:
-    """Puts the values of rows into kernels: columns that held plain numbers in base units so far go all at once."""
+    """Puts the values of rows into kernels; columns of plain numbers in base units are converted all at once."""
 
     def __init__(self, columns: Sequence[_Column], sample: Sequence[Sequence[str]], style: Style) -> None:
         is_point = style.decimal == "."
@@ -130,7 +134,7 @@ class _Filler:
                 add_value(kernel, name, cells[place], self._style, power)
 
     def _fill_plain(self, kernel: ExportedKernel, cells: Sequence[str]) -> bool:
-        """Add the columns of plain numbers; False where one of them is none in this row."""
+        """Add the columns of plain numbers; False, and nothing added, if one of them is not a number in this row."""
         if self._take is None or self._last_place >= len(cells):
             return False
         try:

@@ -1,4 +1,4 @@
-"""Find the reports among the paths a user gives: files as they are, folders by ending, pipes by what comes out."""
+"""Find the reports among the paths a user gives: files as they are, those in folders by ending, pipes by content."""
 
 from __future__ import annotations
 
@@ -41,19 +41,18 @@ ENDINGS = (PLAIN_SUFFIX, PACKED_SUFFIX, ".nsight-cuprof-report")
 GZIP_SUFFIX = ".gz"
 _TAKEN = (*ENDINGS, *(f"{ending}{GZIP_SUFFIX}" for ending in ENDINGS))
 _TABLES = (".csv", f".csv{GZIP_SUFFIX}")
-"""Tables of any kind: those that ncu exported are reports too, as their first lines say."""
-
+"""Endings of tables; those that ncu exported, as their first lines show, count as reports."""
 
 _COMPANIONS = (UNPROFILED_SUFFIX, LOG_SUFFIX)
 
 
 class Inputs(Struct, frozen=True):
-    """Reports to read, each once, and what else stood in the folders.
+    """Reports to read, each once, and what else was in the folders.
 
     Attributes:
-        ignored: Other files, but for those that belong to a report.
-        closed: What else was passed over, and why: `a named pipe`, `a folder that cannot be read: Permission denied`,
-            `an export of a report that is read`.
+        ignored: Other files, except those that belong to a report.
+        closed: What was skipped, and why: `a named pipe`, `a folder that cannot be read: Permission denied`, `an export
+            of a report that is read`.
     """
 
     jobs: tuple[Job, ...]
@@ -68,7 +67,7 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
 
     Args:
         paths: As the user gave them: files, folders, and addresses of either.
-        pipes: What came out of those of them that are pipes.
+        pipes: The jobs made of those paths that are pipes.
 
     Raises:
         InputError: Nothing was given, a path cannot be looked at, or no folder holds a report.
@@ -104,13 +103,13 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
 
 
 def _strangers(files: Iterable[Path], jobs: Iterable[Job]) -> Iterator[Path]:
-    """Return the files that belong to no report: a run without ncu and a log stand beside theirs."""
+    """Return the files that belong to no report; an un-profiled run and a log belong to the one beside them."""
     own = {job.path.with_name(_stem(job.path.name) + suffix) for job in jobs for suffix in _COMPANIONS}
     return (file for file in files if file not in own)
 
 
 def _at(address: str) -> tuple[list[Job], list[Path]]:
-    """Return the reports at an address, known by their names, and other files; one that is named is taken as it is."""
+    """Return the reports below an address, by their names, and the other files; a file named itself is a report."""
     from rooflens.ingest.reports.remote import jobs_at  # noqa: PLC0415 - pyarrow: only where there is an address
 
     found = list(jobs_at(address))
@@ -122,9 +121,9 @@ def _at(address: str) -> tuple[list[Job], list[Path]]:
 
 
 def _drop_exports_of_reports(jobs: dict[Path, Job], exported: Collection[Path]) -> Iterator[tuple[Path, str]]:
-    """Leave out exports, found in folders, of reports that are read themselves: their kernels would count twice.
+    """Leave out exports found in folders if their report is read too: its kernels would count twice.
 
-    An export is taken for one of a report of its name that stands beside it, or in a folder above.
+    An export belongs to a report of the same name beside it, or in a folder above.
     """
     places = (Path(os.path.abspath(job.path)) for job in jobs.values() if has_name_of_report(job.path))  # noqa: PTH100 - links stay
     reports = {(place.parent, _stem(place.name)) for place in places}
@@ -137,7 +136,7 @@ def _drop_exports_of_reports(jobs: dict[Path, Job], exported: Collection[Path]) 
 
 
 def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) -> Iterator[tuple[Path, str]]:
-    """Leave out exports, found in folders, of launches that another one of them holds: they would count twice."""
+    """Leave out exports found in folders if another one holds the same launches: they would count twice."""
     left = sorted(jobs.keys() & exported)
     if len(left) < 2:
         return
@@ -158,7 +157,7 @@ def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) ->
 
 
 def _launches(path: Path, most_bytes: int | None = None, most: int | None = None) -> list[ExportedKernel]:
-    """Return the launches of an export, of one that is damaged those before: who reads it whole says what is wrong."""
+    """Return the launches of an export, up to any damage, which reading all of it will report."""
     from rooflens.ingest.exports.read import read_export  # noqa: PLC0415 - as above
 
     found: list[ExportedKernel] = []
@@ -182,7 +181,7 @@ def _stem(name: str) -> str:
 
 
 def is_pipe(given: str) -> bool:
-    """Return whether what a path stands for can be read only once: stdin, or a named pipe, as `<(command)` makes it."""
+    """Return whether a path can be read only once: stdin, or a named pipe, as `<(command)` makes it."""
     if given in {STDIN, "/dev/stdin"}:
         return True
     try:
@@ -192,17 +191,17 @@ def is_pipe(given: str) -> bool:
 
 
 def has_name_of_report(path: Path) -> bool:
-    """Return whether a file is called as ncu calls its reports, gzip'd or not."""
+    """Return whether a file has the name of an ncu report, gzip'd or not."""
     return path.name.endswith(_TAKEN)
 
 
 def is_report(path: Path) -> bool:
-    """Return whether a file is a report, by its content, or has the name of one: no output may take its place."""
+    """Return whether a file is a report by its content or name, so that no output may overwrite it."""
     return has_name_of_report(path) or is_packed(path) or first_bytes(path, len(MAGIC)) == MAGIC or _is_table(path)
 
 
 def _is_exported(path: Path) -> bool:
-    """Return whether a file that is called a table is one that ncu exported."""
+    """Return whether a file with the ending of a table is one that ncu exported."""
     if not path.name.endswith(_TABLES):
         return False
     try:
@@ -232,13 +231,13 @@ def _is_folder(given: str) -> bool:
     except (OSError, ValueError) as error:
         raise InputError(f"`{given}` cannot be opened: {getattr(error, 'strerror', None) or error}") from error
     if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-        raise InputError(f"`{given}` is {_special(mode)}, no report")
+        raise InputError(f"`{given}` is {_special(mode)}, not a report")
     return stat.S_ISDIR(mode)
 
 
 def _no_reports(paths: Sequence[str], closed: Sequence[tuple[Path, str]]) -> InputError:
     unread = "".join(f"; `{path}` is {reason}" for path, reason in closed[:1])
-    hint = f"a report ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+    hint = f"the name of a report ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
     return InputError(f"no reports in {', '.join(f'`{path}`' for path in paths)}{unread}", hint)
 
 
@@ -250,7 +249,7 @@ def _missing(path: Path) -> str:
 
 
 def _near(missing: Path) -> str:
-    """Point to the report that was compressed, or was not, where the other kind was asked for."""
+    """Point to the same report compressed, or not compressed, where that exists."""
     if not has_name_of_report(missing):
         return "give a report file, or a folder of them"
     other = missing.with_suffix(PACKED_SUFFIX if missing.suffix == PLAIN_SUFFIX else PLAIN_SUFFIX)
@@ -258,7 +257,7 @@ def _near(missing: Path) -> str:
         return f"`{other}` does: ncu compresses its reports from 2026.3 on"
     gzipped = missing.with_name(f"{missing.name}{GZIP_SUFFIX}")
     if gzipped.is_file():
-        return f"`{gzipped}` does: it is read as it is"
+        return f"`{gzipped}` does, and can be read as it is"
     return "give a report file, or a folder of them"
 
 
@@ -267,9 +266,9 @@ _STORE = "a store: --store reads it"
 
 
 def _within(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files below a folder in the natural order of their names, however deep they stand.
+    """Yield the files below a folder, at any depth, in the natural order of their names.
 
-    With each comes why it cannot be read, empty for a file that may be.
+    With each comes why it cannot be read; empty for a regular file.
     """
     waiting = [(str(folder), _FOLDER)]
     while waiting:
@@ -298,7 +297,7 @@ def _kind(entry: os.DirEntry[str]) -> str:
         mode = entry.stat().st_mode
     except OSError as error:
         dangling = entry.is_symlink() and isinstance(error, FileNotFoundError)
-        return "a link to nothing" if dangling else f"closed: {error.strerror}"
+        return "a broken link" if dangling else f"unreachable: {error.strerror}"
     if stat.S_ISDIR(mode):
         return "a link to a folder"
     return "" if stat.S_ISREG(mode) else _special(mode)

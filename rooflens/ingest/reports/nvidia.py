@@ -1,7 +1,7 @@
 """Open reports with NVIDIA's `ncu_report` module: the only place that imports it.
 
 The module can end the process on damaged input and keeps most of what it has read, so this code runs in children that
-may die (`rooflens.ingest.reports.pool`); for them it imports little.
+may die (`rooflens.ingest.reports.pool`). It imports little, so that they start fast.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ RERECORD = "record the report again, or copy it again from where it was made"
 
 
 def read_sass(path: Path, wanted: Mapping[int, Sequence[int]], digest: str) -> dict[int, dict[int, str]]:
-    """Read instructions in text.
+    """Read the SASS text of instructions.
 
     Args:
         path: A plain report.
-        wanted: Their addresses, by number of the result.
-        digest: Of the report that is meant.
+        wanted: Addresses of the instructions, by index of the result.
+        digest: SHA-256 of the report, in hex.
 
     Returns:
-        The text by address, by number of the result; none where the module has none.
+        The text by address, by index of the result; addresses without text are left out.
 
     Raises:
-        InputError: Another report stands there now, or the module finds no results.
+        InputError: The file has another digest now, or the module finds no results.
     """
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != digest:
@@ -52,14 +52,14 @@ def _texts(action: Any, addresses: Sequence[int]) -> Iterator[tuple[int, str]]:
 
 
 def actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[int, Any]]:
-    """Yield results with their numbers: all, or those that are wanted.
+    """Yield results with their indices: all, or those that are wanted.
 
     Raises:
         InputError: The module finds no results.
     """
     import ncu_report  # noqa: PLC0415 - 50 ms and a native library: only where it is asked
 
-    # The link of an odd name must last: the reader opens the file again for each result.
+    # A link to a file with an odd name must last: the reader opens the file again for each result.
     with _plain_path(path) as plain:
         with contextlib.redirect_stdout(io.StringIO()):
             context = ncu_report.load_report(plain)
@@ -74,7 +74,7 @@ def actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[
 
 @contextlib.contextmanager
 def _plain_path(path: Path) -> Iterator[str]:
-    """Give NVIDIA's reader a name it takes: one that is no UTF-8 or promises a compressed file is reached by a link."""
+    """Give NVIDIA's reader a path it accepts: a link, where the name is not UTF-8 or has a compressed file's ending."""
     if _is_taken(path):
         yield str(path)
         return

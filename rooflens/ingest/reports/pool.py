@@ -1,7 +1,7 @@
 """NVIDIA's reader in children that may die: a damaged file costs itself and nothing else.
 
-The reader can abort the whole process, hang, and keeps most of what it has read. So it works in children, each with one
-file at a time (`rooflens.ingest.children`).
+The reader can abort the whole process, can hang, and keeps most of what it has read in memory. So it runs in children,
+each with one file at a time (`rooflens.ingest.children`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 DEADLINE_SECONDS = 120.0
 SECONDS_PER_BYTE = 1e-6
-"""A file may take two minutes and a second more for each megabyte, unpacked: far over what any report needs."""
+"""A file may take two minutes, and a second for each megabyte unpacked: far more than any report needs."""
 
 CHANGED = "it changed while it was read"
 CHANGED_HINT = "read it again when the program that writes it is done"
 _FRESH_SECONDS = 2.0
-"""How coarse the clock of a file system may be: a file written so lately may change and keep its time."""
+"""How coarse a file system's clock may be: a file written so recently may change and keep its time stamp."""
 
 Stamp: TypeAlias = tuple[object, ...]
 
@@ -42,10 +42,10 @@ class Job(Struct, frozen=True):
     """One file to read.
 
     Attributes:
-        path: Where it is; of one at an address, that as it is shown, for its name.
+        path: Where it is; for one at an address, the address as shown, which has its name.
         source: What the user called it.
-        address: Where it is fetched from; empty for a file.
-        byte_count: Its size there.
+        address: Where it is fetched from; empty for a local file.
+        byte_count: Its size at the address; 0 for a local file.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class Job(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What became of one job: a report, or the error that says why not."""
+    """What became of one job: a report, or why there is none."""
 
     job: Job
     result: Report | InputError
@@ -65,7 +65,7 @@ _making = threading.Lock()
 
 
 def _readers() -> Children:
-    """Return the children; several threads may ask for the first."""
+    """Return the one pool of children, also when several threads ask for it first."""
     with _making:
         return _children()
 
@@ -78,7 +78,7 @@ def _children() -> Children:
 
 
 def end_children(threads: Collection[int] = ()) -> None:
-    """End the children that have nothing to do, and those at work for these threads: their calls fail."""
+    """End the idle children, and those at work for these threads, whose calls then fail."""
     if _children.cache_info().currsize:
         _readers().abandon(threads)
         _readers().rest()
@@ -90,11 +90,11 @@ def in_child(
     """Call a function that reads a file with NVIDIA's reader, in a child.
 
     Args:
-        function: Pickled by its name; it gets the path, the other arguments and the options.
-        path: The file; its size counts for the time that the call may take.
-        arguments: Whatever else it wants, pickled.
-        deadline_s: Seconds that a file of no size may take.
-        options: Its keyword arguments.
+        function: One that can be imported by its name; it gets the path, the other arguments and the options.
+        path: The file; the call may take longer for a larger one.
+        arguments: Its further arguments, pickled.
+        deadline_s: Seconds that the call may take, before the allowance for the file's size.
+        options: Its keyword arguments, pickled.
 
     Raises:
         InputError: The function raised it, has a bug, or its child died; or the file changed while it was read.
@@ -104,14 +104,14 @@ def in_child(
 
 
 def _guarded(function: Callable[..., Any], path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Make the call, in the child, where the exception still knows its place."""
+    """Make the call in the child, where an exception still has its traceback."""
     with said(), unchanged(path):
         return function(path, *arguments, **options)
 
 
 @contextmanager
 def said() -> Iterator[None]:
-    """Make an error that names the place of whatever damage cannot explain: it costs one file, and not the others."""
+    """Turn an unexpected exception into an error that names its place in the code: it costs one file, not others."""
     try:
         yield
     except (InputError, MemoryError):
@@ -122,20 +122,20 @@ def said() -> Iterator[None]:
 
 @contextmanager
 def unchanged(path: Path, since: Stamp | None = None) -> Iterator[None]:
-    """Hold that a file is the same at the end of the block as at its start, whoever reads it in between.
+    """Check that a file is the same at the end of the block as at its start.
 
     Args:
         path: The file.
-        since: Its stamp when it was first looked at, maybe on another machine; by default that of now.
+        since: Its stamp when it was first looked at, maybe on another machine; by default its stamp now.
 
     Raises:
-        InputError: It was changed or replaced: what was read may be of two files.
+        InputError: It was changed or replaced, so that what was read may mix two files.
     """
     before = since or stamp_of(path)
     error = None
     try:
         yield
-    except InputError as damage:  # which half a file looks like
+    except InputError as damage:  # as a half-written file seems to have
         error = damage
     if stamp_of(path, like=before) != before:
         raise InputError(CHANGED, CHANGED_HINT) from None
@@ -144,9 +144,9 @@ def unchanged(path: Path, since: Stamp | None = None) -> Iterator[None]:
 
 
 def stamp_of(path: Path, like: Stamp | None = None) -> Stamp:
-    """Return what tells one file from another: its place and times, and its digest where it was just written.
+    """Return what tells one file from another: inode, size and times, and its digest if it was just written.
 
-    The number of the device is no part of it: machines that share a file system differ in that.
+    The device number is no part of it: machines that share a file system have different ones.
     """
     try:
         found = path.stat()
@@ -154,7 +154,7 @@ def stamp_of(path: Path, like: Stamp | None = None) -> Stamp:
         if like is None:
             is_fresh = path.is_file() and time.time() - found.st_mtime < _FRESH_SECONDS
         digest = _digest(path) if is_fresh else None
-    except OSError as error:  # who reads it says so
+    except OSError as error:  # opening it will say so
         return (error.errno, None)
     return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, digest)
 

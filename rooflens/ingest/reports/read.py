@@ -1,7 +1,7 @@
-"""Read one report: the one door to the readers.
+"""Read one report: the entry point to all readers.
 
-rooflens reads what ncu writes since 2019 itself. NVIDIA's module is asked, in a child that may die, for what is unknown
-here, and for the text and the source lines of instructions.
+rooflens itself reads what ncu has written since 2019. NVIDIA's module is asked, in a child that may die, for reports
+with unknown content, and for the text and source lines of instructions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
-from rooflens.ingest.metrics.code import addresses, with_sass
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct
@@ -23,6 +22,7 @@ from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import (
     MOST_IN_TEXT,
+    Codes,
     Raw,
     Reader,
     ReadOptions,
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 __all__ = ["Raw", "ReadOptions", "Reader", "Report", "read_bytes", "read_parts", "read_report"]
 
 _MOST_IN_MEMORY_BYTES = 256 << 20
-"""Larger files are read piece by piece."""
+"""Larger files are read from disk piece by piece."""
 
 _CHUNK_BYTES = 1 << 20
 _LEAST_STEPS = 50
-"""A per cent of so many steps of its last printed digit is exact to one in a hundred."""
+"""A rounded percentage of so many units of its last digit is exact to one in a hundred."""
 
-_BUG = "this is a bug of rooflens: please report it with the file; --reader ncu-report asks NVIDIA's module"
+_BUG = "this is a bug in rooflens: please report it with the file; `--reader ncu-report` reads it with NVIDIA's module"
 
 
 def read_report(path: Path, source: str, options: ReadOptions | None = None) -> Report:
@@ -68,8 +68,7 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
         options: What is wanted of it.
 
     Raises:
-        InputError: The file is no report, is damaged, reads back with fewer results than it holds, or changed while it
-            was read.
+        InputError: The file is not a report, is damaged, or changed while it was read.
     """
     options = options or ReadOptions()
     if is_incomplete(path):
@@ -88,30 +87,30 @@ def _plain(plain: Path, source: str, options: ReadOptions) -> Report:
 
 
 def _incomplete(path: Path, source: str, options: ReadOptions) -> Report:
-    """Read what is whole of a report whose collection failed, and note what is not."""
+    """Read the complete part of a report whose collection failed, and note what is missing."""
     with readable_part(path, options.max_unpacked_bytes) as part:
         if not part.result_count:
-            raise InputError(f"no kernel in it is whole{part.damage and f': {part.damage}'}", "profile again")
+            raise InputError(f"holds no complete kernel{part.damage and f': {part.damage}'}", "profile again")
         report = _plain(part.path, source, options)
-    kernels = f"{part.result_count:,} whole kernel{'' if part.result_count == 1 else 's'}"
-    rest = f"what follows is left out: {part.damage}" if part.damage else "others may have been still to come"
+    kernels = f"{part.result_count:,} complete kernel{'' if part.result_count == 1 else 's'}"
+    rest = f"the rest is left out: {part.damage}" if part.damage else "more may have followed"
     return replace(report, notes=(f"collecting it failed: {kernels} read; {rest}", *report.notes))
 
 
 def read_parts(path: Path, source: str, options: ReadOptions, kernels_at_once: int) -> Iterator[Report]:
     """Read a report piece by piece, each a report of some of its kernels and of their values.
 
-    Where only NVIDIA's module knows all that it holds, where it is an export, or is to be verified, it comes in one.
+    It comes in one piece if it is an export, is to be verified, or needs NVIDIA's module.
 
     Args:
         path: The file, plain or compressed.
         source: The path as the user gave it.
         options: What is wanted of it.
-        kernels_at_once: How many kernels a piece has at least, but for the last.
+        kernels_at_once: Least number of kernels in a piece; the last may have fewer.
 
     Raises:
         InputError: As `read_report`; pieces that came before are then not to be trusted.
-        UnknownContentError: Pieces came, and then something that only NVIDIA's module may know: `read_report` asks it.
+        UnknownContentError: After some pieces came something that only NVIDIA's module may know; call `read_report`.
     """
     if is_incomplete(path):
         yield read_report(path, source, options)
@@ -134,15 +133,15 @@ def read_parts(path: Path, source: str, options: ReadOptions, kernels_at_once: i
 
 
 def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> Report:
-    """Read a report that is in memory, with neither a file nor another process: instructions come without text.
+    """Read a report in memory, without a file or another process; instructions come without text.
 
     Args:
         data: A plain report, or a CSV export.
-        source: What records and messages show.
+        source: The name that records and messages show.
         options: What is wanted of it.
 
     Raises:
-        InputError: It is no report, or damaged.
+        InputError: It is not a report, or damaged.
         UnknownContentError: It holds something that only NVIDIA's module may know.
     """
     digest = hashlib.sha256(bytes(data[:])).hexdigest()
@@ -160,7 +159,7 @@ def _is_export(data: Bytes) -> bool:
 
 
 def _is_text(path: Path) -> bool:
-    """Tell text of ncu, and other text that we can name, from reports; errors are left to who reads it."""
+    """Return whether a file is text of ncu, or other text that we can name; False where it cannot be opened."""
     if first_bytes(path, len(MAGIC)) == MAGIC:
         return False
     from rooflens.ingest.exports.foreign import is_known  # noqa: PLC0415 - as above
@@ -181,10 +180,10 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
         data: The whole text, unpacked.
         digest: SHA-256 of it, in hex.
         source: The path as the user gave it: what records and messages show.
-        options: What is wanted of it; it names the GPU where the export does not.
+        options: What is wanted of it; they name the GPU where the export does not.
 
     Raises:
-        InputError: This is no export, or one that cannot be read.
+        InputError: This is not an export, or cannot be read.
     """
     from rooflens.ingest.exports.read import read_export  # noqa: PLC0415 - most reports are no exports
 
@@ -210,12 +209,12 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
         reader="csv",
     )
     values, stored_instances = raw.finish() if raw else (None, None)
-    notes = (*export.notes, "not verified: of an export there is one reader") if options.verify else export.notes
+    notes = (*export.notes, "not verified: exports have only one reader") if options.verify else export.notes
     return Report(run, tuple(kernels), values, stored_instances, notes)
 
 
 def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:
-    """Leave out peaks that were divided out of a per cent with too few digits: of 0.01 %, they may be half or twice."""
+    """Drop peaks derived from a percentage with too few digits: with 0.01 % they may be half or twice as high."""
     least_pct = _LEAST_STEPS * 10.0**-pct_digits
     small = [name for name, value in found.numbers.items() if value < least_pct and "pct_of_peak" in name]
     ends = tuple(f" / {name}" for name in small)
@@ -246,19 +245,20 @@ def _raw_result(found: ExportedKernel) -> RawResult:
 
 
 def _directly(path: Path, source: str, options: ReadOptions) -> Report:
-    """Read a plain report here, or have it read where something in it is unknown."""
+    """Read a plain report here, or with NVIDIA's module if it holds something unknown."""
     try:
         with opened(path) as (data, digest):
             return _read(data, digest, source, options, None if options.reader == "direct" else path)
     except UnknownContentError as unknown:
         if options.reader == "direct":
-            raise InputError(f"the direct reader does not know {unknown}", "--reader auto asks NVIDIA's") from unknown
+            hint = "`--reader auto` has NVIDIA's module read it"
+            raise InputError(f"the direct reader does not know {unknown}", hint) from unknown
         report = _with_nvidia(path, source, options)
         return replace(report, notes=(*report.notes, f"read with NVIDIA's module: {unknown} is unknown"))
 
 
 def _read(data: Bytes, digest: str, source: str, options: ReadOptions, path: Path | None) -> Report:
-    """Read a report whose bytes are at hand; with a path, NVIDIA's module adds the texts of instructions."""
+    """Read a report from its bytes; with a path, NVIDIA's module adds the text of instructions."""
     (whole,) = _parts(data, digest, source, options, path)
     return replace(whole, kernels=tuple(sorted(whole.kernels, key=lambda kernel: kernel.index)))
 
@@ -272,7 +272,7 @@ def _parts(  # noqa: PLR0913 - as `_read`
     *,
     kernels_at_once: int | None = None,
 ) -> Iterator[Report]:
-    """Read a report whose bytes are at hand piece by piece; the notes come with the last one."""
+    """Read a report from its bytes, piece by piece; the notes come with the last piece."""
     found = outline(data, path.suffix.lower() if path else "")
     container = Container(digest, len(data), len(found.places), (), found.sessions, found.synthetic)
     raw = raw_table(digest, options)
@@ -280,18 +280,18 @@ def _parts(  # noqa: PLR0913 - as `_read`
     reading = Reading(direct, digest, path, options, results_of(direct, raw, container, options))
     for part in make_parts(reading, "direct", container, source, raw, kernels_at_once=kernels_at_once):
         notes, reading.notes = reading.notes, []
-        yield replace(part, notes=(*part.notes, *notes))
+        yield replace(part, notes=(*part.notes, *notes), untold=reading.untold)
 
 
 class Reading:
-    """The direct reader at work, with NVIDIA's module for the texts.
+    """The direct reader at work, with NVIDIA's module for the text of instructions.
 
     Args:
         direct: The reader.
-        digest: Of the report, in hex.
-        path: The report; None where the texts are not wanted.
+        digest: SHA-256 of the report, in hex.
+        path: The report; None where NVIDIA's module must not be asked.
         options: What is wanted of it.
-        results: What the reader reads; by default single results.
+        results: The results as they are read; by default each by itself.
     """
 
     def __init__(
@@ -308,13 +308,14 @@ class Reading:
         self._path = path
         self._options = options
         self.notes: list[str] = []
+        self.untold: Codes = {}
 
     def results(self) -> Iterator[RawResult | Rows]:
         """Read all results, in the order of the file."""
         return self._direct.results() if self._results is None else self._results
 
-    def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
-        """Read the instructions of some results again, with their source lines and, where it is wanted, their text."""
+    def codes(self, wanted: Sequence[int]) -> Codes:
+        """Read the instructions of some results again, with their source lines and, if wanted, their text."""
         known: dict[int, Code] = {}
         unknown: dict[int, Instructions] = {}
         for index in wanted:
@@ -323,55 +324,76 @@ class Reading:
                 continue
             stored = self._direct.instructions(index)
             if stored is None or stored.figures is not None:
-                continue  # published figures were read whole
+                continue  # published figures hold all that there is
             code = self._direct.lined_code(index, stored)
             if code is None or code.needs_texts:
                 unknown[index] = stored
             else:
                 known[index] = code
-        return {**self._with_sass(known), **self._read_elsewhere(unknown)}
+        return {**self._with_sass(known), **(self._read_elsewhere(unknown) if unknown else {})}
 
-    def _with_sass(self, known: Mapping[int, Code]) -> Mapping[int, Code]:
-        """Have NVIDIA's disassembler add what it alone knows; where it is not there, or dies, that is missing."""
-        asked = {index: found for index, code in known.items() if (found := addresses(code))}
-        if not asked or not self._options.texts:
+    def _with_sass(self, known: Codes) -> Codes:
+        """Add the text, from the cache or from NVIDIA's disassembler."""
+        from rooflens.ingest.cubin.kept_sass import kept_sass  # noqa: PLC0415 - only for instructions
+        from rooflens.ingest.metrics.sass import addresses, with_sass  # noqa: PLC0415 - as above
+
+        asked = addresses(known) if self._options.texts else {}
+        if not asked:
             return known
-        sass = self._sass(asked)
-        return {index: with_sass(code, sass[index]) if index in sass else code for index, code in known.items()}
+        may_be_kept = self._path is not None and not self._options.verify
+        if may_be_kept and (sass := kept_sass(self._digest, asked)) is not None:
+            return with_sass(known, sass)
+        if self._path is not None and self._options.texts_later:
+            self.untold = {index: known[index] for index in asked}
+            return known
+        codes, notes = disassembled(self._path, self._digest, known, self._options)
+        self.notes += notes
+        return codes
 
-    def _sass(self, asked: Mapping[int, Sequence[int]]) -> Mapping[int, Mapping[int, str]]:
-        """Return instructions in text, by address by number of the result, as the disassembler says or said it."""
-        from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass  # noqa: PLC0415 - only for instructions
-        from rooflens.ingest.reports.nvidia import read_sass  # noqa: PLC0415 - as above
-
-        if self._path is not None and not self._options.verify:
-            known = kept_sass(self._digest, asked)
-            if known is not None:
-                return known
-        found = self._in_child(read_sass, "SASS text is missing", asked, self._digest)
-        if found is not None:
-            keep_sass(self._digest, asked, found)
-        return found or {}
-
-    def _read_elsewhere(self, unknown: Mapping[int, Instructions]) -> Mapping[int, Code]:
-        """Have NVIDIA's module read the code of which the report itself says too little."""
-        if not unknown:
-            return {}
+    def _read_elsewhere(self, unknown: Mapping[int, Instructions]) -> Codes:
+        """Have NVIDIA's module read code of which our own reader cannot tell enough."""
         from rooflens.ingest.reports.ncu_reader import read_texts  # noqa: PLC0415 - it makes reports as well
 
-        return self._in_child(read_texts, "SASS text and source lines are missing", unknown) or {}
+        missing = "SASS text and source lines are missing"
+        found, notes = _in_child(read_texts, missing, self._path, self._options, unknown)
+        self.notes += notes
+        return found or {}
 
-    def _in_child(self, read: Callable[..., Any], missing: str, *asked: Any) -> dict[int, Any] | None:
-        """Ask NVIDIA's module; None, with a note of what is missing, where it cannot be asked, or dies."""
-        if self._path is None:
-            self.notes.append(f"{missing}: NVIDIA's module was not asked")
-            return None
-        try:
-            found: dict[int, Any] = in_child(read, self._path, *asked, deadline_s=self._options.deadline_s)
-        except InputError as error:
-            self.notes.append(f"{missing}: {error}")
-            return None
-        return found
+
+def disassembled(path: Path | None, digest: str, codes: Codes, options: ReadOptions) -> tuple[Codes, tuple[str, ...]]:
+    """Have NVIDIA's disassembler give the text of the hottest instructions, and keep it.
+
+    Args:
+        path: A plain report; None where the module is not to be asked.
+        digest: Of the report.
+        codes: Its code.
+        options: What is wanted of it.
+
+    Returns:
+        The code with its text, or as it was, with a note, where the disassembler is not installed, or dies.
+    """
+    from rooflens.ingest.cubin.kept_sass import keep_sass  # noqa: PLC0415 - only for instructions
+    from rooflens.ingest.metrics.sass import addresses, with_sass  # noqa: PLC0415 - as above
+    from rooflens.ingest.reports.nvidia import read_sass  # noqa: PLC0415 - as above
+
+    asked = addresses(codes)
+    found, notes = _in_child(read_sass, "SASS text is missing", path, options, asked, digest)
+    if found is None:
+        return codes, notes
+    keep_sass(digest, asked, found)
+    return with_sass(codes, found), notes
+
+
+def _in_child(
+    read: Callable[..., Any], missing: str, path: Path | None, options: ReadOptions, *asked: Any
+) -> tuple[dict[int, Any] | None, tuple[str, ...]]:
+    """Ask NVIDIA's module; None, with a note of what is missing, if it must not be asked, fails or dies."""
+    if path is None:
+        return None, (f"{missing}: NVIDIA's module was not asked",)
+    try:
+        return in_child(read, path, *asked, deadline_s=options.deadline_s), ()
+    except InputError as error:
+        return None, (f"{missing}: {error}",)
 
 
 def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
@@ -383,15 +405,16 @@ def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
 
 
 def _verify(path: Path, source: str, options: ReadOptions) -> None:
-    """Read a report with both readers, every stored value too, and hold them against each other.
+    """Read a report with both readers, with every stored value, and compare what they read.
 
     Raises:
-        InputError: They differ, or only NVIDIA's can read it.
+        InputError: They differ, or only NVIDIA's reader can read it.
     """
     everything = replace(options, reader="auto", raw="all", read_rows=None, texts=True)
     ours = _directly(path, source, everything)
     if ours.run.reader != "direct":
-        raise InputError(f"cannot be verified: {ours.notes[-1]}", "--verify holds the direct reader against NVIDIA's")
+        hint = "`--verify` compares the direct reader with NVIDIA's: leave it out"
+        raise InputError(f"cannot be verified: {ours.notes[-1]}", hint)
     differences = list(differences_of(ours, _with_nvidia(path, source, everything)))
     if differences:
         places = "1 place" if len(differences) == 1 else f"{len(differences):,} places"
@@ -399,7 +422,7 @@ def _verify(path: Path, source: str, options: ReadOptions) -> None:
 
 
 def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
-    """Yield where two reports of one file differ, but for who read them."""
+    """Yield where two reports of one file differ, apart from who read them."""
     if replace(ours.run, reader="") != replace(theirs.run, reader=""):
         yield "the run"
     if len(ours.kernels) != len(theirs.kernels):
@@ -415,7 +438,7 @@ def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
 
 
 def comparable(table: pa.Table) -> pa.Table:
-    """Return the rows of a table in an order of their own, for readers differ in theirs, and doubles as their bits."""
+    """Return a table with its rows sorted, as readers differ in their order, and doubles as their bits."""
     import pyarrow as pa  # noqa: PLC0415 - only where stored values were asked for
 
     columns: dict[str, pa.Array] = {}
@@ -429,10 +452,10 @@ def comparable(table: pa.Table) -> pa.Table:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Bytes, str]]:
-    """Give the bytes of a file and their digest: in memory, or where they are many as a window on the file.
+    """Give the bytes of a file and their digest: in memory, or for a large file as a window on it.
 
     Raises:
-        InputError: There is no file that can be read, or it changed in the meantime.
+        InputError: The file cannot be read, or changed in the meantime.
     """
     try:
         file_bytes = regular_file_bytes(path)
@@ -448,7 +471,7 @@ def opened(path: Path) -> Iterator[tuple[Bytes, str]]:
 
 
 class Window:
-    """The bytes of an open file, read where they are asked for: a mapped file that is cut ends the process."""
+    """The bytes of an open file, read on demand: if it were mapped and then cut, the process would be killed."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self._descriptor = descriptor
@@ -468,7 +491,7 @@ class Window:
         return self._held[offset : offset + stop - start]
 
     def _read(self, start: int, count: int) -> bytes:
-        """Read that many bytes, or all up to the end: one call gives 2 GiB at most."""
+        """Read that many bytes, or all up to the end; one system call gives 2 GiB at most."""
         parts: list[bytes] = []
         while count > 0 and (part := os.pread(self._descriptor, count, start)):
             parts.append(part)

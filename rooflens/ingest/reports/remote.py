@@ -1,4 +1,4 @@
-"""Reports at addresses, such as `s3://bucket/folder`: listed, and fetched by whoever reads them.
+"""Reports at addresses, such as `s3://bucket/folder`: listed, and fetched to be read.
 
 The file systems are those of stores (`rooflens.model.store.place`).
 """
@@ -21,7 +21,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def jobs_at(address: str) -> Iterator[Job]:
-    """Find the files at an address: the one that it names, or those below it with their subfolders, sorted.
+    """Find the files at an address: the one that it names, or those below it, at any depth, sorted.
 
     Raises:
         InputError: It cannot be opened, or nothing is there.
@@ -41,13 +41,13 @@ def jobs_at(address: str) -> Iterator[Job]:
 
 
 def bytes_of(job: Job) -> int:
-    """Return about how large a report is, unpacked; of one at an address, as it is there."""
+    """Return about how large a report is unpacked; at an address, its size as stored there."""
     return job.byte_count if job.address else likely_bytes(job.path)
 
 
 @contextmanager
 def fetched(job: Job) -> Iterator[Path]:
-    """Give the file of a job; one at an address is a temporary file, which goes when the block is left.
+    """Give the file of a job; from an address it is copied to a temporary file, removed when the block ends.
 
     Raises:
         InputError: It cannot be fetched.
@@ -67,5 +67,5 @@ def fetched(job: Job) -> Iterator[Path]:
                 shutil.copyfileobj(source, target, _CHUNK_BYTES)
         except OSError as error:
             why = without_secrets(error, job.address)
-            raise InputError(f"cannot be fetched: {why}", "check the address, and room in TMPDIR") from error
+            raise InputError(f"cannot be fetched: {why}", "check the address, and that TMPDIR has room") from error
         yield path

@@ -1,11 +1,11 @@
-"""What is asked of a reader, and the report that any of them makes of its results."""
+"""What is asked of a reader, and how the results of any reader become a report."""
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel
 
 Reader: TypeAlias = Literal["auto", "direct", "ncu-report"]
-"""Who reads: rooflens itself, NVIDIA's module, or by default the first where it knows all that the report holds."""
+"""Who reads: rooflens itself (`direct`), NVIDIA's module, or by default the first if it knows all that is stored."""
 
 Raw: TypeAlias = Literal["none", "values", "all"]
 """Which stored values are kept beside the kernels: none, one for each metric, or those of all instances too."""
 
+Codes: TypeAlias = "Mapping[int, Code]"
+"""Code of kernels by number of the result."""
+
 MOST_IN_TEXT = 20
-"""So many kernels, those that took longest, have their hottest instructions in text and by source line."""
+"""How many kernels, the longest, have their hottest instructions as SASS text and by source line."""
 
 _RERECORD = "record the report again, or copy it again from where it was made"
 
@@ -43,13 +46,14 @@ class ReadOptions(Struct, frozen=True):
 
     Attributes:
         reader: Who is to read it.
-        verify: Read it with both readers, and say where they differ.
+        verify: Read it with both readers, and fail where they differ.
         raw: Which stored values are kept.
         max_unpacked_bytes: A compressed file that unpacks to more is refused.
-        gpu: Name of the GPU, for exports that do not say it.
-        deadline_s: Seconds that NVIDIA's module may take for a file of no size.
-        read_rows: Reads kernels straight into rows, where that is wanted.
-        texts: Have NVIDIA's disassembler write the hottest instructions in text, which takes it a second.
+        gpu: Name of the GPU, for exports that do not name it.
+        deadline_s: Seconds that NVIDIA's module may take, before its allowance for the size of the file.
+        read_rows: Reads kernels straight into rows; None for records of kernels.
+        texts: Have NVIDIA's disassembler give the text of the hottest instructions, which takes a second.
+        texts_later: Leave texts that are not in the cache to the caller: `Report.untold` names them.
     """
 
     reader: Reader = "auto"
@@ -60,16 +64,18 @@ class ReadOptions(Struct, frozen=True):
     deadline_s: float = 120.0
     read_rows: RowReader | None = None
     texts: bool = True
+    texts_later: bool = False
 
 
 class Report(Struct, frozen=True):
-    """One report, read.
+    """One report that was read.
 
     Attributes:
-        rows: Kernels beside `kernels`, as rows of the table `kernels`; None where there are none.
+        rows: More kernels, as rows of the table `kernels`; None where there are none.
         raw: Stored values, rows of the table `metrics`; None when they were not asked for.
-        instances: Values of instances, rows of the table `instances`; None as well.
-        notes: What a user should know of how it was read.
+        instances: Values of instances, rows of the table `instances`; None when they were not asked for.
+        notes: What a user should know about how it was read.
+        untold: Code whose hottest instructions still lack their text.
     """
 
     run: Run
@@ -78,6 +84,7 @@ class Report(Struct, frozen=True):
     instances: pa.Table | None = None
     notes: tuple[str, ...] = ()
     rows: pa.Table | None = None
+    untold: Codes = field(default_factory=dict)
 
 
 class Rows(NamedTuple):
@@ -87,7 +94,7 @@ class Rows(NamedTuple):
 
 
 RowReader: TypeAlias = "Callable[[Direct, RawTable | None, Container], Iterator[RawResult | Rows]]"
-"""Reads results that are alike into rows, and others one by one."""
+"""Reads results that are encoded alike into rows, and others one by one."""
 
 
 class Results(Protocol):
@@ -97,13 +104,13 @@ class Results(Protocol):
         """Read all results, in the order of the file."""
 
     def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
-        """Read the instructions of some results again, with their text; what cannot be had is left out."""
+        """Read the instructions of some results again, with their text; results for which that fails are left out."""
 
 
 def make_report(
     reading: Results, reader: str, container: Container, source: str, raw: RawTable | None = None
 ) -> Report:
-    """Read all of a report; arguments and errors as those of `make_parts`."""
+    """Read all of a report; arguments and errors as for `make_parts`."""
     (whole,) = make_parts(reading, reader, container, source, raw)
     return replace(whole, kernels=tuple(sorted(whole.kernels, key=lambda kernel: kernel.index)))
 
@@ -119,19 +126,19 @@ def make_parts(  # noqa: PLR0913 - what a report is made of
 ) -> Iterator[Report]:
     """Read a report piece by piece, each a report of some of the kernels: memory does not grow with their number.
 
-    Kernels that may be among those that come with text are held back until that is certain; only so far the pieces are
-    not in the order of the file.
+    Kernels that may be among those with text are held back until that is certain, and come last; all others are in the
+    order of the file.
 
     Args:
-        reading: Reader of its results.
-        reader: What that is called.
+        reading: Reads its results.
+        reader: Name of that reader.
         container: What the report says of itself.
         source: The path as the user gave it: what records and messages show.
         raw: Where the reader puts stored values.
-        kernels_at_once: How many kernels a piece has at least; None for one piece.
+        kernels_at_once: Least number of kernels in a piece; None for one piece.
 
     Raises:
-        InputError: It reads back with fewer results than it holds, or is damaged.
+        InputError: Fewer results can be read than it holds, or it is damaged.
     """
     held = Held()
     ahead: Report | None = None
@@ -144,15 +151,20 @@ def make_parts(  # noqa: PLR0913 - what a report is made of
 
 
 def notes_of(container: Container) -> tuple[str, ...]:
-    """Return what the report itself gives a user to know."""
+    """Return what a user should know according to the report itself."""
     return container.sessions[0].notes if container.sessions else ()
 
 
 def with_texts(held: Held, reading: Results) -> Iterator[Kernel]:
-    """Yield the kernels that were held back, with the texts of their instructions, where those can be had."""
+    """Return the kernels that were held back, with the text of their instructions where it can be read."""
     texts = reading.codes(sorted(held.kernels)) if held.kernels else {}
-    for index, kernel in held.kernels.items():
-        found = texts.get(index)
+    return with_codes(held.kernels.values(), texts)
+
+
+def with_codes(kernels: Iterable[Kernel], codes: Codes) -> Iterator[Kernel]:
+    """Yield kernels with their code, where there is any for them."""
+    for kernel in kernels:
+        found = codes.get(kernel.index)
         yield kernel if found is None else replace(kernel, hotspots=found.hotspots, code_totals=found.totals)
 
 
@@ -167,16 +179,16 @@ def make_pieces(  # noqa: PLR0913, PLR0917 - as `make_parts`
     kernels_at_once: int | None = None,
     count: int | None = None,
 ) -> Iterator[Report]:
-    """Read results piece by piece, the last with what is left; errors as those of `make_parts`.
+    """Read results piece by piece, the last with what is left; errors as for `make_parts`.
 
     Args:
-        results: All of a report, or some that follow each other.
-        reader: Who reads them.
+        results: All of a report, or consecutive ones.
+        reader: Name of the reader.
         container: What the report says of itself.
         source: The path as the user gave it.
         raw: Where the reader puts stored values.
         held: Takes the kernels whose instructions may be wanted with text.
-        kernels_at_once: How many kernels a piece has at least; None for one piece.
+        kernels_at_once: Least number of kernels in a piece; None for one piece.
         count: How many results there must be; by default all of the report.
     """
     source = as_unicode(source)
@@ -200,7 +212,7 @@ def make_pieces(  # noqa: PLR0913, PLR0917 - as `make_parts`
             yield _piece(run, ready, rows, raw)
             ready, rows, waiting_count = [], [], 0
     if read_count != count:
-        raise InputError(f"damaged: {read_count} of {count} results can be read", _RERECORD)
+        raise InputError(f"damaged: only {read_count} of {count} results can be read", _RERECORD)
     yield _piece(run, ready, rows, raw)
 
 
@@ -220,12 +232,12 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table | None:
 def results_of(
     direct: Direct, raw: RawTable | None, container: Container, options: ReadOptions
 ) -> Iterator[RawResult | Rows]:
-    """Read the results of a report, into rows where that is wanted; errors as those of `make_parts`."""
+    """Read the results of a report, into rows where that is wanted; errors as for `make_parts`."""
     return direct.results() if options.read_rows is None else options.read_rows(direct, raw, container)
 
 
 class Held:
-    """Kernels whose instructions are to be read with text: those that lack it, and those that took longest."""
+    """Kernels whose instructions are to be read with text: those that cannot do without, and the longest."""
 
     def __init__(self) -> None:
         self.kernels: dict[int, Kernel] = {}
@@ -233,7 +245,7 @@ class Held:
         self._longest: list[tuple[float, int]] = []
 
     def put(self, kernel: Kernel, *, is_lacking: bool) -> list[Kernel]:
-        """Hold a kernel if need be; return those that no longer are, or never were."""
+        """Hold a kernel if need be; return the kernels that need not be held, or no longer."""
         if not kernel.hotspots and not is_lacking:
             return [kernel]
         self.kernels[kernel.index] = kernel
@@ -247,7 +259,7 @@ class Held:
         return [] if index in self._lacking else [self.kernels.pop(index)]
 
     def put_all(self, other: Held) -> list[Kernel]:
-        """Hold what another holds, of the same report; return the kernels that are no longer held."""
+        """Take over what another holds of the same report; return the kernels that are no longer held."""
         return [
             kernel
             for index, one in other.kernels.items()
@@ -256,7 +268,7 @@ class Held:
 
 
 def raw_table(digest: str, options: ReadOptions) -> RawTable | None:
-    """Make the place for the stored values that are to be kept; None where none are."""
+    """Make the table for stored values; None where none are to be kept."""
     if options.raw == "none":
         return None
     from rooflens.ingest.metrics.raw import RawTable  # noqa: PLC0415 - pyarrow: only where values are kept

@@ -49,25 +49,25 @@ THREAD_TABLES = (
 WARP_TABLE = "sass__inst_executed_per_opcode_with_modifier_all"
 
 _DEVICES = ("launch__device_id", "device__attribute_device_index")
-"""Number of the GPU: of the launch, or, for what has no launch figures, of the device attributes."""
+"""Metrics with the index of the GPU: that of the launch or, for results without one, of the device attributes."""
 
 _MOST_DEVICES = 1 << 16
-"""No process sees more GPUs: a larger number is damage."""
+"""No process sees as many GPUs: a larger index is damage."""
 
 _CAPABILITY = "device__attribute_compute_capability_"
 _CAPABILITIES = (f"{_CAPABILITY}major", f"{_CAPABILITY}minor")
 _GRID, _BLOCK = (tuple(f"launch__{what}_dim_{axis}" for axis in "xyz") for what in ("grid", "block"))
 IDENTITY = (*_CAPABILITIES, *_DEVICES, *_GRID, *_BLOCK)
-"""What tells where a result ran, and how large: `identity`."""
+"""Metrics that tell where a result ran, and its launch size (`identity`)."""
 GPU = "device__attribute_display_name"
 _LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABILITY, CAPABILITY))
-"""Numbers that are read past the table of counters, by how their names begin."""
+"""Prefixes of metrics that are read outside the table of counters, with their limits."""
 
 _MOST_SPEEDUP_PCT = 1e4
-"""No rule estimates that more than all of the time would go; far beyond is damage."""
+"""No rule estimates a speed-up beyond 100 %; a number far above is damage."""
 
 _OF_UNIT, _OF_KERNEL = 1, 2
-"""Types of an estimated speed-up: that of the unit which the rule looks at, and that of the kernel."""
+"""Types of an estimated speed-up: of the unit that the rule looks at, and of the kernel."""
 
 _WANTED_BASES = frozenset(base for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe))
 _MEASURED_BASES = frozenset(
@@ -86,11 +86,10 @@ _WANTED_PREFIXES = (
     *THREAD_TABLES,
     WARP_TABLE,
 )
-"""What a kernel record is made of beside the counters of the table."""
+"""What a kernel record needs besides the counters of the table."""
 
 _NAMES_KEPT, _SETS_KEPT, _SIZES_KEPT = 1 << 14, 256, 1024
-"""Names, and sets of names, of which is kept what they mean: a report has some hundreds, and a handful."""
-
+"""Sizes of the caches by name and by set of names: a report has some hundreds of names, and a handful of sets."""
 
 _SAMPLED_STALL = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
 _COUNTED_STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio$")
@@ -100,12 +99,12 @@ class RawResult(Struct, frozen=True):
     """One profiled result as the report stores it.
 
     Attributes:
-        numbers: Metric -> value in base units; NaN and valueless metrics left out.
+        numbers: Metric -> value in base units; metrics that are NaN or have no value are left out.
         texts: Metric -> string value.
-        tables: Instanced metric -> {instance key: count}.
+        tables: Metric with instances -> {instance key: count}.
         nan_count: How many measurements were NaN: all of them when profiling this result failed.
         series: What was sampled while it ran.
-        process: Name and number of the process that launched it.
+        process: Name and ID of the process that launched it.
         nvtx_range: Path of the NVTX ranges it was launched in.
         code: What is stored of its instructions.
     """
@@ -129,7 +128,7 @@ _LONGEST_LABEL, LONGEST_RANGE = 200, 1000
 
 
 def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
-    """Cut the end off what only labels something: no GPU, host or process has such a name, and pages grow with it."""
+    """Shorten a label: no real GPU, host or process has a name so long, and pages grow with it."""
     return label if label is None or len(label) <= most else f"{label[: most - 1]}…"
 
 
@@ -172,7 +171,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
 
 
 def checked(kernel: Kernel) -> Kernel:
-    """Fail a kernel that holds what no GPU can have done: here, where damage enters, before anything is made of it."""
+    """Mark a kernel as failed if it holds an impossible value: here, where damage enters, before anything uses it."""
     why = _impossible(kernel)
     return kernel if why is None else failed_kernel(kernel, why)
 
@@ -192,7 +191,7 @@ def _impossible(kernel: Kernel) -> str | None:
 
 
 def _impossible_others(numbers: Mapping[str, float]) -> str | None:
-    """Return why one of the numbers that are read past the table of counters cannot be."""
+    """Return why one of the numbers read outside the table of counters is impossible; None if none is."""
     for name, limit in limits_of_others(tuple(numbers)):
         if (why := beyond(numbers[name], limit)) is not None:
             return reason(name, numbers[name], why)
@@ -201,7 +200,7 @@ def _impossible_others(numbers: Mapping[str, float]) -> str | None:
 
 @lru_cache(maxsize=_SETS_KEPT)
 def limits_of_others(names: tuple[str, ...]) -> tuple[tuple[str, Limit], ...]:
-    """Return the limits of those numbers that are read past the table of counters."""
+    """Return the limits of the numbers that are read outside the table of counters."""
     stalls = (name for reasons in stall_names(names) for name in reasons.values())
     return (
         *((name, limit) for prefix, limit in _LIMITED for name in names if name.startswith(prefix)),
@@ -218,14 +217,14 @@ def _impossible_series(series: Series) -> str | None:
 
 
 def checked_rule(rule: Rule) -> Rule:
-    """Leave out what no estimate of NVIDIA's can be; its words stay."""
+    """Drop the speed-ups of a rule that are no possible estimate; its text stays."""
     whole, unit = (_estimate(pct) for pct in (rule.speedup_pct, rule.unit_speedup_pct))
     is_sound = (whole, unit) == (rule.speedup_pct, rule.unit_speedup_pct)
     return rule if is_sound else replace(rule, speedup_pct=whole, unit_speedup_pct=unit)
 
 
 def rules_of(result: Any) -> Iterator[Rule]:
-    """Yield what a rule of NVIDIA's says, of its decoded message, each item as one."""
+    """Yield one rule for each item in the decoded message of one of NVIDIA's rules."""
     for item in result.Body.Items:
         yield Rule(
             identifier=text_of(result.Identifier),
@@ -238,7 +237,7 @@ def rules_of(result: Any) -> Iterator[Rule]:
 
 
 def _speedup_pct(estimate: Any, of: int) -> float | None:
-    """Return an estimated speed-up of the type asked for; there are others, of nothing named."""
+    """Return an estimated speed-up if it is of this type; there are others, which name nothing."""
     if estimate.Kind != of or not isfinite(estimate.Value):
         return None
     return float(estimate.Value)
@@ -249,27 +248,27 @@ def _estimate(pct: float | None) -> float | None:
 
 
 def thread_opcodes(tables: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the best of a result's tables of thread instructions by opcode; empty where it has none."""
+    """Return the most detailed table of thread instructions by opcode; empty where a result has none."""
     return next((dict(tables[name]) for name in THREAD_TABLES if tables.get(name)), {})
 
 
 @lru_cache(maxsize=_NAMES_KEPT)
 def is_wanted(metric: str) -> bool:
-    """Return whether a stored metric can be part of a kernel record: the others need not be read for an analysis."""
+    """Return whether a stored metric can be part of a kernel record; an analysis need not read the others."""
     return metric.partition(".")[0] in _WANTED_BASES or metric.startswith(_WANTED_PREFIXES)
 
 
 @lru_cache(maxsize=_NAMES_KEPT)
 def is_measured(metric: str) -> bool:
-    """Return whether only a run can give a stored metric: NaN instead of it says that profiling failed.
+    """Return whether a stored metric is measured in a run, so that NaN means that profiling failed.
 
-    Launch figures, attributes of the device and samples can be without a value in a report that just has no counters.
+    Launch parameters, device attributes and samples can lack a value in a report that merely has no counters.
     """
     return metric.partition(".")[0] in _MEASURED_BASES
 
 
 def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], dict[str, str], int]:
-    """Divide values into numbers and texts, and count the measurements that are NaN."""
+    """Split values into numbers and texts, and count the measurements that are NaN."""
     numbers: dict[str, float] = {}
     texts: dict[str, str] = {}
     nan_count = 0
@@ -286,7 +285,7 @@ def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], d
 
 
 def _status(raw: RawResult, values: Mapping[str, float]) -> Status:
-    """Tell a result whose profiling failed (NaN instead of every measurement) from one that lacks some."""
+    """Tell a result whose profiling failed (every measurement is NaN) from one that lacks some."""
     if raw.nan_count and not values.keys() & MEASURED:
         return "failed"
     return "partial" if raw.nan_count or "duration_ns" not in values else "ok"
@@ -297,7 +296,7 @@ Size: TypeAlias = "tuple[int, int, int] | None"
 
 @lru_cache(maxsize=_SIZES_KEPT)
 def identity(*numbers: float | None) -> tuple[str | None, int | None, Size, Size]:
-    """Return compute capability, number of the GPU, grid and block, of the numbers of `IDENTITY`."""
+    """Return compute capability, index of the GPU, grid and block, given the numbers of `IDENTITY`."""
     found = iter(numbers)
     parts = (tuple(islice(found, len(names))) for names in (_CAPABILITIES, _DEVICES, _GRID, _BLOCK))
     capability, devices, grid, block = parts
@@ -323,9 +322,9 @@ def _dim3(sizes: Sequence[float | None], limit: Limit) -> Size:
 
 
 def stalls_of(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Divide the stalls of a warp by reason, samples before counters; 0 to 1, summing to 1.
+    """Return the share of each stall reason, 0 to 1 and summing to 1: of samples if there are any, else of counters.
 
-    Issued samples (`selected`) are no stall, and no samples at all means not measured.
+    Issued samples (`selected`) are not stalls; the result is empty if stalls were not measured.
     """
     for names in stall_names(tuple(numbers)):
         stalls = {reason: numbers[name] for reason, name in names.items()}
@@ -337,7 +336,7 @@ def stalls_of(numbers: Mapping[str, float]) -> dict[str, float]:
 
 @lru_cache(maxsize=_SETS_KEPT)
 def stall_names(names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
-    """Find the metric of each stall reason, of those that are sampled and of those that are counted."""
+    """Return the metric of each stall reason, first for sampled stalls, then for counted ones."""
     return tuple(
         {
             match[1]: name

@@ -22,7 +22,7 @@ VERDICTS: Mapping[Bound, tuple[str, Text]] = {
     "memory": (
         "Memory-bound",
         Text(
-            f"The busiest unit is a memory level: device memory, L2, L1 or shared memory. It is at least "
+            f"The busiest unit is a memory level: DRAM, L2, L1 or shared memory. It is at least "
             f"{_BUSY} busy, and no pipe comes within {_LEAD} of it. The verdict names the level, because the remedy "
             "depends on it. "
             f"From {_FULL} up the kernel is at its roof: only fewer bytes make it faster.",

@@ -302,7 +302,7 @@ def mean_clock_hz(side: Side) -> float | None:
 
 
 def mean_memory_bytes_per_s(side: Side) -> float | None:
-    """Work out the mean peak of device memory over GPU time, which follows the memory clock."""
+    """Work out the mean peak of DRAM over GPU time, which follows the memory clock."""
     measured = [a for recording in side.recordings for a in timed(recording)]
     return _by_time((a.levels["dram"].peak_bytes_per_s, a.kernel.duration_ns) for a in measured)
 

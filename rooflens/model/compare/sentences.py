@@ -80,7 +80,7 @@ def _moved(before: Analysis, after: Analysis) -> str:
 
 
 def _level_label(before: Analysis, after: Analysis) -> str:
-    """Name that level, device memory by its kind where both runs had one kind."""
+    """Name that level, DRAM by its kind where both runs had one kind."""
     return resource_label(_level_of(before, after), before.kernel.gpu, after.kernel.gpu)
 
 

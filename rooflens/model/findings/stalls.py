@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data loaded from global, local or texture memory.
 
-    A trip to L2 or device memory takes hundreds of cycles. Where no memory level is full, more loads in flight hide
+    A trip to L2 or DRAM takes hundreds of cycles. Where no memory level is full, more loads in flight hide
     it: several issued before the first is used, wider ones, or more warps. Where a level is at its roof, the loads
     queue for it, and only less work there helps. Confirm at the line that uses the loaded value: the stall is
     reported there, not at the load. It does not show which level answers; the hit rates do.

@@ -45,7 +45,7 @@ class Bounds(Struct, frozen=True):
 
     @property
     def memory_ns(self) -> float | None:
-        """T_DRAM: the traffic to device memory at its peak."""
+        """T_DRAM: the traffic to DRAM at its peak."""
         return self.level_ns.get("dram")
 
     @property

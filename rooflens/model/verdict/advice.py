@@ -42,7 +42,7 @@ class _Move(Struct, frozen=True):
 _WIDEST = 4
 """A 16-byte access stands for so many of four bytes: wider ones spare no more."""
 _RE_READ = 1.2
-"""Device memory that moves the bytes asked for, to within this factor, reads next to nothing twice."""
+"""DRAM that moves the bytes asked for, to within this factor, reads next to nothing twice."""
 _TENSOR_NOISE = 0.05
 """A tensor pipe less busy than this does no work to speak of: it reads some per cent without any."""
 
@@ -77,7 +77,7 @@ def _has_little_bit_work(kernel: Kernel) -> bool:
 
 
 def _reads_once(kernel: Kernel) -> bool:
-    """Return whether device memory moves about the bytes that global accesses ask for.
+    """Return whether DRAM moves about the bytes that global accesses ask for.
 
     Where they ask for far more, caches serve most of it, and what is moved may be moved again all the same.
     """

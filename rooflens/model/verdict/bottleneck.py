@@ -33,7 +33,7 @@ class Case(Struct, frozen=True):
         in_program: A typical launch of it without the profiler; None where none was timed.
         phases: How its run divides; None without a series.
         command_line: ncu's, as the report states it; None where it does not.
-        compulsory_bytes: What it must move to and from device memory by formula; None where no formula is known.
+        compulsory_bytes: What it must move to and from DRAM by formula; None where no formula is known.
     """
 
     kernel: Kernel

@@ -160,7 +160,7 @@ def write_verdict(
 def _at_roof(case: Case, wall: Bottleneck) -> bool:
     """Judge against the attainable roof where one is known; a stage can be at its peak all the same.
 
-    Device memory must be near its peak at its own clock, too: at the profiled one it may have been slower.
+    DRAM must be near its peak at its own clock, too: at the profiled one it may have been slower.
     """
     limits = case.limits
     if wall.resource == "dram" and device_dram_share(case.kernel, wall.share) < limits.at_roof_device_share:
@@ -282,7 +282,7 @@ def _moves(case: Case, decision: Decision, costing: Sequence[Finding], *, unmeas
 def _is_wall_first(decision: Decision, costing: Sequence[Finding]) -> bool:
     """Return whether the full unit goes first: nothing says what fills it, and filling it further is no aim.
 
-    Device memory below its roof is still to be filled, and so is a unit that is full for a part of the run only.
+    DRAM below its roof is still to be filled, and so is a unit that is full for a part of the run only.
     """
     wall = decision.wall
     below_its_roof = wall is not None and wall.resource == "dram" and not decision.at_roof

@@ -55,7 +55,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "dram_clock_low": Flag(
         "memory clock low",
-        "Device memory ran below its rated clock: at the full clock its share would be lower than shown.",
+        "DRAM ran below its rated clock: at the full clock its share would be lower than shown.",
         changes_verdict=True,
         unit="dram",
     ),

@@ -350,7 +350,7 @@ def test_what_was_profiled_before_a_failure_can_be_analyzed(gpu_box: Path, monke
     (command,) = re.findall(r"`rooflens (analyze .*)`", failed.stderr)
     result = run(*shlex.split(command))
     assert result.exit_code == 0
-    assert "warning: my x.ncu-rep.incomplete: collecting it failed: 4 whole kernels read" in result.stderr
+    assert "warning: my x.ncu-rep.incomplete: collecting it failed: 4 complete kernels read" in result.stderr
     assert list(gpu_box.glob("*.ncu-rep")) == []
 
 

@@ -106,11 +106,11 @@ def test_what_a_call_raises_is_raised_here_and_its_child_goes_on(children: Child
 @pytest.mark.parametrize(
     ("function", "arguments", "said"),
     [
-        (os.abort, (), "damaged: the worker ended with SIGABRT on it"),
-        (os._exit, (3,), "damaged: the worker ended with status 3 on it"),
-        (die_while_sending, (), "damaged: the worker ended with SIGSEGV while it sent what it had read"),
-        (signal.raise_signal, (signal.SIGKILL,), "killed (SIGKILL) on it, as the system does when memory runs out"),
-        (die_of_memory_unsaid, (), "the worker asked for more than the "),
+        (os.abort, (), "damaged: the worker ended with SIGABRT while reading"),
+        (os._exit, (3,), "damaged: the worker ended with status 3 while reading"),
+        (die_while_sending, (), "damaged: the worker ended with SIGSEGV while sending what it had read"),
+        (signal.raise_signal, (signal.SIGKILL,), "(SIGKILL) while reading, as the system does when memory runs out"),
+        (die_of_memory_unsaid, (), "the worker needed more than the "),
     ],
 )
 def test_a_death_is_told_as_it_was(
@@ -128,7 +128,7 @@ def test_a_child_may_take_its_share_of_memory_and_no_more(monkeypatch: pytest.Mo
     monkeypatch.setattr(parent_side, "limit_bytes", lambda _: 1 << 30)
     assert children.call(allocate, (1 << 29,)) == 1 << 29
     error = _death(children, allocate, 2 << 30)
-    assert str(error) == "the worker asked for more than the 1.0 GiB of memory that it may take"
+    assert str(error) == "the worker needed more than the 1.0 GiB of memory that it may use"
     assert "more memory" in error.hint
 
 
@@ -142,16 +142,16 @@ def test_a_child_that_died_idle_is_replaced(children: Children) -> None:
 def test_a_child_that_cannot_begin_says_why(monkeypatch: pytest.MonkeyPatch, children: Children) -> None:
     """An interpreter that fails at once, and one that is not there, are named; nothing is called damaged."""
     monkeypatch.setattr(starting, "_BOOT", "raise SystemExit('no such module')")
-    assert "could begin: no such module" in str(_death(children, os.getpid))
+    assert "ended before it began: no such module" in str(_death(children, os.getpid))
     monkeypatch.setattr(sys, "executable", "/none/python")
     error = _death(children, os.getpid)
-    assert str(error) == "no process to read it in can be started: No such file or directory"
+    assert str(error) == "cannot start a process to read it in: No such file or directory"
 
 
 def test_a_call_over_its_time_is_ended_and_says_how_long_it_had(children: Children) -> None:
     """The message names the seconds that were waited, the hint the option that changes them."""
     error = _death(children, time.sleep, 600, deadline_s=0.5)
-    assert str(error) == "the worker had not finished with it after 0.5 s"
+    assert str(error) == "the worker did not finish within 0.5 s"
     assert "--deadline" in error.hint
 
 

@@ -75,7 +75,7 @@ def test_only_the_item_that_kills_its_worker_is_lost() -> None:
     done, lost = _run("process:2", double_or_die)
     assert done == [2 * number for number in range(12) if number != KILLER]
     assert [(item, str(error)) for item, error in lost.items()] == [
-        (KILLER, "the worker was killed (SIGKILL) on it, as the system does when memory runs out")
+        (KILLER, "the worker was killed (SIGKILL) while reading, as the system does when memory runs out")
     ]
 
 

@@ -359,7 +359,7 @@ def test_without_gpu_and_shares_nothing_can_be_judged() -> None:
     error = refusal(written)
     assert "does not name its GPU (compute capability 8.6)" in str(error)
     assert "--gpu" in error.hint
-    assert "of compute capability 8.6 are NVIDIA A10" in error.hint
+    assert "those of compute capability 8.6 are NVIDIA A10" in error.hint
     assert len(kernels(written, "NVIDIA A10")) == 1
 
 

@@ -40,7 +40,7 @@ def test_an_export_that_is_not_verified_says_so(tmp_path: Path) -> None:
     path = tmp_path / "raw.csv"
     path.write_text(EXPORT)
     report = read_report(path, "raw.csv", ReadOptions(gpu="NVIDIA A10", verify=True))
-    assert report.notes == ("not verified: of an export there is one reader",)
+    assert report.notes == ("not verified: exports have only one reader",)
 
 
 def test_every_value_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_what_is_whole_is_read_with_a_note(incomplete: Path, reader: str) -> Non
     assert [kernel.function_name for kernel in report.kernels] == NAMES[: len(report.kernels)]
     assert report.run.kernel_count == len(report.kernels) == 3
     (note,) = report.notes
-    assert note.startswith("collecting it failed: 3 whole kernels read; what follows is left out: truncated: ")
+    assert note.startswith("collecting it failed: 3 complete kernels read; the rest is left out: truncated: ")
     (part,) = read_parts(incomplete, "x", ReadOptions(reader=reader), 1)
     assert part.notes == report.notes
 
@@ -61,7 +61,7 @@ def test_a_whole_report_of_fewer_kernels_is_told_too(incomplete: Path) -> None:
     """What ncu wrote of the kernels before a failure is a flawless report: its name alone tells that it lacks some."""
     incomplete.write_bytes(REPORT)
     report = read_report(incomplete, "x")
-    assert report.notes == ("collecting it failed: 4 whole kernels read; others may have been still to come",)
+    assert report.notes == ("collecting it failed: 4 complete kernels read; more may have followed",)
 
 
 def test_a_cut_compressed_report_is_read_up_to_the_cut(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_cut_compressed_report_is_read_up_to_the_cut(tmp_path: Path) -> None:
         read_report(cut, "x")
     report = read_report(cut.rename(tmp_path / "many.ncu-repz.incomplete"), "x")
     assert 100 < len(report.kernels) < 3000
-    assert "whole kernels read; what follows is left out" in report.notes[0]
+    assert "complete kernels read; the rest is left out" in report.notes[0]
 
 
 @pytest.mark.parametrize("data", [b"", b"NVR\0", REPORT[: block_starts(REPORT)[0] + 3], b"==PROF== Connected\n"])
@@ -93,7 +93,7 @@ def test_the_command_line_warns_and_goes_on(incomplete: Path) -> None:
     incomplete.write_bytes(REPORT[:-1])
     result = CliRunner().invoke(main, ["analyze", str(incomplete)])
     assert result.exit_code == 0
-    assert f"warning: {incomplete}: collecting it failed: 3 whole kernels read" in result.stderr
+    assert f"warning: {incomplete}: collecting it failed: 3 complete kernels read" in result.stderr
     assert "kernel_2" in result.stdout
     assert CliRunner().invoke(main, ["analyze", str(incomplete.parent)]).exit_code == 1
 

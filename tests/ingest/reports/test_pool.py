@@ -82,7 +82,7 @@ def test_a_bug_costs_one_file_and_says_where_it_is() -> None:
 def test_a_reader_that_hangs_is_ended() -> None:
     """A file over its time becomes an error that says how long it had, and the others are read."""
     results = _run(["good", "hang", "good"], hang, deadline_s=2.0)
-    assert str(results["1/hang"]) == "NVIDIA's reader had not finished with it after 2 s"
+    assert str(results["1/hang"]) == "NVIDIA's reader did not finish within 2 s"
     assert sum(isinstance(result, Report) for result in results.values()) == 2
 
 

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class Work(NamedTuple):
-    """What a kernel must do: FLOPs, and bytes to and from device memory."""
+    """What a kernel must do: FLOPs, and bytes to and from DRAM."""
 
     flop: float
     bytes: float
 
 
 class Roofs(NamedTuple):
-    """What a GPU can do in a second."""
+    """What a GPU can do per second."""
 
     flop_per_s: float
     bytes_per_s: float

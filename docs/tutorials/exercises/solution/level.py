@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def intensities(flop_per_s: float, bytes_per_s: Mapping[str, float | None]) -> dict[str, float | None]:
-    """One height, an intensity for each level: the rates are of the same time, so their quotient is FLOP a byte."""
+    """Both rates are over the same time, so their quotient is FLOP a byte: one height, an intensity a level."""
     return {level: flop_per_s / rate if rate else None for level, rate in bytes_per_s.items()}
 
 
