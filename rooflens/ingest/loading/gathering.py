@@ -27,8 +27,8 @@ class Task(Protocol[Result_co]):
     def __call__(self, items: tuple[Item, ...]) -> Sequence[Result_co | SpanDone]:
         """Read them; return what becomes of reports, and spans that are still to be gathered."""
 
-    def whole(self, spans: Sequence[SpanDone]) -> Iterator[Result_co]:
-        """Make one result of all spans of a report."""
+    def whole(self, spans: Sequence[Span], done: Sequence[SpanDone]) -> Iterator[Result_co]:
+        """Make one result of all spans of a report, given what became of each."""
 
     def refused(self, job: Job, error: InputError) -> Result_co:
         """Return what becomes of a report that no worker survives."""
@@ -38,37 +38,46 @@ def by_workers(
     workers: Workers, task: Task[Result], jobs: Iterable[Job], options: ReadOptions, total_bytes: int
 ) -> Iterator[Result]:
     """Have reports read by workers, and yield what becomes of them as it comes."""
-    tasks = tasks_of(jobs, options, task_bytes(total_bytes, workers.count))
-    yield from gathered(run_tasks(workers, task, tasks), task)
+    planned: dict[Job, tuple[Span, ...]] = {}
+    tasks = tasks_of(jobs, options, task_bytes(total_bytes, workers.count), planned)
+    yield from gathered(run_tasks(workers, task, tasks), task, planned)
 
 
-def tasks_of(jobs: Iterable[Job], options: ReadOptions, most_bytes: int) -> Iterator[tuple[Item, ...]]:
-    """Put reports together to tasks of so many bytes, and cut large ones into spans of as many."""
+def tasks_of(
+    jobs: Iterable[Job], options: ReadOptions, most_bytes: int, planned: dict[Job, tuple[Span, ...]]
+) -> Iterator[tuple[Item, ...]]:
+    """Put reports together to tasks of so many bytes, and cut large ones into spans of as many, noted in `planned`."""
     for group in grouped(jobs, most_bytes):
         spans = plan_spans(group[0], options, most_bytes) if len(group) == 1 and is_large(group[0]) else ()
         if spans:
+            planned[group[0]] = spans
             yield from ((span,) for span in spans)
         else:
             yield group
 
 
-def gathered(results: Iterable[Sequence[Result | SpanDone] | Lost[Item]], task: Task[Result]) -> Iterator[Result]:
-    """Yield what tasks return; spans when all of their report are there, as one."""
+def gathered(
+    results: Iterable[Sequence[Result | SpanDone] | Lost[Item]],
+    task: Task[Result],
+    planned: dict[Job, tuple[Span, ...]],
+) -> Iterator[Result]:
+    """Yield what tasks return; spans when all of their report are there, as one, which is then `planned` no more."""
     waiting: dict[Job, dict[int, SpanDone]] = {}
     for result in results:
         items: Sequence[Result | SpanDone]
         if not isinstance(result, Lost):
             items = result
         elif isinstance(result.item, Span):
-            items = [SpanDone(result.item, None, lost=result.error)]
+            items = [SpanDone(result.item.job, result.item.number, None, lost=result.error)]
         else:
             items = [task.refused(result.item, result.error)]
         for done in items:
             if not isinstance(done, SpanDone):
                 yield done
                 continue
-            of_report = waiting.setdefault(done.span.job, {})
-            of_report[done.span.number] = done
-            if len(of_report) == done.span.count:
-                del waiting[done.span.job]
-                yield from task.whole([of_report[number] for number in range(done.span.count)])
+            of_report = waiting.setdefault(done.job, {})
+            of_report[done.number] = done
+            spans = planned[done.job]
+            if len(of_report) == len(spans):
+                del waiting[done.job], planned[done.job]
+                yield from task.whole(spans, [of_report[span.number] for span in spans])

@@ -223,6 +223,7 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
     places: list[Place] = []
     sources: list[tuple[int, int]] = []
     strings: list[bytes] = []
+    known: dict[bytes, bytes] = {}  # a name that stands in many blocks is kept, and sent to workers, once
     headers: list[Any] = []
     process_ids: set[int] = set()
     unknown: set[int] = set()
@@ -234,7 +235,7 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
         places += [Place(kind, process_id, start, end) for kind, start, end in messages if kind not in _NO_RESULTS]
         if block.is_repeated:
             continue
-        strings += header.StringTable.Strings
+        strings += (known.setdefault(name, name) for name in header.StringTable.Strings)
         header.ClearField("StringTable")
         unknown |= unknown_fields(header)
         if header.HasField("SessionDetails") or process_id not in process_ids:

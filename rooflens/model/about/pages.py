@@ -83,7 +83,7 @@ def find_pages(name: str) -> tuple[About, ...]:
     found = tuple(page for page in pages.values() if asked in {page.address, page.name, _key(page.title)})
     if not found:
         known = list(dict.fromkeys(page.name for page in pages.values()))
-        raise UnknownNameError("verdict, finding, flag or stall reason", name, known, "rooflens about")
+        raise UnknownNameError("verdict, finding, flag, stall reason or counter", name, known, "rooflens about")
     return found
 
 
