@@ -95,7 +95,7 @@ STALL_TEXTS: Mapping[str, StallText] = {
             "shared memory in the opcodes: wider reads (`float4`, `ldmatrix`), larger tiles in registers",
             "bank conflicts as well: fix those first (`rooflens about findings/bank_conflicts`)",
             "shuffles: reduce in the thread before the warp does",
-            "special functions: fewer of them, or polynomials in place of some",
+            "special functions: fewer of them, or polynomials instead of some",
         ),
     ),
     "tex_throttle": StallText(

@@ -115,8 +115,8 @@ def _larger_blocks(facts: Facts) -> Found | None:
     allowed, block = facts.measured("theoretical_occupancy", "share"), facts.measured("block_size", "threads")
     warps = warps_of(threads)
     do = (
-        f"share the work of a block of {count(int(threads), 'thread')} among more warps, such as {2 * warps:.0f} in "
-        f"place of {warps:.0f}, as the grid has no more blocks and occupancy is at most {percent(allowed.value)}"
+        f"share the work of a block of {count(int(threads), 'thread')} among more warps, such as {2 * warps:.0f} "
+        f"instead of {warps:.0f}, as the grid has no more blocks and occupancy is at most {percent(allowed.value)}"
     )
     found = stall(facts, "wait", do, extra=(allowed, block))
     if found is None:
