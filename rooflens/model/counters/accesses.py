@@ -1,7 +1,7 @@
 """Rows of the table of counters: how accesses, branches and atomics use the hardware that serves them, the host's too.
 
 What instructions count themselves, and opcode tables, costs no hardware pass and tells most of it: that is in
-`standard`. Hardware counters of the same are in `deep`, but where a chip counts them beside the others.
+`standard`. Hardware counters of the same are in `deep`, unless they cost the chip no pass of their own.
 """
 
 from __future__ import annotations

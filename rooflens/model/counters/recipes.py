@@ -76,7 +76,7 @@ class CyclesOverTime:
 
 @dataclass(frozen=True, slots=True)
 class CyclesOverRate:
-    """Divide a stored count of elapsed cycles by its own rate, times `scale`: ncu makes the rate with the duration."""
+    """Divide a stored count of elapsed cycles by its own rate, times `scale`: ncu made the rate with the duration."""
 
     bases: tuple[str, ...]
     scale: float = 1.0
