@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from functools import partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -396,27 +395,9 @@ def read_reports(
     try:
         if children == 1:
             for job in jobs:
-                yield _outcome(job, wanted, read)
+                yield read_one(job, wanted, read)
         else:
             yield from _side_by_side(jobs, wanted, read, children)
-    finally:
-        end_children()
-
-
-def read_beside(jobs: Iterable[Job], options: ReadOptions) -> Iterator[Outcome]:
-    """Read reports in this process and in one more, large ones first, and yield each outcome as it comes.
-
-    Args:
-        jobs: Files to read, of which the other process sees the same.
-        options: What is wanted of them.
-    """
-    from rooflens.ingest.children.beside import Shared, kept  # noqa: PLC0415 - only where there is enough to read
-
-    read = partial(_outcome, options=options, read=read_report)
-    try:
-        with kept(), Shared(read, sorted(jobs, key=bytes_of, reverse=True)) as shared:
-            for _, outcome in shared.results():
-                yield outcome
     finally:
         end_children()
 
@@ -431,7 +412,7 @@ def _side_by_side(
 
     def outcome(job: Job) -> Outcome:
         threads.add(threading.get_ident())
-        return _outcome(job, options, read)
+        return read_one(job, options, read)
 
     waiting = deque(jobs)
     executor = ThreadPoolExecutor(count)
@@ -449,7 +430,8 @@ def _side_by_side(
             end_children(threads)
 
 
-def _outcome(job: Job, options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report]) -> Outcome:
+def read_one(job: Job, options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report] = read_report) -> Outcome:
+    """Read a report; return what became of it."""
     try:
         with said(), fetched(job) as path:
             return Outcome(job, read(path, job.source, options))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from support.alike import are_alike
 from support.stored import DIGESTS, commit, tables_of
 
 from rooflens.cli.group import main
@@ -158,7 +159,10 @@ def test_a_bug_is_not_kept_as_a_total(store: Path, monkeypatch: pytest.MonkeyPat
 def test_several_processes_give_the_same(
     store: Path, style: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Analyzed side by side, a store prints the same and keeps the same rows as one that a single process analyzes."""
+    """Analyzed side by side, a store prints the same and keeps the same rows as one that a single process analyzes.
+
+    Sums of smaller pieces differ in their last digits.
+    """
     alone = printed(store, "--format", style)
     kept = {table: pq.read_table(tmp_path / table) for table in ("roofline", "findings", "totals")}
     for table in kept:
@@ -169,4 +173,5 @@ def test_several_processes_give_the_same(
     monkeypatch.setattr("rooflens.streaming.processes", lambda: find_workers("process:2"))
     monkeypatch.setattr("rooflens.streaming.analyze_report", refuse)  # here, and not in the processes
     assert printed(store, "--format", style) == alone
-    assert {table: pq.read_table(tmp_path / table) for table in kept} == kept
+    rows = {table: pq.read_table(tmp_path / table) for table in kept}
+    assert all(are_alike(rows[table].to_pylist(), kept[table].to_pylist()) for table in kept)
