@@ -19,7 +19,7 @@ _LAST_WORDS_BYTES = 64 << 10
 """How much of the program's output is kept, from its end; ncu's log is kept whole."""
 
 _NO_EMPTY_BYTES = 64 << 10
-"""A report without kernels is smaller: a header and the machine's description. A larger unreadable one may hold some."""
+"""A report without kernels is smaller: a header and the machine's description. A larger one may hold some."""
 
 
 @dataclass(frozen=True, slots=True)
