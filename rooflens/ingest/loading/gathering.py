@@ -1,4 +1,4 @@
-"""Large reports cut into spans for workers to read, and made whole of what comes back."""
+"""Divide large reports into spans for workers to read, and put the results together again."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Task(Protocol[Result_co]):
-    """What is done with reports, and with spans of them."""
+    """What workers do with reports, and with spans of them."""
 
     def __call__(self, items: tuple[Item, ...]) -> Sequence[Result_co | SpanDone]:
-        """Read them; return what becomes of reports, and spans that are still to be gathered."""
+        """Read them; return the result of each report, and each span, which are still to be put together."""
 
     def whole(self, spans: Sequence[SpanDone]) -> Iterator[Result_co]:
-        """Make one result of all spans of a report."""
+        """Make one result from all spans of a report."""
 
     def refused(self, job: Job, error: InputError) -> Result_co:
-        """Return what becomes of a report that no worker survives."""
+        """Return the result of a report that kills its workers."""
 
 
 def by_workers(
     workers: Workers, task: Task[Result], jobs: Iterable[Job], options: ReadOptions, total_bytes: int
 ) -> Iterator[Result]:
-    """Have reports read by workers, and yield what becomes of them as it comes."""
+    """Have workers read reports, and yield the results as they come."""
     tasks = tasks_of(jobs, options, task_bytes(total_bytes, workers.count))
     yield from gathered(run_tasks(workers, task, tasks), task)
 
 
 def tasks_of(jobs: Iterable[Job], options: ReadOptions, most_bytes: int) -> Iterator[tuple[Item, ...]]:
-    """Put reports together to tasks of so many bytes, and cut large ones into spans of as many."""
+    """Group reports into tasks of so many bytes, and divide larger ones into spans of that size."""
     for group in grouped(jobs, most_bytes):
         spans = plan_spans(group[0], options, most_bytes) if len(group) == 1 and is_large(group[0]) else ()
         if spans:
@@ -53,7 +53,7 @@ def tasks_of(jobs: Iterable[Job], options: ReadOptions, most_bytes: int) -> Iter
 
 
 def gathered(results: Iterable[Sequence[Result | SpanDone] | Lost[Item]], task: Task[Result]) -> Iterator[Result]:
-    """Yield what tasks return; spans when all of their report are there, as one."""
+    """Yield the results of tasks; spans of a report are held until all are there, and become one result."""
     waiting: dict[Job, dict[int, SpanDone]] = {}
     for result in results:
         items: Sequence[Result | SpanDone]
