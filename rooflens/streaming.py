@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,25 +16,24 @@ from rooflens.guarding import write_all
 from rooflens.ingest.children.memory import usable_cores
 from rooflens.ingest.executors.opening import processes
 from rooflens.ingest.executors.ordering import run_in_order
-from rooflens.model.failed import BUG_HINT, bug_reason, is_bug
+from rooflens.keeping import Keeper
+from rooflens.model.failed import BUG_HINT, bug_reason, tells_bug
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.store.address import shown
-from rooflens.model.totals import slimmed, totals_of
+from rooflens.model.totals import parts_of, totals_of_parts
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from rooflens.ingest.executors.opening import Workers
     from rooflens.model.calibration import Attainable
-    from rooflens.model.records import Analysis, Run
+    from rooflens.model.records import Run
     from rooflens.model.store.index import Index
     from rooflens.model.store.reading import Chunk, Failure
     from rooflens.model.store.store import Store
-    from rooflens.model.store.verdicts import VerdictWriter
-    from rooflens.model.totals import Total
+    from rooflens.model.totals import PartTotal, Total
     from rooflens.model.verdict.thresholds import Thresholds
 
 _Given: TypeAlias = "tuple[Chunk, bool]"
@@ -46,81 +44,6 @@ _PIECE = 1024
 
 _MUCH = 16_384
 """So many kernels are analyzed by several processes, each of which takes a second to begin."""
-
-
-class Keeper:
-    """Keep verdicts in a store while it is analyzed; what goes wrong with that costs no answer.
-
-    Attributes:
-        error: Why they are not kept; None where they are, or were not to be.
-    """
-
-    def __init__(self, writing: AbstractContextManager[VerdictWriter] | None) -> None:
-        self.error: InputError | None = None
-        self._writing = writing
-        self._stack = ExitStack()
-        self._writer: VerdictWriter | None = None
-
-    def __enter__(self) -> Self:
-        if self._writing is not None:
-            try:
-                self._writer = self._stack.enter_context(self._writing)
-            except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
-                self._fail(error)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None:
-            self._stack.__exit__(kind, error, None)
-            return
-        try:
-            self._stack.close()
-        except Exception as late:  # noqa: BLE001 - see above
-            self.error = self.error or _told(late)
-
-    def needs(self, digests: Iterable[str]) -> bool:
-        """Return whether rows of these reports are missing in the store, and are to be kept."""
-        writer = self._writer
-        return writer is not None and any(writer.needs(digest) for digest in digests)
-
-    def add(self, digests: Sequence[str], tables: Mapping[str, Any] | InputError, kernel_count: int) -> None:
-        """Keep the rows of some reports of a part, or of a piece of one; or hear why they could not be made."""
-        if isinstance(tables, InputError):
-            if self._writer is not None:
-                self._fail(tables)
-        else:
-            self._try(lambda writer: writer.add(digests, tables, kernel_count))
-
-    def add_totals(self, digest: str, totals: Sequence[Total]) -> None:
-        """Keep the totals of a report."""
-        self._try(lambda writer: writer.add_totals(digest, totals))
-
-    def leave_totals(self, digest: str) -> None:
-        """Keep no totals of a report's part: a bug of ours is in them, which may be mended tomorrow."""
-        self._try(lambda writer: writer.leave_totals(digest))
-
-    def leave(self, digest: str) -> None:
-        """Leave the verdicts of a report's part as they are: it could not be analyzed."""
-        self._try(lambda writer: writer.leave(digest))
-
-    def _try(self, act: Callable[[VerdictWriter], None]) -> None:
-        if self._writer is not None:
-            try:
-                act(self._writer)
-            except Exception as error:  # noqa: BLE001 - see above
-                self._fail(error)
-
-    def _fail(self, error: Exception) -> None:
-        self._writer = None
-        try:
-            self._stack.__exit__(type(error), error, error.__traceback__)
-            self.error = _told(error)
-        except Exception as told:  # noqa: BLE001 - the store says it in its own words
-            self.error = _told(told)
-
-
-def _told(error: Exception) -> InputError:
-    return error if isinstance(error, InputError) else InputError(bug_reason(error), BUG_HINT)
 
 
 class Gathered:
@@ -134,31 +57,23 @@ class Gathered:
 
     def __init__(
         self,
-        limits: Thresholds,
         on_piece: Callable[[AnalyzedReport], None] | None = None,
         *,
         is_held: bool = True,
-        adds_up: bool = False,
-        are_slim: bool = False,
     ) -> None:
         """Begin with nothing.
 
         Args:
-            limits: Thresholds of the verdicts.
             on_piece: Takes each report, or piece of one, as it comes.
             is_held: Hold all analyses.
-            adds_up: Add launches up by kernel.
-            are_slim: The analyses come with no more than that needs.
         """
         self.reports: dict[str, AnalyzedReport] = {}
         self.totals: dict[str, list[Total]] = {}
         self.failures: list[tuple[str, InputError]] = []
-        self._limits = limits
         self._on_piece = on_piece
         self._is_held = is_held
-        self._adds_up = adds_up
-        self._are_slim = are_slim
-        self._slim: list[Analysis] = []
+        self._parts: list[PartTotal] = []
+        self._error: InputError | None = None
         self._current: Run | None = None
 
     def take(self, runs: Iterable[Run], totals: Iterable[Total]) -> None:
@@ -169,32 +84,34 @@ class Gathered:
         for total in totals:
             self.totals[total.digest].append(total)
 
-    def add(self, report: AnalyzedReport, keeper: Keeper) -> None:
+    def add(self, found: _Found, keeper: Keeper) -> None:
         """Take a report, or a piece of one."""
+        report = found.report
         if self._current is not None and self._current.digest != report.run.digest:
             self.end(keeper)
         self._current = report.run
         if self._is_held or report.run.digest not in self.reports:
             self.reports[report.run.digest] = report if self._is_held else replace(report, analyses=())
-        if self._adds_up:
-            self._slim += report.analyses if self._are_slim else slimmed(report.analyses)
+        if isinstance(found.parts, InputError):
+            self._error = self._error or found.parts
+        else:
+            self._parts += found.parts
         if self._on_piece is not None:
             self._on_piece(report)
 
     def end(self, keeper: Keeper) -> None:
         """Add the last report up: all of its pieces have come."""
-        run, slim = self._current, self._slim
-        self._current, self._slim = None, []
-        if run is None or not self._adds_up:
+        run, parts, error = self._current, self._parts, self._error
+        self._current, self._parts, self._error = None, [], None
+        if run is None:
             return
-        try:
-            totals = write_all((AnalyzedReport(run, tuple(slim)),), self._limits, _totals_of)
-        except InputError as error:
-            self.failures.append((run.source, error))
+        totals = _totals(parts) if error is None else error
+        if isinstance(totals, InputError):
+            self.failures.append((run.source, totals))
             keeper.leave(run.digest)
             return
         self.totals[run.digest] = totals
-        if any(is_bug(analysis.kernel) for analysis in slim):
+        if any(tells_bug(reason) for total in totals for reason in total.reasons):
             keeper.leave_totals(run.digest)
         else:
             keeper.add_totals(run.digest, totals)
@@ -210,8 +127,12 @@ class Gathered:
         )
 
 
-def _totals_of(reports: Sequence[AnalyzedReport]) -> list[Total]:
-    return totals_of([analysis for report in reports for analysis in report.analyses])
+def _totals(parts: Sequence[PartTotal]) -> list[Total] | InputError:
+    """Add the pieces of a report up, or say why that cannot be done."""
+    try:
+        return totals_of_parts(parts)
+    except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
+        return InputError(bug_reason(error), BUG_HINT)
 
 
 def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
@@ -257,11 +178,11 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     )
     store = Store.existing(folder)
     is_all, is_slim = where is None, totals and on_piece is None
-    gathered = Gathered(limits, on_piece, is_held=not (on_piece or totals), adds_up=totals or keep, are_slim=is_slim)
+    gathered = Gathered(on_piece, is_held=not (on_piece or totals))
     are_told = is_slim and is_all and not without_nvidia
     known = _Known(gathered, lambda index: store.totals(index, limits, stamp) if are_told else {})
     coming = store.chunks(choice, known.look)
-    task = _ChunkTask(limits, calibrations, without_nvidia, is_slim)
+    task = _ChunkTask(limits, calibrations, without_nvidia, adds_up=totals or keep, is_slim=is_slim)
     are_many = known.kernels_left >= _MUCH and usable_cores() > 1
     workers = processes() if is_slim and is_all and are_many else None
     with Keeper(store.keeping(limits, stamp) if keep and is_all and known.is_more_left else None) as keeper:
@@ -364,18 +285,30 @@ def check_chosen(found: Analyzed, folder: str | Path) -> None:
         raise NothingChosenError(message, "drop it to see them all")
 
 
+class _Found(Struct, frozen=True):
+    """What is known of a report, or of a piece of one.
+
+    Attributes:
+        report: With its analyses, where they are wanted.
+        parts: Its launches added up, where they are; or why they could not be.
+    """
+
+    report: AnalyzedReport
+    parts: Sequence[PartTotal] | InputError
+
+
 class _Done(Struct, frozen=True):
     """What became of a chunk of a store.
 
     Attributes:
-        reports: Those that could be analyzed, in its order.
+        found: Of the reports that could be analyzed, in its order.
         told: What is to be heard of them.
         failed: Digests of the others.
         tables: Rows of their kernels for the store, where it wants them; or why they could not be made.
         kernel_count: Kernels of the reports.
     """
 
-    reports: tuple[AnalyzedReport, ...]
+    found: tuple[_Found, ...]
     told: Told
     failed: tuple[str, ...]
     tables: Mapping[str, Any] | InputError
@@ -386,12 +319,14 @@ class _ChunkTask(Struct, frozen=True):
     """Analyze chunks of a store, here or in another process.
 
     Attributes:
-        is_slim: Of the analyses only what totals are made of is given back.
+        adds_up: Launches are added up by kernel.
+        is_slim: No analyses are given back.
     """
 
     limits: Thresholds
     calibrations: Sequence[Attainable]
     without_nvidia: bool
+    adds_up: bool
     is_slim: bool
 
     def __call__(self, given: _Given) -> _Done | _Undecodable:
@@ -431,9 +366,16 @@ class _ChunkTask(Struct, frozen=True):
             reports.append(_only(report, found.chosen))
         tables = self._tables(reports) if is_kept else {}
         kernel_count = sum(len(report.analyses) for report in reports)
-        if self.is_slim:
-            reports = [replace(report, analyses=slimmed(report.analyses)) for report in reports]
-        return _Done(tuple(reports), told, tuple(failed), tables, kernel_count)
+        return _Done(tuple(map(self._found, reports)), told, tuple(failed), tables, kernel_count)
+
+    def _found(self, report: AnalyzedReport) -> _Found:
+        parts: Sequence[PartTotal] | InputError = ()
+        if self.adds_up:
+            try:
+                parts = write_all((report,), self.limits, _parts_of)
+            except InputError as error:
+                parts = error
+        return _Found(replace(report, analyses=()) if self.is_slim else report, parts)
 
     def _tables(self, reports: Sequence[AnalyzedReport]) -> Mapping[str, Any] | InputError:
         from rooflens.model.store.verdicts import verdict_tables  # noqa: PLC0415 - loads pyarrow
@@ -442,6 +384,10 @@ class _ChunkTask(Struct, frozen=True):
             return verdict_tables([found for report in reports for found in report.analyses], self.limits.digest)
         except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
             return InputError(bug_reason(error), BUG_HINT)
+
+
+def _parts_of(reports: Sequence[AnalyzedReport]) -> list[PartTotal]:
+    return [part for report in reports for part in parts_of(report.analyses)]
 
 
 class _Undecodable(Struct, frozen=True):
@@ -463,9 +409,9 @@ def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> _Done:
 def _take(done: _Done, takers: _Takers) -> None:
     """Take what became of a chunk."""
     takers.told.add(done.told)
-    for report in done.reports:
-        takers.gathered.add(report, takers.keeper)
-    takers.keeper.add([report.run.digest for report in done.reports], done.tables, done.kernel_count)
+    for found in done.found:
+        takers.gathered.add(found, takers.keeper)
+    takers.keeper.add([found.report.run.digest for found in done.found], done.tables, done.kernel_count)
     for digest in done.failed:
         takers.keeper.leave(digest)
 

@@ -67,7 +67,7 @@ def pictures() -> tuple[Picture, ...]:
         Picture("page", title, real),
         Picture("page_dark", title, real, dark=True),
         Picture("card", title, real, shown=".card[open]", dark=True),
-        Picture("sweep", "gemm in bf16, four sizes", sweep, shown="#sweeps", height_px=1000),
+        Picture("sweep", "gemm in bf16, four sizes", sweep, shown="#sweeps", width_px=1360, height_px=1000),
         Picture("phone", title, real, width_px=390, height_px=1500),
         Picture("predict", "", (), height_px=900),
         *first_screens(),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.gate import Compared
 
 Recorded: TypeAlias = "Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
-"""One side: opened reports, or the path of a report, a folder or a store, or several of these."""
+"""One side: an opened `Report`, or the path of a report, a folder or a store, or several paths."""
 
 
 class Comparison:
@@ -76,14 +76,14 @@ class Comparison:
         return (*told, *(one.words for one in self._sides.unpaired))
 
     def failed(self, limit: float, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS) -> tuple[str, ...]:
-        """Name what got slower beyond a limit, a floor and its noise; empty where nothing did.
+        """Return a sentence for each thing that got slower by more than a limit, a floor and its noise.
 
-        A single recording on a side says nothing about noise, so nothing fails there: `warnings` says so.
+        With a single recording on a side the noise is unknown, so nothing fails: `warnings` says so.
 
         Args:
             limit: Fraction that the GPU time may grow by: 0.05 for 5 %; twice that for grids below one wave.
             per_kernel: Judge each kernel too, not only the total of each program.
-            floor_ns: At least this many nanoseconds must be lost as well.
+            floor_ns: GPU time in nanoseconds that must be lost as well.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
@@ -153,10 +153,10 @@ class Comparison:
 def compare(
     base: Recorded, head: Recorded, *more: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool = False
 ) -> Comparison:
-    """Compare two sides of a program, before and after, or more, kernel by kernel.
+    """Compare recordings of a program, before and after, kernel by kernel.
 
-    Several reports of one program on a side are repeated recordings: they give the noise, without which nothing is
-    called slower.
+    Several reports of one program on a side are repeated recordings. They give the noise, without which nothing is
+    called faster or slower.
 
     Args:
         base: Before: a `Report`, or the path of a report, a folder or a store, or several of these.
@@ -164,6 +164,9 @@ def compare(
         more: Further sides; each is compared with the base, as `head` is.
         threshold: Changes smaller than this fraction count as none: 0.03 is 3 %.
         anyway: Compare even recordings that were not collected alike.
+
+    Returns:
+        Each kernel of each program the sides share, matched across them, with its times and what became of it.
 
     Raises:
         InputError: A side cannot be read completely, or the sides share no program or were not collected alike.

@@ -83,12 +83,12 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
     Args:
         kernels: The kernels.
         sources: The reports they come from.
-        thresholds_digest: Of the thresholds of their verdicts.
+        thresholds_digest: Digest of the thresholds behind their verdicts.
         table: One of `TableName`.
 
     Raises:
         UsageError: There is no such table.
-        InputError: Metrics are requested, but their report is gone.
+        InputError: `metrics` are requested, but their report is gone or has changed.
     """
     if table == "summary":
         columns = [pa.array(map(value, kernels), kind) for kind, value in SUMMARY.values()]

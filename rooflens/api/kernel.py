@@ -91,7 +91,7 @@ class Kernel:
 
     @property
     def status_reason(self) -> str | None:
-        """Why it failed; None where it did not."""
+        """Why profiling or analyzing it failed; None where it did not."""
         return self._analysis.kernel.status_reason
 
     @property
@@ -131,17 +131,17 @@ class Kernel:
 
     @property
     def launches(self) -> int:
-        """How many launches of the program this one represents."""
+        """How many launches of the program this one represents: 1, unless they were counted without the profiler."""
         return self._analysis.launches
 
     @property
     def gpu_time_ns(self) -> float | None:
-        """GPU time of all of these launches in nanoseconds: what kernels are sorted by."""
+        """GPU time of all these launches in nanoseconds, by which kernels are sorted; None if not measured."""
         return self._analysis.gpu_time_ns
 
     @property
     def time_share(self) -> float | None:
-        """Fraction of the GPU time of all that was opened with it, 0 to 1."""
+        """Fraction of the GPU time of everything opened with it, 0 to 1; None where it was not measured."""
         time_ns = self.gpu_time_ns
         return time_ns / self._total_ns if time_ns is not None and self._total_ns else None
 
@@ -161,14 +161,15 @@ class Kernel:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Traps that apply to it, as docs/explanation/method.md lists them."""
+        """Identifiers of the measurement traps that apply to it: `rooflens about flags/NAME` explains each."""
         return self._analysis.flags
 
     @property
     def levels(self) -> Mapping[str, Level]:
         """Traffic and roof by memory level: `dram`, `l2`, `l1`, `smem`.
 
-        Each has `amount_bytes`, `bytes_per_s`, `peak_bytes_per_s`, `share`, `stages` and `intensity_flop_per_byte`.
+        Each has `amount_bytes`, `bytes_per_s`, `peak_bytes_per_s`, `share`, `intensity_flop_per_byte`, and `stages`, of
+        which the busiest gives the share.
         """
         return self._analysis.levels
 
@@ -182,7 +183,7 @@ class Kernel:
 
     @property
     def stalls(self) -> Mapping[str, float]:
-        """Fraction of all stall cycles by reason, 0 to 1."""
+        """Fraction of all stall samples, or else of stall cycles, by reason, 0 to 1; empty where none were recorded."""
         return self._analysis.kernel.stalls
 
     @property
@@ -192,7 +193,7 @@ class Kernel:
 
     @property
     def flop_per_s(self) -> float | None:
-        """Floating-point operations per second; None as for `flop_total`."""
+        """Floating-point operations per second; None where `flop_total` or the duration is."""
         return self._analysis.flop_per_s
 
     @property
@@ -221,7 +222,7 @@ class Kernel:
         return tuple(Hotspot(spot, samples) for spot in kernel.hotspots if spot.by == grain)
 
     def timeline(self) -> Series | None:
-        """Return what was sampled while it ran: `interval_ns`, and `shares` of peak, 0 to 1, by level or pipe.
+        """Return samples taken while it ran: `interval_ns`, and `shares` of peak, 0 to 1, by level or pipe.
 
         None where the report holds no samples; collect them with `--detail deep`.
 
@@ -242,7 +243,7 @@ class Kernel:
             The value; None where this kernel lacks it.
 
         Raises:
-            InputError: No kernel of the report has a metric of this name, or the report is gone.
+            InputError: No kernel of the report has a metric of this name, or the report is gone or has changed.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -257,7 +258,7 @@ class Kernel:
         return found.of(self.index).get(name)
 
     def metrics(self, pattern: str = "*") -> dict[str, Value]:
-        """Return all numbers of its report whose names match: rooflens's counters and ncu's metrics, by name.
+        """Return its numbers whose names match, by name: rooflens's counters and ncu's metrics.
 
         Args:
             pattern: `*` matches any text, `?` any character: `sm__*`, `*_share`.
@@ -274,7 +275,7 @@ class Kernel:
         return {name: values[name] for name in sorted(values) if fnmatchcase(name, pattern)}
 
     def explain(self) -> str:
-        """Describe all that matters about it, in Markdown, with the counters behind it and what to try.
+        """Explain the kernel in Markdown: its wall, the counters that show it, and what to try.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]

@@ -1,7 +1,7 @@
 """Mark for ncu where the launches to profile begin and end: what CUDA's `cuProfilerStart` and `cuProfilerStop` do.
 
 ncu started with `--profile-from-start off` looks at nothing else. No Python library is involved: whichever one
-launches the kernels, they go through the CUDA driver, which is or will be in the process.
+launches the kernels, they go through the CUDA driver, which is or will be loaded in the process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _DRIVER = "libcuda.so.1"
 
 
 def start() -> None:
-    """Begin; without a driver, there is nothing to mark."""
+    """Begin; without a driver there is nothing to profile, and this does nothing."""
     driver = _driver()
     if driver is not None:
         _enter_context(driver)
@@ -35,7 +35,7 @@ def _driver() -> ctypes.CDLL | None:
 
 
 def _enter_context(driver: ctypes.CDLL) -> None:
-    """Make the primary context of the first GPU current, which libraries share, where this thread has none yet."""
+    """Make the primary context of the first GPU, which libraries share, current where this thread has none."""
     current = ctypes.c_void_p()
     driver.cuInit(0)
     driver.cuCtxGetCurrent(ctypes.byref(current))

@@ -31,7 +31,7 @@ def load_ipython_extension(ipython: Any) -> None:
         torch.ones(4096, 4096, device="cuda") @ torch.ones(4096, 4096, device="cuda")
 
     Args:
-        ipython: The one that runs.
+        ipython: The running `InteractiveShell`.
 
     >>> from IPython.core.interactiveshell import InteractiveShell
     >>> import rooflens as rl
@@ -48,13 +48,13 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def shell() -> Any:
-    """Return the IPython that we run in; None where it is a plain interpreter."""
+    """Return the IPython shell that this runs in; None in a plain interpreter."""
     module = sys.modules.get("IPython")
     return module.get_ipython() if module else None
 
 
 def display() -> Callable[..., Any] | None:
-    """Return what shows things in the notebook that we run in; None where there is none."""
+    """Return IPython's `display`; None outside a notebook."""
     if getattr(shell(), "kernel", None) is None:
         return None
     found: Callable[..., Any] = sys.modules["IPython"].display.display
@@ -62,7 +62,7 @@ def display() -> Callable[..., Any] | None:
 
 
 def _run(ipython: Any, line: str, cell: str) -> Report:
-    """Profile a cell; its errors are shown in a line, as those of IPython's own magics."""
+    """Profile a cell; errors show as those of IPython's own magics, without a traceback."""
     from IPython.core.error import UsageError as MagicError
 
     try:
@@ -76,7 +76,7 @@ def _run(ipython: Any, line: str, cell: str) -> Report:
 
 
 def _profiled(cell: str, options: argparse.Namespace) -> Report:
-    """Take the profile of a cell, as `rooflens profile` takes that of a program."""
+    """Profile a cell as `rooflens profile` does a program."""
     from rooflens import collecting
     from rooflens.api.opening import open as open_report
     from rooflens.api.profiling import check_place, kept_folder
@@ -96,11 +96,11 @@ def _profiled(cell: str, options: argparse.Namespace) -> Report:
 
 
 def _quiet(_: object) -> None:
-    """Show no progress: the cell is marked as busy."""
+    """Show no progress: the notebook marks the cell as busy."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises what is wrong, and ends nobody's kernel."""
+    """A parser that raises errors instead of ending the notebook's kernel."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, self.format_usage().strip())

@@ -1,4 +1,4 @@
-"""Open reports, from wherever they are."""
+"""Open reports from files, folders, stores and addresses."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         it, and `Report.failures` holds it.
 
     Raises:
-        UsageError: No path is given, a pattern or the condition cannot be parsed, or it is given without a store.
+        UsageError: No path is given, a pattern or the condition cannot be parsed, or a condition is given for something
+            that is not a store.
         InputError: A path does not exist, nothing there can be read, or no kernel matches.
 
     >>> import rooflens as rl

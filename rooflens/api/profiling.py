@@ -64,7 +64,7 @@ class Profile:
 
     @property
     def report(self) -> Report:
-        """What was found.
+        """The report of the part.
 
         Raises:
             UsageError: The part has not ended.
@@ -80,14 +80,14 @@ class Profile:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What ncu warned about, and what this machine leaves out, in sentences."""
+        """What ncu warned about, and what could not be collected on this machine, in sentences."""
         return self._warnings
 
     def __enter__(self) -> Self:
         self._number = next(_numbers)
         wanted = _wanted()
         if wanted is None:
-            _command()  # says now what would be in the way at the end of hours of work
+            _command()  # raises now, not at the end of hours of work
         elif wanted[0] == self._number:
             from rooflens.api import marking
 
@@ -156,7 +156,7 @@ class Profiled(Generic[P, R]):
 
     @property
     def report(self) -> Report:
-        """What was found in the first call; errors as those of `Profile.report`."""
+        """The report of the first call; errors as those of `Profile.report`."""
         return self._profile.report
 
 
@@ -193,11 +193,11 @@ def profile(  # noqa: PLR0913 - each is one thing of how it is collected
     Not yet run on a GPU: it was tested with a stand-in for ncu.
 
     Args:
-        function: The function, where this is its decorator without arguments.
+        function: The function, where this is used as a decorator without arguments.
         tier: `quick`, `standard` or `deep`: how many counters, and so how many passes.
         output: Report to keep, `NAME.ncu-rep`; by default a temporary one, deleted when the program ends.
         force: Overwrite an existing report.
-        ncu: The ncu to run; by default the one that is found.
+        ncu: Path of the ncu to run; by default the one that `rooflens doctor` finds.
         timeout_s: Time limit of the child, in seconds; by default there is none.
 
     Raises:
@@ -224,10 +224,10 @@ def profile(  # noqa: PLR0913 - each is one thing of how it is collected
 
 
 def check_place(file: Path, *, force: bool) -> None:
-    """Refuse to write over a report without being told to, under either name that ncu may give it.
+    """Refuse to overwrite a report unless told to, under either name that ncu may give it.
 
     Raises:
-        UsageError: There is one, or the place is taken by something else.
+        UsageError: A report is there and `force` is False, or something is there that is no report.
     """
     from rooflens.ingest.ncu.run import both_names
     from rooflens.writing.outputs import check_free
@@ -260,7 +260,7 @@ def _command() -> tuple[str, ...]:
 
 
 def kept_folder() -> Path:
-    """Make a folder for a temporary report, which goes when this program ends, unless collecting the report failed."""
+    """Make a folder for a temporary report; it is removed when this program ends, unless collecting failed."""
     folder = Path(tempfile.mkdtemp(prefix="rooflens-"))
     atexit.register(_remove, folder)
     return folder

@@ -48,7 +48,7 @@ class Report:
         Args:
             found: Reports, with the kernels that are wanted.
             sources: By digest, these reports whole, and where they came from.
-            total_ns: GPU time of all that was opened, of which kernels have a share.
+            total_ns: GPU time of everything that was opened, in nanoseconds: the whole of `Kernel.time_share`.
         """
         self._found = found
         self._sources = sources
@@ -85,7 +85,7 @@ class Report:
                 a name, a glob over a whole name, `re:` and a regular expression, or the key of one launch.
 
         Returns:
-            A `Kernel` for a position; otherwise a `Report` of some kernels.
+            A `Kernel` for a position; otherwise a `Report` of those that were selected.
 
         Raises:
             IndexError: There is no such position.
@@ -139,16 +139,20 @@ class Report:
         return tuple(self._found.remarks)
 
     def to_arrow(self, table: TableName = "summary") -> pa.Table:
-        """Make a pyarrow table; the columns are always the same, and what was not measured is null.
+        """Return the kernels as a pyarrow table: always the same columns, and null where nothing was measured.
 
         Args:
             table: `summary`, a row for each kernel with its verdict, or a table as a store holds it
                 (docs/how-to/store.md): `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics`
                 with ncu's own values.
 
+        Returns:
+            One row for each kernel; for each level and pipe in `roofline`, finding in `findings`, place in the code in
+            `hotspots`, and value in `metrics`. Units are in the names of the columns (docs/reference/columns.md).
+
         Raises:
             UsageError: There is no such table.
-            InputError: `metrics` are requested, but a report is gone.
+            InputError: `metrics` are requested, but a report is gone or has changed since it was opened.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -163,7 +167,7 @@ class Report:
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:
-        """Make a pandas data frame of a `table` of `to_arrow`; errors as there.
+        """Return a table as a pandas data frame; arguments and errors are those of `to_arrow`.
 
         >>> import rooflens as rl
         >>> frame = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_pandas()
@@ -173,7 +177,7 @@ class Report:
         return self.to_arrow(table).to_pandas()
 
     def to_polars(self, table: TableName = "summary") -> pl.DataFrame:
-        """Make a Polars data frame of a `table` of `to_arrow`; errors as there.
+        """Return a table as a Polars data frame; arguments and errors are those of `to_arrow`.
 
         Raises:
             EnvironmentMissingError: Polars is not installed.
@@ -199,7 +203,7 @@ class Report:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def digest(self, max_tokens: int = 1500) -> str:
-        """Return what matters in Markdown, short enough for a model or a chat message, most to win first.
+        """Summarise the kernels in Markdown, most to win first, short enough for a language model or a chat message.
 
         Args:
             max_tokens: At most this many tokens, of three bytes each; what does not fit is counted at the end.
@@ -226,10 +230,10 @@ class Report:
         return to_document((found for report in self._found.reports for found in report.analyses), self._found.reports)
 
     def chart(self, level: str | None = None, *, dark: bool = False) -> Chart:
-        """Draw the roofline of each GPU as a picture, which notebooks show and `Chart.save` writes.
+        """Draw the roofline of each GPU; a notebook shows the `Chart`, and `Chart.save` writes it to a file.
 
         Args:
-            level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the one that bounds the kernels.
+            level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the level that bounds the kernels.
             dark: Draw it for a dark page.
 
         Raises:
@@ -274,7 +278,7 @@ class Report:
         """Show the page in a frame below the notebook's cell.
 
         Args:
-            height: Of the frame, in pixels.
+            height: Height of the frame in pixels.
 
         Raises:
             UsageError: This is not a notebook.

@@ -1,4 +1,4 @@
-"""What notebooks show and files hold of opened reports: the table, the page, and the picture of the rooflines."""
+"""Show opened reports in notebooks and write them to files: the table, the page, and the rooflines as a picture."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Chart:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What it does not show, in sentences; empty where it shows everything."""
+        """What it leaves out, in sentences; empty where it shows everything."""
         return self._picture.notes
 
     def png(self) -> bytes:
@@ -89,16 +89,16 @@ class Chart:
 
 
 def check_output(file: Path, formats: Sequence[str], *, force: bool) -> str:
-    """Find the format in the ending of a file, and refuse what no file may take the place of.
+    """Return the format that a file's extension names, and refuse to overwrite a report, or any file without `force`.
 
     Raises:
-        UsageError: The extension is none of these formats', or the file exists.
+        UsageError: The extension names none of these formats, or the file exists.
     """
     style = FORMATS.get(file.suffix.lower())
     if style is None or style not in formats:
         endings = ", ".join(ending for ending, known in FORMATS.items() if known in formats)
         raise UsageError(
-            f"the extension of `{file}` is not a format that this can be written in", f"there are {endings}"
+            f"the extension of `{file}` names no format that this can be written in", f"choose one of {endings}"
         )
     refuse_report(file, "give another name")
     check_free(file, force=force, hint="give another name, or force=True to overwrite it")
@@ -145,11 +145,11 @@ def show_page(found: Analyzed, height: int) -> None:
 
 
 def table_html(reports: Sequence[AnalyzedReport], notes: Iterable[str]) -> str:
-    """Write the table of each GPU as HTML without script, what can win most first.
+    """Write the table of each GPU as HTML without script, most time at stake first.
 
     Args:
         reports: The reports.
-        notes: What comes below it, one line each.
+        notes: Lines to write below it.
     """
     from rooflens.model.totals import totals_of
     from rooflens.report.text.table import to_sections

@@ -20,7 +20,7 @@ class Source:
         Args:
             report: With all of its kernels.
             place: The job that read it, or the store that holds it.
-            gpu: Name of the GPU that its reader was given.
+            gpu: Name of the GPU that was given to its reader; None where none was.
         """
         self.report = report
         self.place = place
@@ -28,10 +28,10 @@ class Source:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """What the report itself stores.
+        """The metrics that the report itself stores.
 
         Raises:
-            InputError: It is gone, or not what it was.
+            InputError: It is gone, or has changed since it was opened.
         """
         from rooflens.api.values import Metrics, metric_table
 

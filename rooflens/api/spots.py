@@ -38,12 +38,12 @@ class Hotspot:
 
     @property
     def by(self) -> Grain:
-        """Which of the three it is: `line`, `sass` or `function`."""
+        """What it is: `line`, `sass` (an instruction) or `function`."""
         return self._record.by
 
     @property
     def file(self) -> str | None:
-        """Source file, as the compiler was given it; None where the report has no line information."""
+        """Path of the source file as the compiler was given it; None where the report has no line information."""
         return self._record.file
 
     @property
@@ -53,7 +53,7 @@ class Hotspot:
 
     @property
     def function(self) -> str | None:
-        """Function that its instructions are in; None for a line that is in several."""
+        """Function that holds its instructions; None for a line that is in several."""
         return self._record.function
 
     @property

@@ -26,10 +26,10 @@ _VALUES = ("value_double", "value_uint64", "value_string")
 
 
 class Metrics:
-    """What one report stores, by kernel.
+    """The metrics of one report, by kernel.
 
     Attributes:
-        names: Of the metrics that any of its kernels has.
+        names: The metrics that any of its kernels has.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -42,7 +42,7 @@ class Metrics:
         self.names: frozenset[str] = frozenset(pc.unique(table["name"]).to_pylist())
 
     def of(self, index: int) -> dict[str, Value]:
-        """Give the values of a result, by the name of the metric; none where it has none."""
+        """Return the values of one result, by the name of the metric; empty where it has none."""
         start, end = self._spans.get(index, (0, 0))
         names, *columns = (column.to_pylist() for column in self._rows.slice(start, end - start).columns)
         values: list[Any] = [next((v for v in row if v is not None), None) for row in zip(*columns, strict=True)]
@@ -53,7 +53,7 @@ def metric_table(source: Source) -> pa.Table:
     """Read the metrics of a report, one value each, as rows of the store's table `metrics`.
 
     Raises:
-        InputError: It is gone, or not what it was.
+        InputError: It is gone, or has changed since it was opened.
     """
     run, place = source.report.run, source.place
     return _of_store(run, place) if isinstance(place, str) else _of_file(run, place, source.gpu)

@@ -30,18 +30,19 @@ def predict(
         operation: `gemm`, `attention`, `decode`, ...: `rooflens predict` lists them.
         gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them.
         dtype: Type of the operands: `bf16`, `fp8`, ...
-        out_dtype: Type of the results of products; by default that of the operands, of 8 and 4 bits `bf16`.
-        link: What GPUs that share the work talk over, `nvlink` or `pcie`; by default the fastest that joins so many.
-        sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists them.
+        out_dtype: Type in which matrix products are written; by default that of the operands, or `bf16` for operands of
+            8 or 4 bits.
+        link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest that joins so many.
+        sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists those of one.
 
     Returns:
         `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute` or
         `communication`), `t_lower_s` and `t_upper_s` (seconds), `attainable_flop_per_s`, `parts` and more.
 
     Raises:
-        UsageError: The operation, the type or a size is unknown, or a size is missing, out of range or does not fit
-            another one.
-        InputError: No GPU, or several, have this name; or it lacks this type or link.
+        UsageError: The operation, type or a size is unknown; no GPU, or more than one, has this name; or a size is
+            missing, out of range or does not fit another one.
+        InputError: The GPU has no published peak for this type, or lacks this link.
 
     >>> import rooflens as rl
     >>> forecast = rl.predict("gemm", gpu="h100-sxm", m=4096, n=4096, k=4096, dtype="bf16")
@@ -67,14 +68,14 @@ def ingest(
 ) -> Ingested:
     """Read reports, or folders of them, into a store: a folder of Parquet that `open`, pandas, Polars and DuckDB read.
 
-    A report that is stored already is skipped; one that cannot be read costs no other.
+    A report that is stored already is skipped; one that cannot be read does not affect the others.
 
     Args:
-        paths: Reports, CSV exports and folders, or addresses of these; one of them, or several.
+        paths: One or several reports, CSV exports, folders of these, or addresses.
         store: An empty folder, a store, or an address such as `s3://bucket/store`.
         executor: Who reads: an executor of `concurrent.futures`, or `process:8`, `dask:tcp://host:8786` or `mpi`; by
-            default this process, or where there is much to read processes of this machine.
-        raw: Which of the reports' own values to keep: `none`, `values`, or `all` with those of instances.
+            default this process, or several of this machine where there is much to read.
+        raw: Which of ncu's own values to keep: `none`, `values` (one a metric), or `all`, those of instances too.
 
     Returns:
         `report_count` and `kernel_count` of what was stored, `skipped_count`, and `failures` (path and error).

@@ -1,4 +1,4 @@
-"""What is said of a kernel, and how far it is from what bounds it."""
+"""The verdict on a kernel: the wall it hits, and how far it is from it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Verdict:
 
     @property
     def at_roof(self) -> bool:
-        """True where that resource is full, or nearly so: no tuning of its use makes the kernel faster."""
+        """True where that resource is full, or nearly so: only less work or fewer bytes make the kernel faster."""
         return self._record.at_roof
 
     @property
@@ -49,17 +49,17 @@ class Verdict:
 
     @property
     def headroom(self) -> float | None:
-        """How much faster as written, with its busiest unit full, as a factor of its time; None where not known."""
+        """How many times faster it could be as written, with its busiest unit full; None where not known."""
         return self._record.distances.headroom
 
     @property
     def potential(self) -> float | None:
-        """How much faster at most with only the FLOPs and bytes it needs, as a factor; None where not known."""
+        """How many times faster at most with only the FLOPs and bytes it needs; None where not known."""
         return self._record.distances.potential
 
     @property
     def potential_by_reuse(self) -> float | None:
-        """How much faster at most if operands were kept on chip as well, as a factor; None where not known."""
+        """How many times faster at most if its operands stayed on chip as well; None where not known."""
         return self._record.distances.potential_by_reuse
 
     @property
@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def confidence(self) -> Confidence:
-        """How sure it is: `high`, `medium` or `low`."""
+        """How far the report's counters carry it: `high`, `medium` or `low`."""
         return self._record.confidence
 
     @property
@@ -84,10 +84,10 @@ class Verdict:
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """The numbers it stands on, in words."""
+        """The numbers it rests on, a line each."""
         return self._record.evidence
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What to do, in sentences, first things first."""
+        """What to do, in sentences, most important first."""
         return self._record.advice

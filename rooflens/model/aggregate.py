@@ -26,6 +26,7 @@ NVIDIA's words.
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 from operator import mul
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ from rooflens.model.roofline.levels import with_intensity
 from rooflens.model.roofline.work import placed_flop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rooflens.model.bounds import Bound
     from rooflens.model.records import Analysis, Kernel, Verdict
@@ -68,20 +69,28 @@ class _Weights(Struct, frozen=True):
         return None if self.times_ns is None else _weighted(values, self.times_ns)
 
 
-def aggregate(analyses: Sequence[Analysis]) -> Analysis:
-    """Add launches of one kernel on one GPU up; at least one is needed, and one alone is returned as it is."""
+def aggregate(
+    analyses: Sequence[Analysis], *, levels: Sequence[str] = LEVELS, units: Collection[str] | None = None
+) -> Analysis:
+    """Add launches of one kernel on one GPU up; at least one is needed, and one alone is returned as it is.
+
+    Args:
+        analyses: The launches.
+        levels: The levels that are added up.
+        units: Only pipes whose work is counted in one of these are added up; all of them by default.
+    """
     if len(analyses) == 1:
         return analyses[0]
     weights = _weights(analyses)
     longest = _representative(analyses, weights)
     flop_total = weights.mean([a.flop_total for a in analyses])
     duration_ns = weights.mean([a.kernel.duration_ns for a in analyses])
-    levels = {name: _level([a.levels[name] for a in analyses], weights, duration_ns) for name in LEVELS}
-    pipes = _pipes(analyses, weights, duration_ns)
+    added = {name: _level([a.levels[name] for a in analyses], weights, duration_ns) for name in levels}
+    pipes = _pipes(analyses, weights, duration_ns, units)
     return replace(
         longest,
         kernel=_kernel(analyses, longest.kernel, duration_ns),
-        levels=with_intensity(levels, placed_flop(pipes, flop_total)),
+        levels=with_intensity(added, placed_flop(pipes, flop_total)),
         pipes=pipes,
         flop=_flop(analyses, weights),
         flop_source=_flop_source(analyses, longest),
@@ -156,8 +165,11 @@ def _level(levels: Sequence[Level], weights: _Weights, duration_ns: float | None
     )
 
 
-def _pipes(analyses: Sequence[Analysis], weights: _Weights, duration_ns: float | None) -> dict[str, Pipe]:
-    names = dict.fromkeys(name for a in analyses for name in a.pipes)
+def _pipes(
+    analyses: Sequence[Analysis], weights: _Weights, duration_ns: float | None, units: Collection[str] | None
+) -> dict[str, Pipe]:
+    used = chain.from_iterable(a.pipes.items() for a in analyses)
+    names = dict.fromkeys(name for name, pipe in used if units is None or pipe.unit in units)
     return {name: _pipe(name, analyses, weights, duration_ns) for name in names}
 
 

@@ -36,7 +36,7 @@ RATE_UNITS: Mapping[str, str] = MappingProxyType(
         "tensor_int8_wgmma": INTEGER_UNIT,
     }
 )
-"""Every rate that can be measured, and its unit. But for device memory they are named as levels and pipes are."""
+"""Every rate that can be measured, and its unit. But for DRAM they are named as levels and pipes are."""
 
 
 @dataclass(frozen=True, slots=True)

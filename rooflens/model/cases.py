@@ -55,7 +55,7 @@ class Case:
         toy: The same at a size that a CPU checks in a blink.
         dtype: Type of the operands: fp32, bf16, ...
         flop: Floating-point operations of one iteration, by formula over the parameters; None where none is defined.
-        bytes: Compulsory traffic to device memory of one iteration, by formula.
+        bytes: Compulsory traffic to DRAM of one iteration, by formula.
         source: Where the formulas come from.
         parts: Its kernels one by one, where each is predicted alone; the first pattern that covers a name counts.
     """

@@ -57,7 +57,12 @@ def bug_reason(error: Exception) -> str:
 
 def is_bug(kernel: Kernel) -> bool:
     """Return whether it is a bug of rooflens that a kernel failed of."""
-    return kernel.status_reason is not None and kernel.status_reason.startswith(_BUG)
+    return tells_bug(kernel.status_reason)
+
+
+def tells_bug(reason: str | None) -> bool:
+    """Return whether the reason why a kernel failed is a bug of rooflens."""
+    return reason is not None and reason.startswith(_BUG)
 
 
 def failure_words(kernel: Kernel) -> str:

@@ -222,7 +222,7 @@ class Pipe(Struct, frozen=True):
 
     @property
     def is_arithmetic(self) -> bool:
-        """Return whether its work is counted operations: an upper bound of them is none that was done."""
+        """Return whether its work is counted operations: an upper bound is not work that was done."""
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
 
 
@@ -231,7 +231,7 @@ class Bottleneck(Struct, frozen=True):
 
     Attributes:
         resource: Level or pipe; None where the report holds only NVIDIA's summary per cent.
-        share: Fraction of its peak.
+        share: Fraction of its peak, 0 to 1.
     """
 
     resource: str | None
@@ -369,7 +369,7 @@ class Outside(Struct, frozen=True):
         slowdown: Kernel time under the profiler over kernel time without it.
         launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
-        compulsory_bytes: What one launch must move to and from device memory, by the formula of its workload.
+        compulsory_bytes: What one launch must move to and from DRAM, by the formula of its workload.
         key: What it is called from run to run, as `rooflens.model.keys` numbers it among its like; empty for the first.
     """
 

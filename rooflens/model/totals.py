@@ -1,13 +1,14 @@
 """The launches of each kernel of a report as one small record: what a table shows of them, and little else is kept.
 
 A kernel stands in one report only (`identity`), so totals are made report by report, and of a large one piece by piece:
-`slimmed` leaves all that they need of launches.
+`parts_of` adds the launches of a piece up wherever they are analyzed, and `totals_of_parts` adds up what comes of that.
+Sums of sums differ from those of all launches in their last digit at most.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,21 +16,20 @@ from msgspec.structs import replace
 from rooflens.model.aggregate import aggregate
 from rooflens.model.failed import ALL_NAN, NO_VALUES, unmeasured
 from rooflens.model.launches import cautions, identity, known_sum, launches_in_order
-from rooflens.model.records import LEVELS, Level, Nvidia, Verdict
-from rooflens.model.roofline.work import main_work
+from rooflens.model.records import Level, Nvidia, Verdict
+from rooflens.model.roofline.work import Unit, main_work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.model.bounds import Bound
     from rooflens.model.launches import Launch
     from rooflens.model.records import Analysis, Bottleneck, Confidence, Distances, Finding
-    from rooflens.model.roofline.work import Unit
 
-_COUNTERS = ("duration_ns", "sm_clock_hz", "eligible_warps_per_cycle")
-"""Counters that totals are made of."""
+Item = TypeVar("Item")
 
-_NOTHING_AT_LEVEL, _NOTHING_OF_NVIDIA = Level(), Nvidia()
+_UNITS = get_args(Unit)
+_NOTHING_OF_NVIDIA = Nvidia()
 
 
 class Total(Struct, frozen=True):
@@ -91,6 +91,24 @@ class Total(Struct, frozen=True):
     whole: Analysis | None = None
 
 
+class PartTotal(Struct, frozen=True):
+    """Launches of one kernel in one piece of a report.
+
+    Attributes:
+        total: Of these launches, all of which use the same pipes.
+        whole: These launches added up, without what no total is made of.
+        worst_ns: Time at stake of the launch in whose words the total speaks.
+        worst_duration_ns: GPU time of that launch; None where it is unknown.
+        longest_ns: GPU time of the longest launch; None where none is known.
+    """
+
+    total: Total
+    whole: Analysis
+    worst_ns: float
+    worst_duration_ns: float | None
+    longest_ns: float | None
+
+
 def totals_of(analyses: Sequence[Analysis], *, each_launch: bool = False, keep: bool = False) -> list[Total]:
     """Add launches up by kernel, in the order in which kernels come first.
 
@@ -99,16 +117,40 @@ def totals_of(analyses: Sequence[Analysis], *, each_launch: bool = False, keep: 
         each_launch: Make a total of each launch alone.
         keep: Keep the launches added up in `whole`.
     """
-    kernels = [[one] for one in analyses] if each_launch else _by_kernel(analyses)
-    return [_total(launches_in_order(launches), keep=keep) for launches in kernels]
+    kernels = [[one] for one in analyses] if each_launch else _alike(analyses, _kernel)
+    add = aggregate if keep else _sum
+    totals = []
+    for of_kernel in kernels:
+        launches = launches_in_order(of_kernel)
+        whole = add([launch.analysis for launch in launches])
+        total = _total(launches, whole)
+        totals.append(replace(total, whole=whole) if keep else total)
+    return totals
 
 
-def _by_kernel(analyses: Iterable[Analysis]) -> list[list[Analysis]]:
-    """Return the launches of each kernel, in the order in which kernels come first; those that failed apart."""
-    kernels: defaultdict[object, list[Analysis]] = defaultdict(list)
-    for one in analyses:
-        kernels[(*identity(one), one.kernel.failed)].append(one)
-    return [*kernels.values()]
+def parts_of(analyses: Sequence[Analysis]) -> list[PartTotal]:
+    """Add the launches of a piece up by kernel, apart by the pipes they use: a peak is that of those which use it."""
+    return [
+        _part(launches_in_order(launches)) for launches in _alike(analyses, lambda one: (*_kernel(one), *one.pipes))
+    ]
+
+
+def totals_of_parts(parts: Iterable[PartTotal]) -> list[Total]:
+    """Add the pieces of reports up, in the order in which kernels come first."""
+    return [_joined(of_kernel) for of_kernel in _alike(parts, lambda part: _kernel(part.whole))]
+
+
+def _alike(items: Iterable[Item], key: Callable[[Item], object]) -> list[list[Item]]:
+    """Return the items of each key, in the order in which keys come first."""
+    found: defaultdict[object, list[Item]] = defaultdict(list)
+    for item in items:
+        found[key(item)].append(item)
+    return [*found.values()]
+
+
+def _kernel(one: Analysis) -> tuple[object, ...]:
+    """Tell kernels apart, and their launches that failed from the others."""
+    return *identity(one), one.kernel.failed
 
 
 def _worst(launches: Sequence[Launch]) -> Launch:
@@ -117,11 +159,11 @@ def _worst(launches: Sequence[Launch]) -> Launch:
     return launches[stakes.index(max(stakes))]
 
 
-def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
+def _total(launches: Sequence[Launch], whole: Analysis) -> Total:
+    """Add launches of one kernel up, in order of falling time; `whole` is the record of all of them."""
     analyses = [launch.analysis for launch in launches]
-    whole = aggregate(analyses)
     worst = _worst(launches)
-    one, verdict, work = worst.analysis, worst.analysis.verdict, main_work(whole)
+    one, verdict = worst.analysis, worst.analysis.verdict
     is_failed = one.kernel.failed
     longest = None if is_failed else next((a for a in analyses if "sm_clock_hz" in a.kernel.counters), None)
     reasons = (a.kernel.status_reason or ALL_NAN for a in analyses if is_failed)
@@ -132,16 +174,9 @@ def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
         name=worst.name,
         is_failed=is_failed,
         records=len(launches),
-        launches=whole.launches,
         synthetic=one.kernel.synthetic,
         duration_ns=known_sum(launch.duration_ns for launch in launches),
         at_stake_ns=sum(launch.at_stake_ns for launch in launches),
-        unit=work.unit,
-        work_per_s=work.per_s,
-        work_peak_per_s=work.peak_per_s,
-        intensity=work.intensity(whole.levels["dram"]),
-        dram_peak_bytes_per_s=whole.levels["dram"].peak_bytes_per_s,
-        is_estimated="estimated" in whole.flop_source.values(),
         bottleneck=worst.bottleneck,
         bound=worst.bound,
         at_roof=verdict.at_roof,
@@ -150,7 +185,6 @@ def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
         confidence=verdict.confidence,
         ready_warps=one.kernel.counters.get("eligible_warps_per_cycle"),
         costing=next((finding.title for finding in _costing(one)), ""),
-        distances=whole.verdict.distances,
         move=first_move(one),
         where=place_of_move(one),
         has_hotspots=bool(one.kernel.hotspots),
@@ -158,7 +192,85 @@ def _total(launches: Sequence[Launch], *, keep: bool) -> Total:
         clock_ns=(longest.gpu_time_ns or 0.0) if longest else 0.0,
         cautions=Counter() if is_failed else _cautions(analyses),
         reasons=Counter(reasons),
-        whole=whole if keep else None,
+        **_sums(whole),
+    )
+
+
+def _sum(analyses: Sequence[Analysis]) -> Analysis:
+    """Add up no more than totals are made of."""
+    return aggregate(analyses, levels=("dram",), units=_UNITS)
+
+
+def _sums(whole: Analysis) -> dict[str, Any]:
+    """Return the values of a total that are worked out of all launches added up."""
+    work, dram = main_work(whole), whole.levels["dram"]
+    return {
+        "launches": whole.launches,
+        "unit": work.unit,
+        "work_per_s": work.per_s,
+        "work_peak_per_s": work.peak_per_s,
+        "intensity": work.intensity(dram),
+        "dram_peak_bytes_per_s": dram.peak_bytes_per_s,
+        "is_estimated": "estimated" in whole.flop_source.values(),
+        "distances": whole.verdict.distances,
+    }
+
+
+def _part(launches: Sequence[Launch]) -> PartTotal:
+    longest, worst = launches[0], _worst(launches)
+    whole = _sum([launch.analysis for launch in launches])
+    return PartTotal(_total(launches, whole), _slim(whole), worst.at_stake_ns, worst.duration_ns, longest.duration_ns)
+
+
+def _joined(parts: Sequence[PartTotal]) -> Total:
+    totals = [part.total for part in parts]
+    worst = max(parts, key=lambda part: (part.worst_ns, part.worst_duration_ns or 0.0))
+    clocked = max(totals, key=lambda total: (total.clock_hz is not None, total.clock_ns))
+    in_order = sorted(parts, key=lambda part: -(part.longest_ns or 0.0))
+    return replace(
+        worst.total,
+        records=sum(total.records for total in totals),
+        duration_ns=known_sum(total.duration_ns for total in totals),
+        at_stake_ns=sum(total.at_stake_ns for total in totals),
+        clock_hz=clocked.clock_hz,
+        clock_ns=clocked.clock_ns,
+        cautions=_counted(total.cautions for total in totals),
+        reasons=_counted(total.reasons for total in totals),
+        **_sums(_sum([part.whole for part in in_order])),
+    )
+
+
+def _counted(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    added: Counter[str] = Counter()
+    for one in counts:
+        added.update(one)
+    return added
+
+
+def _slim(whole: Analysis) -> Analysis:
+    """Keep what sums are made of, some 1 KB of 15."""
+    kernel, dram, verdict = whole.kernel, whole.levels["dram"], whole.verdict
+    counters = kernel.counters
+    return replace(
+        whole,
+        kernel=unmeasured(kernel, {name: counters[name] for name in ("duration_ns",) if name in counters}),
+        levels={"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s)},
+        pipes={name: pipe for name, pipe in whole.pipes.items() if pipe.unit in _UNITS},
+        flop=NO_VALUES,
+        verdict=Verdict(
+            bound=verdict.bound,
+            resource=None,
+            at_roof=False,
+            cause=None,
+            distances=verdict.distances,
+            confidence=verdict.confidence,
+            sentence="",
+        ),
+        nvidia=_NOTHING_OF_NVIDIA,
+        flags=(),
+        findings=(),
+        phases=None,
+        key="",
     )
 
 
@@ -171,59 +283,6 @@ def _cautions(analyses: Iterable[Analysis]) -> Counter[str]:
     for launches in alike.values():
         found.update(dict.fromkeys(cautions(launches[0]), len(launches)))
     return found
-
-
-def slimmed(analyses: Sequence[Analysis]) -> tuple[Analysis, ...]:
-    """Keep what totals are made of, some 1 KB of 15.
-
-    What a total says in words is that of one launch, its worst one: no other launch here can be that of the report.
-    """
-    worst = {id(_worst(launches_in_order(launches)).analysis) for launches in _by_kernel(analyses)}
-    return tuple(_slim(analysis, is_worst=id(analysis) in worst) for analysis in analyses)
-
-
-def _slim(analysis: Analysis, *, is_worst: bool) -> Analysis:
-    kernel, dram, verdict = analysis.kernel, analysis.levels["dram"], analysis.verdict
-    return replace(
-        analysis,
-        kernel=unmeasured(
-            kernel,
-            counters={name: kernel.counters[name] for name in _COUNTERS if name in kernel.counters},
-            hotspots=kernel.hotspots[:1] if is_worst else (),
-        ),
-        levels=dict.fromkeys(LEVELS, _NOTHING_AT_LEVEL)
-        | {"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s, stages=NO_VALUES)},
-        pipes={name: pipe for name, pipe in analysis.pipes.items() if pipe.unit in {"FLOP", "op"}},
-        flop=NO_VALUES,
-        verdict=_first_words(verdict) if is_worst else _without_words(verdict),
-        nvidia=_NOTHING_OF_NVIDIA,
-        findings=_told_findings(analysis) if is_worst else (),
-        phases=None,
-        key="",
-    )
-
-
-def _first_words(verdict: Verdict) -> Verdict:
-    return replace(verdict, evidence=(), advice=verdict.advice[:1])
-
-
-def _without_words(verdict: Verdict) -> Verdict:
-    return Verdict(
-        bound=verdict.bound,
-        resource=None,
-        at_roof=False,
-        cause=None,
-        distances=verdict.distances,
-        confidence=verdict.confidence,
-        sentence="",
-        bottleneck=verdict.bottleneck,
-    )
-
-
-def _told_findings(analysis: Analysis) -> tuple[Finding, ...]:
-    """Return the findings that a total names, without what they stand on."""
-    shown = {id(finding) for finding in (*_costing(analysis), *first_findings(analysis))}
-    return tuple(replace(finding, evidence=()) for finding in analysis.findings if id(finding) in shown)
 
 
 def first_move(analysis: Analysis) -> str:

@@ -1,4 +1,4 @@
-"""The page of a verdict, finding, flag or stall reason as Markdown: on a terminal, and in the documentation."""
+"""The page of a verdict, finding, flag, stall reason or counter as Markdown: on a terminal, in the documentation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from rooflens.format import sentence_case
 from rooflens.model.about.pages import KINDS, every_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from rooflens.model.about.counters import CounterAbout
     from rooflens.model.about.pages import About
 
 WIDTH = 100
@@ -35,6 +36,49 @@ def about_list() -> str:
         longest = max(len(page.name) for page in pages)
         lines += ["", f"{sentence_case(one)}s:", *(f"  {page.name:{longest}}  {page.title}" for page in pages)]
     return "\n".join(lines[1:]) + "\n"
+
+
+def counter_page(counter: CounterAbout) -> str:
+    """Write what is known of a counter: what it counts, what is read from it, the tier, and the page of its family."""
+    lines = [f"# {counter.name}", ""]
+    for part in _counter_parts(counter):
+        lines += wrapped(part, WIDTH, "- ")
+    return "\n".join(lines) + "\n"
+
+
+def _counter_parts(counter: CounterAbout) -> Iterator[str]:
+    if counter.counts:
+        yield f"{'Quantity of rooflens' if counter.sources else 'Counts'}: {counter.counts}."
+    if counter.unit is not None:
+        yield f"Unit: {counter.unit}."
+    yield from (f"`.{form}`: {meaning}." for form, meaning in counter.forms)
+    if counter.stall is not None:
+        yield f"Stall reason: `rooflens about stalls/{counter.stall}`."
+    if counter.sources:
+        yield f"Read from, the first that is there: {_names(counter.sources)}."
+    for quantity in counter.quantities:
+        if not counter.sources:
+            yield f"Read for `{quantity.name}`: {quantity.meaning}."
+        if quantity.findings:
+            yield f"Findings that need `{quantity.name}`: {_names(quantity.findings)}."
+    if counter.near:
+        yield f"No column of the table `kernels` is read from it, but from {_names(counter.near)}."
+    yield _collected(counter)
+    yield f"More about its family: docs/reference/counters/{counter.page}.md"
+
+
+def _collected(counter: CounterAbout) -> str:
+    if counter.always:
+        return "Collected: for every kernel, whatever ncu is asked for."
+    if counter.detail is not None:
+        return f"Collected: from `--detail {counter.detail}` on; `rooflens metrics --chip CHIP` lists what a chip has."
+    if counter.sources:
+        return "Collected: in no tier; it is read where a report has it."
+    return "Collected: in no tier; `rooflens profile --metrics NAME` adds it where the chip has it."
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _lines(page: About, width: int, link: Callable[[str], str]) -> Iterator[str]:

@@ -60,7 +60,7 @@ def test_a_fused_gemm_with_one_warp_a_scheduler_lacks_warps_and_not_chains(analy
 
 
 def test_adamw_waits_for_memory_that_is_full(analyses: list[Analysis]) -> None:
-    """At 92 % of device memory the wait for loads is true and costs nothing."""
+    """At 92 % of DRAM the wait for loads is true and costs nothing."""
     wait = _findings(analyses, "llm.c__adamw", "adamw")["stall_long_scoreboard"]
     assert wait.severity == "note"
     assert "in flight" not in wait.move

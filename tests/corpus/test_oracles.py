@@ -71,7 +71,7 @@ def test_dram_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> None:
     _held(rows["share_dram"], SHARE_TOLERANCE, 61)
 
 
-def test_the_peak_of_device_memory_is_the_datasheet_s(analyses: list[Analysis]) -> None:
+def test_the_peak_of_dram_is_the_datasheet_s(analyses: list[Analysis]) -> None:
     """Memory clock x 2 x bus width / 8 is the published bandwidth within 1 %, on all kinds of memory.
 
     The profiled peak is above it by no more than a clock's jitter, and below 0.9 of it on kernels that are flagged.

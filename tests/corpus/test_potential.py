@@ -61,7 +61,7 @@ def test_reuse_stands_beside_what_the_bytes_of_today_allow(analyses: list[Analys
     ],
 )
 def test_kernels_near_their_end_have_little_potential(analyses: list[Analysis], report: str, kernel: str) -> None:
-    """What streams at the limit of device memory gains under a third by any waste that goes."""
+    """What streams at the limit of DRAM gains under a third by any waste that goes."""
     potential = longest(analyses, report, kernel).verdict.distances.potential
     assert potential is not None
     assert 1 <= potential < 1.3

@@ -95,7 +95,7 @@ def test_words_that_the_field_does_not_use_are_not_said(texts: dict[str, str], p
     assert found == {}
 
 
-def test_device_memory_is_named_by_its_kind(texts: dict[str, str], analyzed: list[AnalyzedReport]) -> None:
+def test_dram_is_named_by_its_kind(texts: dict[str, str], analyzed: list[AnalyzedReport]) -> None:
     """No output calls GDDR memory HBM."""
     for report in analyzed:
         sheets = [datasheet_of(analysis.kernel.gpu) for analysis in report.analyses]

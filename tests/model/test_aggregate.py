@@ -21,7 +21,7 @@ def launch(duration_us: float = 100, bound: Bound = "memory", **changes: Any) ->
 
 
 def with_level(analysis: Analysis, **changes: Any) -> Analysis:
-    """Change what is known of a launch at device memory."""
+    """Change what is known of a launch at DRAM."""
     return replace(analysis, levels={**analysis.levels, "dram": replace(analysis.levels["dram"], **changes)})
 
 

@@ -58,7 +58,7 @@ class Chip(Struct, frozen=True):
 
     @property
     def dram_bytes_per_s(self) -> float:
-        """Peak bandwidth of device memory."""
+        """Peak bandwidth of DRAM."""
         return self.dram_bytes_per_clk * self.dram_clock_hz
 
 

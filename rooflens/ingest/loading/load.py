@@ -18,7 +18,6 @@ from rooflens.ingest.loading.tasks import (
     IngestTask,
     LoadTask,
     Written,
-    read_beside,
     read_reports,
 )
 from rooflens.ingest.reports.remote import bytes_of, fetched
@@ -114,8 +113,12 @@ def _outcomes(
     jobs: Sequence[Job], options: ReadOptions, total_bytes: int, workers: Workers | None
 ) -> Iterator[Outcome]:
     if workers is None:
-        is_shared = _is_shared(jobs, options, total_bytes)
-        yield from read_beside(jobs, options) if is_shared else read_reports(jobs, options)
+        if _is_shared(jobs, options, total_bytes):
+            from rooflens.ingest.loading.sharing import read_beside  # noqa: PLC0415 - only where there is enough
+
+            yield from read_beside(jobs, options)
+        else:
+            yield from read_reports(jobs, options)
         return
     from rooflens.ingest.loading.gathering import by_workers  # noqa: PLC0415 - only where there are some
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from functools import partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -71,9 +70,10 @@ class Written(Struct, frozen=True):
 
 
 class SpanDone(Struct, frozen=True):
-    """What became of a span of a report.
+    """What became of a span of a report, without the span itself, which the process that planned it still has.
 
     Attributes:
+        job, number: As in the span.
         run: The run of its report; None where the span could not be read.
         held: Kernels whose instructions may still get their text.
         kernels: The other kernels, if they are wanted in memory.
@@ -83,7 +83,8 @@ class SpanDone(Struct, frozen=True):
         lost: The error, where reading it kills workers.
     """
 
-    span: Span
+    job: Job
+    number: int
     run: Run | None
     held: Held = field(default_factory=Held)
     kernels: tuple[Kernel, ...] = ()
@@ -177,14 +178,14 @@ class IngestTask(Struct, frozen=True):
         except OSError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is: reading the whole report will say it
-            return SpanDone(span, None, failure=str(error))
-        return SpanDone(span, run, held, part=writer.summary, warnings=tuple(batch.warnings))
+            return SpanDone(span.job, span.number, None, failure=str(error))
+        return SpanDone(span.job, span.number, run, held, part=writer.summary, warnings=tuple(batch.warnings))
 
     def refused(self, job: Job, error: InputError) -> Written:
         """Return the result of a report that kills its workers."""
         return Written((job,), ((job.source, error),), None)
 
-    def whole(self, spans: Sequence[SpanDone]) -> Iterator[Written]:
+    def whole(self, spans: Sequence[Span], done: Sequence[SpanDone]) -> Iterator[Written]:
         """Make one part of all spans of a report, or read it again if one of them could not be read.
 
         Raises:
@@ -192,17 +193,17 @@ class IngestTask(Struct, frozen=True):
         """
         from rooflens.model.store.parts import joined  # noqa: PLC0415 - as below
 
-        job = spans[0].span.job
-        parts = [done.part for done in spans if done.part is not None]
-        lost = next((done.lost for done in spans if done.lost is not None), None)
+        job = spans[0].job
+        parts = [one.part for one in done if one.part is not None]
+        lost = next((one.lost for one in done if one.lost is not None), None)
         if len(parts) == len(spans):
             try:
-                last, notes = self._last_piece(spans)
+                last, notes = self._last_piece(spans, done)
             except InputError as error:
                 lost = error
             else:
                 said_notes = tuple((job.source, note) for note in notes)
-                yield Written((job,), (), joined([*parts, *last]), spans[0].warnings, said_notes)
+                yield Written((job,), (), joined([*parts, *last]), done[0].warnings, said_notes)
                 return
         for part in parts:
             for table, key, _ in part.all_files():
@@ -212,16 +213,16 @@ class IngestTask(Struct, frozen=True):
         else:
             yield from self.written([job])
 
-    def _last_piece(self, spans: Sequence[SpanDone]) -> tuple[list[PartSummary], tuple[str, ...]]:
+    def _last_piece(self, spans: Sequence[Span], done: Sequence[SpanDone]) -> tuple[list[PartSummary], tuple[str, ...]]:
         """Write the kernels that were held back when the spans were read, with the text of their instructions."""
         from rooflens.model.store.parts import PartWriter, group_of  # noqa: PLC0415 - as below
 
-        first = spans[0]
-        kernels, notes = finish_spans([done.span for done in spans], self.options, [done.held for done in spans])
-        if not kernels or first.run is None:
+        job, digest, run = spans[0].job, spans[0].container.digest, done[0].run
+        kernels, notes = finish_spans(spans, self.options, [one.held for one in done])
+        if not kernels or run is None:
             return [], notes
-        with PartWriter(self.place, group=group_of(first.span.container.digest)) as writer:
-            self._add_piece(writer, _Batch(), first.span.job, Report(first.run, kernels), is_first=False)
+        with PartWriter(self.place, group=group_of(digest)) as writer:
+            self._add_piece(writer, _Batch(), job, Report(run, kernels), is_first=False)
         return [writer.summary], notes
 
     def parts(self, outcomes: Iterable[Outcome]) -> Iterator[Written]:
@@ -321,29 +322,29 @@ class LoadTask(Struct, frozen=True):
         try:
             (piece,) = read_span(span, self.options, held)
         except InputError as error:
-            return SpanDone(span, None, failure=str(error))
-        return SpanDone(span, piece.run, held, kernels=piece.kernels)
+            return SpanDone(span.job, span.number, None, failure=str(error))
+        return SpanDone(span.job, span.number, piece.run, held, kernels=piece.kernels)
 
     def refused(self, job: Job, error: InputError) -> Outcome:
         """Return the result of a report that kills its workers."""
         return Outcome(job, error)
 
-    def whole(self, spans: Sequence[SpanDone]) -> Iterator[Outcome]:
+    def whole(self, spans: Sequence[Span], done: Sequence[SpanDone]) -> Iterator[Outcome]:
         """Make one report of all spans, or read it again if one of them could not be read."""
-        job, run = spans[0].span.job, spans[0].run
-        lost = next((done.lost for done in spans if done.lost is not None), None)
+        job, run = spans[0].job, done[0].run
+        lost = next((one.lost for one in done if one.lost is not None), None)
         if lost is not None:
             yield self.refused(job, lost)
             return
-        if run is None or any(done.failure for done in spans):
+        if run is None or any(one.failure for one in done):
             yield from read_reports([job], self.options)
             return
         try:
-            rest, notes = finish_spans([done.span for done in spans], self.options, [done.held for done in spans])
+            rest, notes = finish_spans(spans, self.options, [one.held for one in done])
         except InputError as error:
             yield self.refused(job, error)
             return
-        kernels = sorted([*chain.from_iterable(done.kernels for done in spans), *rest], key=lambda one: one.index)
+        kernels = sorted([*chain.from_iterable(one.kernels for one in done), *rest], key=lambda one: one.index)
         yield Outcome(job, Report(run, tuple(kernels), notes=notes))
 
 
@@ -394,27 +395,9 @@ def read_reports(
     try:
         if children == 1:
             for job in jobs:
-                yield _outcome(job, wanted, read)
+                yield read_one(job, wanted, read)
         else:
             yield from _side_by_side(jobs, wanted, read, children)
-    finally:
-        end_children()
-
-
-def read_beside(jobs: Iterable[Job], options: ReadOptions) -> Iterator[Outcome]:
-    """Read reports in this process and in one more, large ones first, and yield each outcome as it comes.
-
-    Args:
-        jobs: Files to read, under paths that the other process sees too.
-        options: What is wanted of them.
-    """
-    from rooflens.ingest.children.beside import Shared, kept  # noqa: PLC0415 - only where there is enough to read
-
-    read = partial(_outcome, options=options, read=read_report)
-    try:
-        with kept(), Shared(read, sorted(jobs, key=bytes_of, reverse=True)) as shared:
-            for _, outcome in shared.results():
-                yield outcome
     finally:
         end_children()
 
@@ -429,7 +412,7 @@ def _side_by_side(
 
     def outcome(job: Job) -> Outcome:
         threads.add(threading.get_ident())
-        return _outcome(job, options, read)
+        return read_one(job, options, read)
 
     waiting = deque(jobs)
     executor = ThreadPoolExecutor(count)
@@ -447,7 +430,8 @@ def _side_by_side(
             end_children(threads)
 
 
-def _outcome(job: Job, options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report]) -> Outcome:
+def read_one(job: Job, options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report] = read_report) -> Outcome:
+    """Read a report; return what became of it."""
     try:
         with said(), fetched(job) as path:
             return Outcome(job, read(path, job.source, options))

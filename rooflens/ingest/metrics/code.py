@@ -14,7 +14,6 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from rooflens.ingest.metrics import figures
 from rooflens.model.counters.execution import WARP_THREADS
@@ -198,29 +197,8 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
     return Code(tuple(_hotspots(reader, measured, totals, functions, inside)), totals, needs_texts, start)
 
 
-def addresses(code: Code) -> list[int]:
-    """Return the addresses of the hottest instructions, hottest first."""
-    return [code.start + spot.pc for spot in code.hotspots if spot.by == "sass" and spot.pc is not None]
-
-
-def with_sass(code: Code, texts: Mapping[int, str]) -> Code:
-    """Add the text of the hottest instructions.
-
-    Args:
-        code: Without the text.
-        texts: The disassembler's text, by address.
-    """
-    spots = (
-        replace(spot, sass=_clean(texts.get(code.start + spot.pc)))
-        if spot.by == "sass" and spot.pc is not None
-        else spot
-        for spot in code.hotspots
-    )
-    return replace(code, hotspots=tuple(spots))
-
-
-def _clean(text: str | None) -> str | None:
-    """Trim the text of an instruction; None where the disassembler has none."""
+def clean_text(text: str | None) -> str | None:
+    """Cut the text of an instruction; None for what the disassembler says where it knows none."""
     text = (text or "").strip()
     return None if text in _NO_TEXT else text[:_MOST_CHARACTERS]
 
@@ -311,7 +289,7 @@ class _Reader(Struct):
             self.needs_texts = True
             return None
         if address not in self._known:
-            self._known[address] = _clean(self.texts.sass(address))
+            self._known[address] = clean_text(self.texts.sass(address))
         return self._known[address]
 
     def line(self, address: int) -> tuple[str, int] | None:

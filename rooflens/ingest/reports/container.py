@@ -144,6 +144,20 @@ class Container(Struct, frozen=True):
     synthetic: bool
 
 
+class _Header(Struct, frozen=True):
+    """The header of a block.
+
+    Attributes:
+        message: All that it says.
+        counts: Kind and count of the messages in the payload, in their order, as far as there are any.
+    """
+
+    message: Any
+    process_id: int
+    payload_bytes: int
+    counts: tuple[tuple[str, int], ...]
+
+
 class _Block(Struct, frozen=True):
     """One block of the container; offsets count from the start of the file.
 
@@ -152,7 +166,7 @@ class _Block(Struct, frozen=True):
     """
 
     index: int
-    header: Any
+    header: _Header
     is_repeated: bool
     payload_start: int
     payload_end: int
@@ -224,18 +238,21 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
     places: list[Place] = []
     sources: list[tuple[int, int]] = []
     strings: list[bytes] = []
+    known: dict[bytes, bytes] = {}  # a name that stands in many blocks is kept, and sent to workers, once
     headers: list[Any] = []
     process_ids: set[int] = set()
     unknown: set[int] = set()
     for block in _blocks(data, _check_file_header(data, suffix)):
-        header = block.header
-        process_id = header.Process.ProcessID
-        messages = list(_payload_messages(data, block))
-        sources += [(start, end) for kind, start, end in messages if kind == _SOURCE]
-        places += [Place(kind, process_id, start, end) for kind, start, end in messages if kind not in _NO_RESULTS]
+        process_id = block.header.process_id
+        for kind, start, end in _payload_messages(data, block):
+            if kind not in _NO_RESULTS:
+                places.append(Place(kind, process_id, start, end))
+            elif kind == _SOURCE:
+                sources.append((start, end))
         if block.is_repeated:
             continue
-        strings += header.StringTable.Strings
+        header = block.header.message
+        strings += (known.setdefault(name, name) for name in header.StringTable.Strings)
         header.ClearField("StringTable")
         unknown |= unknown_fields(header)
         if header.HasField("SessionDetails") or process_id not in process_ids:
@@ -356,7 +373,7 @@ def _foreign_hint(data: Bytes, suffix: str) -> str:
 
 def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
     """Yield the blocks from `offset` to the exact end of the file."""
-    known: dict[bytes, Any] = {}
+    known: dict[bytes, _Header] = {}
     index = 0
     while offset < len(data):
         block = _block_at(data, offset, index, known)
@@ -365,7 +382,7 @@ def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
         index += 1
 
 
-def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, Any]) -> _Block:
+def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, _Header]) -> _Block:
     """Read the header of the block at `offset` and check that its payload is there.
 
     Args:
@@ -375,10 +392,11 @@ def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, Any]) -> 
         known: Decoded headers by their bytes, of earlier blocks with neither names nor a session: blocks of equal size
             in one process have equal headers, which are decoded once.
     """
-    if data[offset : offset + len(MAGIC)] == MAGIC:
-        raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
-    header_bytes = _length_at(data, offset)
     start = offset + _LENGTH_BYTES
+    first_bytes = data[offset:start]
+    if first_bytes == MAGIC:
+        raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
+    header_bytes = int.from_bytes(first_bytes, "little")
     left_bytes = len(data) - offset
     if left_bytes < _LENGTH_BYTES or header_bytes > max(left_bytes, _LONGEST_HEADER_BYTES):
         raise InputError(
@@ -388,20 +406,37 @@ def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, Any]) -> 
         )
     _check_end(data, start + header_bytes, f"the header of block {index}")
     encoded = data[start : start + header_bytes]
-    is_repeated = encoded in known
-    header = known[encoded] if is_repeated else decode("BlockHeader", encoded)
+    header = known.get(encoded)
+    is_repeated = header is not None
     if header is None:
-        raise InputError(
-            f"damaged: the header of block {index} at offset {offset:,} cannot be decoded: "
-            "its bytes changed or foreign bytes follow the report",
-            INTACT_HINT,
-        )
-    if len(known) < _MOST_KNOWN and not header.StringTable.Strings and not header.HasField("SessionDetails"):
-        known[encoded] = header
+        header = _header(encoded, f"the header of block {index} at offset {offset:,}")
+        message = header.message
+        if len(known) < _MOST_KNOWN and not message.StringTable.Strings and not message.HasField("SessionDetails"):
+            known[encoded] = header
     payload_start = start + header_bytes
-    payload_end = payload_start + header.PayloadSize
+    payload_end = payload_start + header.payload_bytes
     _check_end(data, payload_end, f"block {index}")
     return _Block(index, header, is_repeated, payload_start, payload_end)
+
+
+def _header(encoded: bytes, what: str) -> _Header:
+    """Decode a header; `what` is what a message calls it."""
+    message = decode("BlockHeader", encoded)
+    if message is None:
+        raise InputError(
+            f"damaged: {what} cannot be decoded: its bytes changed or foreign bytes follow the report",
+            INTACT_HINT,
+        )
+    counts = (
+        (_SOURCE, message.NumSources),
+        (_DRAWING, message.NumGraphs),
+        (KERNEL, message.NumResults),
+        (RANGE, message.NumRangeResults),
+        (COMMAND_LIST, message.NumCmdlistResults),
+        (GRAPH, message.NumGraphResults),
+    )
+    known = tuple((kind, count) for kind, count in counts if count)
+    return _Header(message, message.Process.ProcessID, message.PayloadSize, known)
 
 
 def _check_end(data: Bytes, end: int, what: str) -> None:
@@ -413,17 +448,8 @@ def _check_end(data: Bytes, end: int, what: str) -> None:
 
 def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of each message in the payload, which they must fill exactly."""
-    header = block.header
-    counts = (
-        (_SOURCE, header.NumSources),
-        (_DRAWING, header.NumGraphs),
-        (KERNEL, header.NumResults),
-        (RANGE, header.NumRangeResults),
-        (COMMAND_LIST, header.NumCmdlistResults),
-        (GRAPH, header.NumGraphResults),
-    )
     offset = block.payload_start
-    for kind, count in counts:
+    for kind, count in block.header.counts:
         for ordinal in range(count):
             start = offset + _LENGTH_BYTES
             end = start + _length_at(data, offset)

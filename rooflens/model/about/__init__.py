@@ -1,1 +1,1 @@
-"""Pages about single words: what a verdict, a finding, a flag or a stall reason means, and what to do about it."""
+"""Pages about single words: what a verdict, finding, flag, stall reason or counter means, and what to do about it."""

@@ -1,4 +1,4 @@
-"""Rows of the table of counters: clocks, device memory, L2, L1 and shared memory."""
+"""Rows of the table of counters: clocks, DRAM, L2, L1 and shared memory."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _in_direction(direction: str) -> tuple[str, ...]:
 DRAM: tuple[Counter, ...] = (
     Counter(
         "dram_bytes",
-        "bytes moved to and from device memory",
+        "bytes moved to and from DRAM",
         (
             Amount(
                 (
@@ -155,19 +155,19 @@ DRAM: tuple[Counter, ...] = (
     ),
     Counter(
         "dram_read_bytes",
-        "bytes read from device memory",
+        "bytes read from DRAM",
         (Amount((("dram__bytes_read",), ("dram__bytes_op_read",), ("dram__read_bytes",))),),
         asked=(Ask("quick", chips=OWN_DRAM - _RENAMED), Ask("quick", base="dram__bytes_op_read", chips=_RENAMED)),
     ),
     Counter(
         "dram_write_bytes",
-        "bytes written to device memory",
+        "bytes written to DRAM",
         (Amount((("dram__bytes_write",), ("dram__bytes_op_write",), ("dram__write_bytes",))),),
         asked=(Ask("quick", chips=OWN_DRAM - _RENAMED), Ask("quick", base="dram__bytes_op_write", chips=_RENAMED)),
     ),
     Counter(
         "dram_peak_bytes_per_s",
-        "peak rate of device memory at the profiled clock",
+        "peak rate of DRAM at the profiled clock",
         (
             Peak("dram__bytes", "dram_clock_hz"),
             Peak("dram__bytes_read", "dram_clock_hz"),
@@ -176,12 +176,12 @@ DRAM: tuple[Counter, ...] = (
     ),
     Counter(
         "device_dram_peak_bytes_per_s",
-        "peak rate of device memory at its own top clock",
+        "peak rate of DRAM at its own top clock",
         (MemoryBus(),),
     ),
     Counter(
         "dram_share",
-        "use of device memory",
+        "use of DRAM",
         (
             Share(("dram__bytes", "dram__cycles_active")),
             Exact(
@@ -195,11 +195,11 @@ DRAM: tuple[Counter, ...] = (
         ),
         asked=(Ask("deep", "NVIDIA's DRAM throughput", "gpu__dram_throughput", SPEED_OF_LIGHT, chips=OWN_DRAM),),
     ),
-    share("dram_read_share", "device memory by reads", *_in_direction("read")),
-    share("dram_write_share", "device memory by writes", *_in_direction("write")),
+    share("dram_read_share", "DRAM by reads", *_in_direction("read"), meaning="use of {}"),
+    share("dram_write_share", "DRAM by writes", *_in_direction("write"), meaning="use of {}"),
     amount(
         "l2_read_miss_bytes",
-        "bytes of device memory that reads missed in L2",
+        "bytes read from device memory that missed in L2",
         "lts__t_sectors_aperture_device_op_read_lookup_miss",
         "lts__t_sectors_srcunit_tex_aperture_device_op_read_lookup_miss",
         scale=SECTOR_BYTES,

@@ -69,7 +69,7 @@ def uncoalesced_global_load(facts: Facts) -> Found | None:
     read once; sectors against the width of the loads; sectors per request. Confirm at the
     line it names: the index must grow by one from thread to thread. Where whole warps take about one sector more
     than they fill, only the start of their rows is misaligned, and the move says so. It does not show whether a cache
-    serves the rest of a sector later: where one does, L1 and L2 move more, but device memory does not.
+    serves the rest of a sector later: where one does, L1 and L2 move more, but DRAM does not.
 
     Try:
     - let `threadIdx.x` (in Triton the last `tl.arange`) run along the contiguous dimension
@@ -273,7 +273,7 @@ def _by_request(facts: Facts, side: _Side) -> _Use | None:
 
 
 def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> Waste:
-    """Find what the waste keeps busy: the L1 and L2, and device memory where it moves more than is needed."""
+    """Find what the waste keeps busy: L1 and L2, and DRAM where it moves more than is needed."""
     part = wasted * _side_part(facts, side, sectors)
     parts = {"l1": part, "l2": part}
     surplus = _surplus_at_dram(facts, side, wasted, sectors)
@@ -296,9 +296,9 @@ def _side_part(facts: Facts, side: _Side, sectors: float | None) -> float:
 
 
 def _surplus_at_dram(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> float:
-    """Return the part of the bytes at device memory beyond those that all accesses ask for, 0 to 1.
+    """Return the part of DRAM's bytes beyond what all accesses ask for, 0 to 1.
 
-    Caches serve the rest of a sector where another warp needs it: then device memory moves nothing in vain.
+    Caches serve the rest of a sector where another warp needs it: then DRAM moves nothing in vain.
     """
     moved_bytes = facts.counter("dram_bytes")
     ideal = facts.counter("global_ideal_sectors")

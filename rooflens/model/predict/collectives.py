@@ -28,7 +28,7 @@ def _collective(  # noqa: PLR0913, PLR0917 - one column each
         name: What it is called.
         summary: What it does.
         buffer: What the size `bytes` is.
-        words: What goes to and from device memory, and what is sent.
+        words: What goes to and from DRAM, and what is sent.
         sent: Bytes that a GPU must send, over those bytes and the number of GPUs.
         moved: Bytes that a GPU must read and write, over the same.
         pair: Two GPUs take part, no more.

@@ -45,7 +45,7 @@ class Prediction(Struct, frozen=True):
         parameters: Sizes by name.
         dtype: Type of the operands: `bf16`.
         flop: FLOP of one iteration; None where none is defined.
-        moved_bytes: Compulsory bytes to and from device memory of one iteration.
+        moved_bytes: Compulsory bytes to and from DRAM of one iteration.
         source: Where the formulas come from.
         bound: Class of the wall it is expected to hit.
         resource: Level or pipe of that wall, where the class has one.

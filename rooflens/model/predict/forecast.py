@@ -2,7 +2,7 @@
 
 T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction.
 Beside the products, T_special = special functions / their rate and T_issue = instructions that unpack weights / those
-issued a second; beside device memory, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes as long
+issued a second; beside DRAM, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes as long
 as the longest of them; with none it takes their sum, and a launch. Peaks are dense and at boost clock, as
 `rooflens/gpus` holds them. The parts of a composite operation run one after another, so their bounds add up. Where GPUs
 share an operation, all amounts and times are those of one of them.
@@ -103,7 +103,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def t_sum_s(self) -> float:
-        """Time with no overlap at all; bytes of device memory pass L2 on their way, and count at the slower of both."""
+        """Time with no overlap at all; bytes of DRAM pass L2 on their way, and count at the slower of both."""
         return self.t_math_s + self.special_s + self.issue_s + self.moving_s + self.t_comms_s
 
     @property
@@ -268,7 +268,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         part: A step, with all its sizes.
         widths: Bytes of an element of its operands and of its results.
         pipe: Where its FLOPs run, and its dense peak in FLOP per second.
-        bandwidth_bytes_per_s: Bandwidth of device memory.
+        bandwidth_bytes_per_s: Bandwidth of DRAM.
         rates: Those of special functions, of instructions and of L2; infinite where they are not known.
         link: What GPUs that share it talk over, and its bandwidth in one direction; None where it is one GPU's.
     """

@@ -80,7 +80,7 @@ def packed_bytes(s: Sizes) -> float:
 
 
 def gemm_packed(s: Sizes) -> float:
-    """Count the bytes of packed weights as often as tiles load them from device memory."""
+    """Count the bytes of packed weights as often as tiles load them from DRAM."""
     return packed_bytes(s) * _tiles(s["m"], s["tile"])
 
 
@@ -91,7 +91,7 @@ def gemm_unpacked(s: Sizes) -> float:
 
 
 def gemm_l2(s: Sizes, element_bytes: float) -> float:
-    """Count the bytes that tiles of the result load from L2, which device memory's cannot exceed."""
+    """Count the bytes that tiles of the result load from L2, which DRAM's cannot exceed."""
     tile = s["l2_tile"] or s["tile"]
     return element_bytes * _tiled(s, tile) + packed_bytes(s) * _tiles(s["m"], tile)
 

@@ -69,7 +69,7 @@ class Measured(Struct, frozen=True):
 
     @property
     def moved_bytes(self) -> float | None:
-        """Bytes to and from device memory."""
+        """Bytes to and from DRAM."""
         return self.level_bytes["dram"]
 
 
@@ -150,7 +150,7 @@ class Checked(Struct, frozen=True):
 
     @property
     def bytes_ratio(self) -> float | None:
-        """Bytes moved at device memory over the compulsory ones."""
+        """Bytes moved at DRAM over the compulsory ones."""
         return ratio(self.measured.moved_bytes, self.prediction.moved_bytes)
 
     @property

@@ -1,6 +1,6 @@
 """The napkin: what each operation must compute and move, as one table of formulas over its sizes.
 
-FLOPs are those of the algorithm. Bytes are compulsory traffic to device memory: every operand read once, every result
+FLOPs are those of the algorithm. Bytes are compulsory DRAM traffic: every operand read once, every result
 written once, unless a row says otherwise. A composite operation is a sequence of simple ones that run one by one.
 """
 
@@ -99,7 +99,7 @@ _PRODUCT = (
 )
 _TILE = Size(
     "tile",
-    "side of a tile of results that shares its loads from device memory, as if L2 caught none; where it catches most, "
+    "side of a tile of results that shares its loads from DRAM, as if L2 caught none; where it catches most, "
     "give l2_tile instead; 1: naive, 0: every operand is read once",
     0,
 )
@@ -435,7 +435,7 @@ _CUSTOM = Operation(
     "custom",
     "FLOPs and bytes that you counted yourself",
     "counted",
-    (Size("flop", "FLOPs", least=0), Size("bytes", "bytes to and from device memory")),
+    (Size("flop", "FLOPs", least=0), Size("bytes", "bytes to and from DRAM")),
     "as given, on tensor cores; on the CUDA cores in fp32 and fp64",
     "as given",
     lambda s: s["flop"],

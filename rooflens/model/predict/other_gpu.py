@@ -37,7 +37,7 @@ class Load(Struct, frozen=True, dict=True):
     Attributes:
         ops: Operations by pipe as `Datasheet.peaks` names them. Work with 2:4 sparsity keeps its own name, for which
             no file has a peak.
-        moved_bytes: Bytes from and to device memory.
+        moved_bytes: Bytes from and to DRAM.
     """
 
     ops: Mapping[str, float]
@@ -55,7 +55,7 @@ class Load(Struct, frozen=True, dict=True):
 
     @property
     def intensity_per_byte(self) -> float | None:
-        """Operations per byte of device memory; None without operations or traffic."""
+        """Operations per byte of DRAM; None without operations or traffic."""
         return self.total_ops / self.moved_bytes if self.total_ops and self.moved_bytes else None
 
 

@@ -61,7 +61,7 @@ class Operation(Struct, frozen=True):
     Attributes:
         unit: Where its FLOPs run.
         flop: FLOPs over the sizes.
-        elements: Elements of the operands' type moved to and from device memory, over the sizes.
+        elements: Elements of the operands' type moved to and from DRAM, over the sizes.
         flop_source: How the FLOPs are counted.
         bytes_source: What is moved.
         extra_bytes: Bytes moved that do not depend on the type, such as indices.
@@ -76,7 +76,7 @@ class Operation(Struct, frozen=True):
         special: Special functions, such as exponentials; None where none are counted.
         issued: Instructions beside the products that each take a slot to issue; None where none are counted.
         l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None where they are those
-            of device memory.
+            of DRAM.
         beside: How special functions, instructions and bytes of L2 are counted; empty where there are none.
     """
 

@@ -74,7 +74,7 @@ MEMORY_KINDS = (
 )
 
 ANY_MEMORY = "DRAM"
-"""Label of device memory whose kind is not known, or not one."""
+"""Label of DRAM of unknown or mixed kind."""
 
 LinkKind = Literal["nvlink", "pcie"]
 
@@ -256,7 +256,7 @@ _KEPT = "gpus.json"
 
 
 def memory_label(*display_names: str | None) -> str:
-    """Name the kind of device memory that these GPUs share: `HBM3`; `DRAM` where it is not one, or unknown."""
+    """Name the kind of DRAM that these GPUs share: `HBM3`; `DRAM` where kinds differ or one is unknown."""
     kinds = {gpu.memory_kind if (gpu := datasheet_of(name)) else None for name in display_names}
     (kind,) = kinds if len(kinds) == 1 else (None,)
     return kind or ANY_MEMORY

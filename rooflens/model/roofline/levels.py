@@ -113,7 +113,7 @@ def with_intensity(levels: Mapping[str, Level], flop_total: float | None) -> dic
 
 
 def binding_stage(level: Level) -> str | None:
-    """Name the stage that makes the level's share, where its bytes over its roof do not: None where they do."""
+    """Name the stage that sets the level's share; None where its bytes over its roof do."""
     if level.share is None or not level.stages:
         return None
     rate, peak = level.bytes_per_s, level.peak_bytes_per_s
@@ -128,12 +128,12 @@ def leading_stage(level: Level) -> str | None:
 
 
 def dram_clock_part(kernel: Kernel) -> float | None:
-    """Return the profiled peak of device memory over the one at its own top clock; None where either is unknown."""
+    """Return the profiled peak of DRAM over the one at its own top clock; None where either is unknown."""
     return ratio(kernel.counters.get("dram_peak_bytes_per_s"), kernel.counters.get("device_dram_peak_bytes_per_s"))
 
 
 def device_dram_share(kernel: Kernel, share: float) -> float:
-    """Turn a share of device memory at the profiled clock into one at its own top clock, where both are known."""
+    """Turn a share of DRAM's peak at the profiled clock into one at its own top clock, where both are known."""
     return share * (dram_clock_part(kernel) or 1.0)
 
 
@@ -175,7 +175,7 @@ def _roof(kernel: Kernel, level: str) -> float | None:
 
 
 def _stands_for(kernel: Kernel, amount: str) -> bool:
-    """Return whether an amount is the level's traffic on this chip: system memory is device memory on SoCs only."""
+    """Return whether an amount is the level's traffic on this chip: system memory is DRAM on SoCs only."""
     return amount != "sysmem_bytes" or kernel.compute_capability in SOC_CAPABILITIES
 
 

@@ -27,7 +27,7 @@ BAND_FROM_RATIO = 1.03
 """Roofs whose launches differ by more than this get a band from the lowest to the highest."""
 
 FULL_CLOCK_FROM_RATIO = 1.1
-"""Device memory whose top clock gives more than this over the profiled one gets a second roof."""
+"""DRAM whose top clock gives more than this over the profiled one gets a second roof."""
 
 
 class Roof(Struct, frozen=True):
@@ -37,8 +37,8 @@ class Roof(Struct, frozen=True):
         keys: Levels or pipes that share this line.
         peak: Bytes per second for a level, FLOP per second for a pipe.
         attainable: Median of the attainable roofs of the keys, in the same unit; None where none is known.
-        instruction: `mma`, `wgmma` or `tcgen05` where the chip has two roofs for this type of a tensor; else empty.
-        full_clock: Median peak of device memory at its own top clock, where that is well over the profiled one.
+        instruction: `mma`, `wgmma` or `tcgen05` where the chip has two roofs for this tensor type; else empty.
+        full_clock: Median peak of DRAM at its own top clock, where that is well over the profiled one.
     """
 
     keys: tuple[str, ...]
@@ -51,7 +51,7 @@ class Roof(Struct, frozen=True):
 
     @property
     def spread(self) -> bool:
-        """True when the peaks of its launches differ by more than a line is wide."""
+        """Whether the peaks of its launches differ by more than a line is wide."""
         return self.high / self.low > BAND_FROM_RATIO
 
 

@@ -43,7 +43,7 @@ class Traffic(Struct, frozen=True):
         l1_hit_rate: Part of the sectors that L1 held, 0 to 1.
         l2_hit_rate: Part of the sectors that L2 held, 0 to 1.
         l2_bytes: Bytes between the SMs and L2.
-        dram_bytes: Bytes between L2 and device memory.
+        dram_bytes: Bytes between L2 and DRAM.
     """
 
     shared: Useful | None = None
@@ -90,7 +90,7 @@ class Flow(Struct, frozen=True):
     """What crossed one path; what was not measured is None.
 
     Attributes:
-        share: Use of the path, as a fraction of its peak: what loads ask for goes the way of stores, too.
+        share: Use of the path, as a fraction of its peak; requests of loads take the path of stores, too.
     """
 
     amount_bytes: float | None
@@ -122,7 +122,7 @@ class Link(Struct, frozen=True):
 
 
 class Links(Struct, frozen=True):
-    """The ways of a kernel's bytes: between SMs and L1, SMs and shared memory, L1 and L2, L2 and device memory."""
+    """The ways of a kernel's bytes: between SMs and L1, SMs and shared memory, L1 and L2, L2 and DRAM."""
 
     l1: Link
     smem: Link

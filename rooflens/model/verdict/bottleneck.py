@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.thresholds import Thresholds
 
 NEVER_LEAD = frozenset({"fp16", "lsu"})
-"""What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is L1's stage of its instructions."""
+"""What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is counted as L1's input stage."""
 
 
 class Case(Struct, frozen=True):
@@ -33,7 +33,7 @@ class Case(Struct, frozen=True):
         in_program: A typical launch of it without the profiler; None where none was timed.
         phases: How its run divides; None without a series.
         command_line: ncu's, as the report states it; None where it does not.
-        compulsory_bytes: What it must move to and from device memory by formula; None where no formula is known.
+        compulsory_bytes: What it must move to and from DRAM by formula; None where no formula is known.
     """
 
     kernel: Kernel
@@ -110,8 +110,8 @@ def compute_bottleneck(case: Case) -> Bottleneck | None:
 def _filling(case: Case) -> str | None:
     """Name the work that fills the issue slots; None where no one kind does, or instructions are not counted.
 
-    From CC 8.6 on, and on 9.0, an SM has as many fp32 lanes as it issues threads a cycle: multiply-adds that fill the
-    pipe fill the slots as well, with what little stands between them.
+    From CC 8.6 on, an SM has as many fp32 lanes as it issues threads a cycle: multiply-adds that fill the pipe fill
+    the slots as well, with what little stands between them.
     """
     issued = _issued(case)
     counts = {name: count for name, count in _instructions(case) if name in case.pipes}

@@ -1,8 +1,8 @@
 """The verdict: which wall a kernel hits, decided in a fixed order, first match wins.
 
 overhead -> balanced -> memory or compute -> latency; unknown where nothing speaks. `at_roof` stands beside the class.
-The limits are NVIDIA's (`thresholds.toml`); NVIDIA's own throughput per cents are read only where a report holds
-nothing else.
+The limits are in `thresholds.toml`, NVIDIA's where it has any; its throughput per cents are read only where a report
+holds nothing else.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ WHAT_FILLS_A_UNIT = frozenset(
 )
 """Findings about what fills a unit. Where there is none, relieving a full unit goes before waits and warps."""
 _FEW_WARPS = 0.25
-"""A quarter of the warp slots: where nothing else is known, so few warps are taken for the reason of waiting."""
+"""A quarter of the warp slots: where nothing else is known, fewer warps count as the reason for waiting."""
 _PROVISIONAL = frozenset({"latency", "overhead"})
 """Classes that say that no unit is busy: a unit that was not measured might be."""
 
@@ -160,7 +160,7 @@ def write_verdict(
 def _at_roof(case: Case, wall: Bottleneck) -> bool:
     """Judge against the attainable roof where one is known; a stage can be at its peak all the same.
 
-    Device memory must be near its peak at its own clock, too: at the profiled one it may have been slower.
+    DRAM must be near its peak at its own clock, too: at the profiled one it may have been slower.
     """
     limits = case.limits
     if wall.resource == "dram" and device_dram_share(case.kernel, wall.share) < limits.at_roof_device_share:
@@ -282,7 +282,7 @@ def _moves(case: Case, decision: Decision, costing: Sequence[Finding], *, unmeas
 def _is_wall_first(decision: Decision, costing: Sequence[Finding]) -> bool:
     """Return whether the full unit goes first: nothing says what fills it, and filling it further is no aim.
 
-    Device memory below its roof is still to be filled, and so is a unit that is full for a part of the run only.
+    DRAM below its roof is still to be filled, and so is a unit that is full for a part of the run only.
     """
     wall = decision.wall
     below_its_roof = wall is not None and wall.resource == "dram" and not decision.at_roof

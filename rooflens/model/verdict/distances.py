@@ -1,12 +1,12 @@
 """Distances: how much faster a kernel could run as written, without its waste, and with its operands kept on chip.
 
-    T_math = sum over types of FLOP_i / peak_i        T_needed = bytes needed / peak of device memory
+    T_math = sum over types of FLOP_i / peak_i        T_needed = bytes needed / peak of DRAM
     headroom = 1 / largest share      potential = t / max(T_math, T_needed)      potential_by_reuse = t / T_math
 
-Bytes are proven needed where waste cannot explain them: of those measured at device memory the part of local memory is
-spared, and never more is needed than the sectors which the bytes of all global accesses would fill. Subtracting every
-unused byte would overshoot, because caches serve a part of it. Nor is more needed than the compulsory bytes of a
-workload whose formula is known.
+Bytes are proven needed where waste cannot explain them: of those measured at DRAM, local memory's part is left out, and
+never more is needed than the sectors that the bytes of all global accesses would fill. Subtracting every unused byte
+would overshoot, because caches serve some of them. Nor is more needed than the compulsory bytes of a workload whose
+formula is known.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def find_distances(case: Case, bound: Bound, top_share: float | None, math_ns: f
     duration_ns = case.kernel.duration_ns
     needed_ns = needed_memory_ns(case)
     if why_null or duration_ns is None or math_ns is None or needed_ns is None:
-        return Distances(headroom, why_null=why_null or "time or traffic to device memory is not known")
+        return Distances(headroom, why_null=why_null or "time or DRAM traffic is not known")
     floor_ns = min(duration_ns, max(math_ns, needed_ns))
     return Distances(
         headroom=headroom,
@@ -53,7 +53,7 @@ def find_distances(case: Case, bound: Bound, top_share: float | None, math_ns: f
         potential_by_reuse=max(1.0, duration_ns / math_ns) if math_ns else None,
         by_fusing_only=_uses_operands_once(case),
         floor_ns=floor_ns,
-        why_null=None if floor_ns else "no arithmetic and no traffic to device memory",
+        why_null=None if floor_ns else "no arithmetic and no DRAM traffic",
     )
 
 
@@ -78,7 +78,7 @@ def _why_null(case: Case, bound: Bound, math_ns: float | None) -> str | None:
 
 
 def _has_hardly_any_flop(case: Case) -> bool:
-    """Return whether hardly any instruction is arithmetic that a roof is known for, nor device memory busy.
+    """Return whether hardly any instruction is arithmetic that a roof is known for, and DRAM is not busy either.
 
     T_math would then be next to nothing and the potential in the thousands.
     """
@@ -129,9 +129,9 @@ def _uses_operands_once(case: Case) -> bool:
 
 
 def needed_memory_ns(case: Case) -> float | None:
-    """Return the time that the bytes proven needed take at the peak of device memory; None where not known.
+    """Return the time that the bytes proven needed take at the peak of DRAM; None where not known.
 
-    Where a report holds no bytes but how busy device memory was, that part of the time stands for them.
+    Where a report holds no bytes but how busy DRAM was, that part of the time stands for them.
     """
     counters, duration_ns = case.kernel.counters, case.kernel.duration_ns
     peak = counters.get("device_dram_peak_bytes_per_s") or counters.get("dram_peak_bytes_per_s")
@@ -149,7 +149,7 @@ def _needed_bytes(case: Case) -> float | None:
 
 
 def _without_local(kernel: Kernel, flags: Collection[str]) -> float | None:
-    """Return the bytes of device memory, with the output that stayed in L2 and without local memory."""
+    """Return DRAM's bytes, with the output that stayed in L2 and without local memory; None where not measured."""
     measured = kernel.counters.get("dram_bytes")
     if measured is None:
         return None
@@ -187,7 +187,7 @@ _GLOBAL_COUNTERS = ("global_load_sectors", "global_store_sectors")
 
 
 def _ideal_bytes(kernel: Kernel) -> float | None:
-    """Return the bytes that all global accesses would fill, where every one of them is looked at."""
+    """Return the bytes of the sectors that all global accesses would fill; None where some are not looked at."""
     ideal = kernel.counters.get("global_ideal_sectors")
     passes_by = any(opcode.startswith(_OTHER_PATHS) for opcode in kernel.warp_opcodes)
     textures = kernel.counters.get("tex_inst", 0.0) > 0

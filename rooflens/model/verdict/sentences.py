@@ -73,7 +73,7 @@ class Facts(Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def resource_label(resource: str | None, *gpus: str | None) -> str:
-    """Name a level or a pipe for people: DRAM, ALU pipe, FP32, tensor bf16; device memory by the kind the GPUs have."""
+    """Name a level or a pipe for people: ALU pipe, FP32, tensor bf16; DRAM by the kind the GPUs have, as HBM3."""
     if resource is None:
         return "busiest unit"
     if resource == "dram" and gpus:

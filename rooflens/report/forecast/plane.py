@@ -80,7 +80,7 @@ class PredictPlane(Struct, frozen=True):
 
     @property
     def bandwidth_bytes_per_s(self) -> float:
-        """The slope: bandwidth of device memory."""
+        """The slope: bandwidth of DRAM."""
         return self.row.steps[-1][1].bandwidth_bytes_per_s
 
     @property

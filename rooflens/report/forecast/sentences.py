@@ -96,7 +96,7 @@ def _single(row: Row, result: Forecast) -> str:
 
 
 def is_beside(result: Forecast) -> bool:
-    """Return whether something beside FLOPs, device memory and links bounds a simple operation."""
+    """Return whether something beside FLOPs, DRAM and links bounds a simple operation."""
     return result.longest in {"t_special_s", "t_issue_s", "t_l2_s"}
 
 
@@ -104,7 +104,7 @@ def _beside(result: Forecast) -> str:
     if result.longest == "t_l2_s":
         over = fmt.factor(result.l2_s / result.t_memory_s)
         moved = fmt.si(result.moved_bytes, "B")
-        return f"{fmt.si(result.l2_bytes, 'B')} through L2 take {over} as long as {moved} of device memory"
+        return f"{fmt.si(result.l2_bytes, 'B')} through L2 take {over} as long as {moved} through DRAM"
     special = result.longest == "t_special_s"
     amount, time_s = (result.special, result.special_s) if special else (result.issued, result.issue_s)
     what = "special functions" if special else "instructions that unpack weights"

@@ -1,6 +1,6 @@
 """A ladder: versions of one program, each beside the library that does the same, and the unit that each keeps busiest.
 
-The units stand in the order of the pyramid, from device memory up to the pipes, so that the busiest one of each rung
+The units stand in the order of the pyramid, from DRAM up to the pipes, so that the busiest one of each rung
 moves to the right as the rungs get faster.
 """
 
@@ -134,7 +134,7 @@ def _share(analysis: Analysis, name: str) -> float | None:
 
 
 def _roof(step: Step, sweep: Sweep) -> str | None:
-    """Name what bounds it at its intensity: device memory left of the ridge of its pipe, that pipe right of it."""
+    """Name what bounds it at its intensity: DRAM left of the ridge of its pipe, that pipe right of it."""
     roof, times = step.roof_at(step.intensity_flop_per_byte), step.checked.times
     if roof is None or sweep.memory is None:
         return None

@@ -58,7 +58,7 @@ class Step(Struct, frozen=True):
 
     @property
     def intensity_flop_per_byte(self) -> float | None:
-        """FLOP over bytes at device memory, of all its kernels; None where either is unknown."""
+        """FLOP over bytes at DRAM, of all its kernels; None where either is unknown."""
         return ratio(self.checked.measured.work, self.checked.measured.moved_bytes)
 
     @property
@@ -94,7 +94,7 @@ class Sweep(Struct, frozen=True):
     Attributes:
         varied: Name of the size that is varied.
         kept: Sizes that all cases share.
-        memory: The roof of device memory; None where no report holds one.
+        memory: The roof of DRAM; None where no report holds one.
         pipes: The flat roofs of the pipes that did the work, the highest first.
     """
 

@@ -180,7 +180,7 @@ class Plane(Struct, frozen=True):
 
     @property
     def level_names(self) -> dict[str, str]:
-        """Names of all levels; device memory is called by the kind that the GPU has."""
+        """Names of all levels; DRAM is called by the kind that the GPU has."""
         return {level: resource_label(level, self.gpu) for level in LEVELS}
 
     @property

@@ -171,7 +171,7 @@ def flat_roof(keys: Sequence[str], flop_per_s: float, *, mark: str = "", clock: 
 
 
 def slope_roof(keys: Sequence[str], bytes_per_s: float, *gpus: str | None) -> NamedRoof:
-    """Name a diagonal roof with its value, then shorter; device memory by the kind that the GPUs have."""
+    """Name a diagonal roof with its value, then shorter; DRAM by the kind that the GPUs have."""
     name = joined(keys, *gpus)
     return NamedRoof(keys[0], bytes_per_s, (f"{name}  {fmt.si(bytes_per_s, 'B/s')}", name))
 

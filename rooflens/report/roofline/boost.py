@@ -28,7 +28,7 @@ SAID_FROM_RATIO = 1.2
 """From this on the page says what the profiled clock costs."""
 
 SM_LEVELS = frozenset({"l1", "smem"})
-"""Levels whose bandwidth goes with the SM clock; L2 and device memory have clocks of their own."""
+"""Levels whose bandwidth goes with the SM clock; L2 and DRAM have clocks of their own."""
 
 DASH = [9, 3]
 
@@ -64,7 +64,7 @@ class Boost(Struct, frozen=True):
             return ""
         return (
             f"Profiled at {fmt.si(self.profiled_hz, 'Hz')}; this GPU boosts to {fmt.si(self.clock_hz, 'Hz')}. At that "
-            f"clock, arithmetic, L1 and shared memory may run up to {fmt.factor(self.ratio)} as fast; device memory "
+            f"clock, arithmetic, L1 and shared memory may run up to {fmt.factor(self.ratio)} as fast; DRAM "
             "does not follow the SM clock."
         )
 

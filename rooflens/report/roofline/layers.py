@@ -106,7 +106,7 @@ def _attainable(plane: Plane) -> list[Layer]:
 
 
 def _full_clock(plane: Plane) -> list[Layer]:
-    """Draw device memory at its own top clock where reports were profiled well under it."""
+    """Draw DRAM at its own top clock where reports were profiled well under it."""
     if not any(roof.full_clock for roof in plane.level_roofs):
         return []
     look = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}

@@ -134,7 +134,7 @@ def _point_row(point: Point) -> Row:
 def roof_rows(plane: Plane) -> list[Row]:
     """Make one row per diagonal roof, the fastest first: `v` bytes per second, `att` what is attained of it.
 
-    `full` is device memory at its own top clock.
+    `full` is DRAM at its own top clock.
     """
     return [_roof_row(roof) | {"level": roof.keys[0], "keys": list(roof.keys)} for roof in plane.level_roofs]
 

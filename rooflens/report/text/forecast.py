@@ -36,12 +36,12 @@ NO_OVERLAP = (
 
 BESIDE = (
     "T MUFU: special functions, such as exponentials, at their rate. T issue: instructions that unpack weights. T L2: "
-    "bytes between the SMs and L2, which those of device memory pass: of both the longer one counts."
+    "bytes between the SMs and L2, which those of DRAM pass too: of both the longer one counts."
 )
 
 
 TILES = (
-    "bytes of a tile are set against device memory, as if L2 caught none of them; where operands fit into L2 it "
+    "bytes of a tile are set against DRAM, as if L2 caught none of them; where operands fit into L2 it "
     "catches most, and --l2-tile sets them against L2"
 )
 
@@ -87,7 +87,7 @@ def _repeated(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str,
 
 
 def numbers_beside(result: Forecast) -> dict[str, Any]:
-    """Give what bounds a kernel beside FLOPs, device memory and links, by its published names; None where not known."""
+    """Give what bounds a kernel beside FLOPs, DRAM and links, by its published names; None where not known."""
     rates = result.rates
     several = bool(result.parts)
     return {
@@ -203,7 +203,7 @@ def _time(seconds: float | None) -> str:
 
 
 def through_l2(result: Forecast) -> bool:
-    """Return whether more passes between the SMs and L2 than must come from device memory."""
+    """Return whether more passes between the SMs and L2 than must come from DRAM."""
     return result.l2_bytes > result.moved_bytes
 
 

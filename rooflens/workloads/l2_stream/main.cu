@@ -1,7 +1,7 @@
 // l2_stream: all SMs read a small buffer again and again. It comes out of L2 each time: the L2 wall.
 //
 // A read moves 16 bytes from L2 to an SM and costs 4 FLOP (they keep the loads alive): 0.25 FLOP/B at L2.
-// L2 traffic = 16 threads repeats bytes; device memory sees the buffer once (4 n) and the sums (4 threads).
+// L2 traffic = 16 threads repeats bytes; DRAM sees the buffer once (4 n) and the sums (4 threads).
 #include "../common.cuh"
 
 namespace {

@@ -4,9 +4,9 @@
 // Reading a column of a 32-wide tile hits ONE bank 32 times: 32 wavefronts. With a 33rd, unused column the lanes stand
 // in 32 different banks again: 1 wavefront.
 //
-// An element costs 8 bytes of device memory: read once (4), written once (4). No FLOP at all.
+// An element costs 8 bytes of DRAM: read once (4), written once (4). No FLOP at all.
 // `passes` sends a tile through shared memory that often (an odd number is a transpose): at 5 passes a warp needs
-// 5 (1 + 32) = 165 wavefronts unpadded, 5 (1 + 1) = 10 padded, for the same 256 bytes of device memory.
+// 5 (1 + 32) = 165 wavefronts unpadded, 5 (1 + 1) = 10 padded, for the same 256 bytes of DRAM.
 #include "../common.cuh"
 
 namespace {

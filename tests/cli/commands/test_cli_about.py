@@ -1,6 +1,8 @@
-"""`rooflens about`: the pages of verdicts, findings, flags and stall reasons on a terminal."""
+"""`rooflens about`: the pages of verdicts, findings, flags, stall reasons and counters on a terminal."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -8,7 +10,10 @@ from click.testing import CliRunner
 from rooflens.cli.commands.lookup.about import about as command
 from rooflens.cli.group import main
 from rooflens.errors import UnknownNameError
+from rooflens.model.about.counters import about_counter
+from rooflens.model.about.families import FAMILIES, PAGE_OF_PART
 from rooflens.model.about.pages import every_page, find_pages
+from rooflens.model.counters.table import COUNTERS
 
 
 def _shown(*arguments: str) -> str:
@@ -55,6 +60,52 @@ def test_a_stall_reason_is_found_as_samples_spell_it() -> None:
     assert text == _shown("no_instruction")
     assert "_stalled_no_instruction_per" in text
     assert "_stalled_no_instructions`" in text
+
+
+def test_a_counter_says_what_it_counts_and_what_is_read_from_it() -> None:
+    """A counter of ncu leads to its unit, its roll-up, the quantity, the findings that need that, and its family."""
+    text = _shown("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum")
+    assert "Counts: wavefronts added by bank conflicts (loads, shared memory)." in text
+    assert "Unit: the L1/TEX cache of an SM." in text
+    assert "`.sum`: added up over all instances" in text
+    assert "Read for `smem_load_conflict_wavefronts`:" in text
+    assert "Findings that need `smem_load_conflict_wavefronts`: `bank_conflicts`." in text
+    assert "docs/reference/counters/shared-memory.md" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
+    """What no tier asks for has a unit, a meaning and a family all the same, and the counters of its unit near it."""
+    text = _shown("lts__t_sectors_op_read.sum")
+    assert "Counts: sectors of 32 bytes (reads)." in text
+    assert "Unit: an L2 slice." in text
+    assert "`lts__t_sectors_op_write`" in text
+    assert "Collected: in no tier" in text
+    assert text.endswith("docs/reference/counters/l2.md\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("dram_bytes", "Read from, the first that is there: `dram__bytes`, `dram__bytes_read`"),
+        ("launch__waves_per_multiprocessor", "Collected: for every kernel"),
+        ("sm__pipe_tensor_op_hmma_cycles_active.avg", "docs/reference/counters/tensor.md"),
+        ("smsp__pcsamp_warps_issue_stalled_no_instructions", "`rooflens about stalls/no_instruction`"),
+        ("gpu__time_duration.sum", "Read for `duration_ns`: GPU time of the launch."),
+        ("dram__bytes.sum.per_second", "`.per_second`: divided by the time"),
+    ],
+)
+def test_counters_of_each_kind_are_explained(name: str, said: str) -> None:
+    """Quantities, launch figures, pipes, samples, times and rates each have their line."""
+    assert said in " ".join(_shown(name).split())
+
+
+def test_every_family_has_a_page() -> None:
+    """Where a counter's page is said to be, there is one: of each quantity's sources, and by parts of names alone."""
+    pages = {about.page for row in COUNTERS if (about := about_counter(row.name)) is not None}
+    folder = Path(__file__).parents[3] / "docs/reference/counters"
+    assert pages == set(FAMILIES)
+    assert all((folder / f"{page}.md").is_file() for page in {*pages, *(page for _, page in PAGE_OF_PART), "index"})
 
 
 def test_all_names_are_listed_without_one() -> None:

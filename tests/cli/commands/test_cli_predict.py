@@ -296,7 +296,7 @@ def test_the_page_says_which_other_wall_is_met(tmp_path: Path) -> None:
     assert "one exponential per pair of tokens" in page
 
 
-def test_tiles_against_device_memory_say_so() -> None:
+def test_tiles_against_dram_say_so() -> None:
     """A tile's 138 MB are as if L2 caught none (a published kernel moved 20.7 MB); the other option is named."""
     product = ("predict", "gemm", "--m", "1024", "--n", "1024", "--k", "1024", "--dtype", "fp32", "--gpu", "a10g")
     tiled = run(*product, "--tile", "64").stdout

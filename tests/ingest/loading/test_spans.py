@@ -47,7 +47,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
 
 
 def _spans(job: Job) -> list[Span]:
-    return [span for task in tasks_of([job], ReadOptions(), 600) for span in task if isinstance(span, Span)]
+    return [span for task in tasks_of([job], ReadOptions(), 600, {}) for span in task if isinstance(span, Span)]
 
 
 def _rows(store: Path) -> dict[str, list[str]]:
@@ -168,9 +168,9 @@ def test_a_span_that_no_worker_survives_costs_its_report_alone(tmp_path: Path, j
     store, error = Store(tmp_path / "store"), InputError("the worker was killed by SIGKILL")
     with store.writing():
         task = tasks.IngestTask(store.place, ReadOptions(raw="values"), lambda _: None)
-        first, *others = _spans(job)
+        first, *others = spans = _spans(job)
         results = [*(task((span,)) for span in others), Lost(first, error)]
         assert len(list((tmp_path / "store" / "metrics").iterdir())) == len(others)
-        (written,) = gathered(results, task)
+        (written,) = gathered(results, task, {job: tuple(spans)})
     assert (written.jobs, written.failures, written.part) == ((job,), ((job.source, error),), None)
     assert not list((tmp_path / "store" / "metrics").iterdir())

@@ -95,7 +95,7 @@ def test_the_wall_that_does_half_of_its_work_in_vain_is_limited_by_it() -> None:
 
 
 def test_a_full_memory_that_moves_nothing_in_vain_makes_it_a_note() -> None:
-    """Caches serve the rest of each sector: device memory moves just what is asked for."""
+    """Caches serve the rest of each sector: DRAM moves just what is asked for."""
     counters = {"dram_bytes": 16e6, "global_ideal_sectors": 500_000.0}
     kernel = {"code_totals": _totals(500_000)}
     facts = make_facts(counters, {"dram": 0.9, "l2": 0.5}, kernel=kernel, **at_wall("dram", 0.9))
@@ -106,7 +106,7 @@ def test_a_full_memory_that_moves_nothing_in_vain_makes_it_a_note() -> None:
 
 
 def test_a_full_memory_that_moves_twice_what_is_asked_is_limited_by_it() -> None:
-    """Half of what device memory moves is wasted: 45 % of the time at 90 % of its peak."""
+    """Half of what DRAM moves is wasted: 45 % of the time at 90 % of its peak."""
     counters = {"dram_bytes": 32e6, "global_ideal_sectors": 500_000.0}
     kernel = {"code_totals": _totals(500_000)}
     found = uncoalesced_global_load(make_facts(counters, {"dram": 0.9}, kernel=kernel, **at_wall("dram", 0.9)))

@@ -27,7 +27,7 @@ def test_half_filled_sectors_are_said_of_any_local_memory() -> None:
     assert unsaid(found.evidence, found.move) == []
 
 
-def test_local_memory_that_fills_device_memory_limits_the_kernel() -> None:
+def test_local_memory_that_fills_dram_limits_the_kernel() -> None:
     """400 of 900 sectors at 90 % of the peak are 40 % of the time."""
     found = local_memory(make_facts(SECTORS, {"dram": 0.9}, **at_wall("dram", 0.9)))
     assert found is not None

@@ -239,11 +239,11 @@ FUSED = {
 
 
 def test_more_warps_a_block_are_advised_where_the_grid_has_no_more_blocks_and_waits_are_the_usual_ones() -> None:
-    """8 warps in place of 4 are at most twice as fast, or 1.67x where a unit is 60 % busy."""
+    """8 warps instead of 4 are at most twice as fast, or 1.67x where a unit is 60 % busy."""
     for shares, most in (({"l2": 0.2}, 2.0), ({"l2": 0.6}, 1 / 0.6)):
         found = low_occupancy(make_facts(FUSED, shares))
         assert found is not None
-        assert "8 in place of 4" in found.move
+        assert "8 instead of 4" in found.move
         assert unsaid(found.evidence, found.move) == []
         assert found.speedup_up_to == pytest.approx(most)
         assert found.severity is None
@@ -264,5 +264,5 @@ def test_more_warps_a_block_are_not_advised_where_something_else_is_the_matter(c
     """Then blocks are what is missing, or chains, or nothing: low occupancy stays a note, as the grid has no more."""
     found = low_occupancy(make_facts({**FUSED, **change}, {"l2": 0.2}))
     assert found is not None
-    assert "in place of" not in found.move
+    assert "instead of" not in found.move
     assert found.severity == "note"

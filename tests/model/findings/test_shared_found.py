@@ -42,7 +42,7 @@ def test_shared_memory_at_its_peak_is_limited_by_conflicts() -> None:
 
 
 def test_conflicts_of_a_kernel_bound_elsewhere_are_a_note() -> None:
-    """At 90 % of device memory, 3 % of the time of shared memory cost nothing."""
+    """At 90 % of DRAM, 3 % of the time of shared memory cost nothing."""
     found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.06, "dram": 0.9}, **at_wall("dram", 0.9)))
     assert found is not None
     assert found.severity == "note"

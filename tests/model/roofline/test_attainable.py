@@ -32,7 +32,7 @@ def make_attainable(medians: dict[str, float] | None = None, **overrides: Any) -
 
 
 def test_rates_are_named_as_levels_and_pipes_are() -> None:
-    """But for device memory, and for a pipe's instruction and accumulator, a rate's name is a level or a pipe."""
+    """But for DRAM, and for a pipe's instruction and accumulator, a rate's name is a level or a pipe."""
     names = {name.removesuffix("_wgmma").removesuffix("_acc16") for name in RATE_UNITS} - {"dram_read", "dram_copy"}
     assert names <= {*LEVELS, *PEAK_KEYS}
 
@@ -68,7 +68,7 @@ def test_the_calibration_at_the_kernels_clock_comes_first() -> None:
 
 
 def test_rates_of_the_sm_clock_are_scaled_to_it_and_marked() -> None:
-    """At half the clock pipes and caches do half, device memory does the same, and the scaled ones say from where."""
+    """At half the clock pipes and caches do half, DRAM does the same, and the scaled ones say from where."""
     found = find_attainable("A100-SXM4-40GB", CLOCK_HZ / 2, [make_attainable()])
     assert found is not None
     assert found.rates["fp32"].median == pytest.approx(9e12)
@@ -98,7 +98,7 @@ def test_clocks_within_the_tolerance_are_one_clock(clock_hz: float) -> None:
     assert at_clock(make_attainable(), clock_hz).rates == make_attainable().rates
 
 
-def test_without_a_clock_only_device_memory_is_known() -> None:
+def test_without_a_clock_only_dram_is_known() -> None:
     """A kernel whose report has no clock gets no roof that depends on one."""
     found = find_attainable("A100-SXM4-40GB", None, [make_attainable()])
     assert found is not None
@@ -110,14 +110,14 @@ def test_without_a_clock_only_device_memory_is_known() -> None:
     [(None, 1.4e12), (0.0, 1.4e12), (5e8, 1.3e12), (1e9, 1.3e12), (2.5e8, 2 / (1 / 1.4e12 + 1 / 1.3e12))],
     ids=["unknown", "reads", "copies", "writes", "between"],
 )
-def test_the_roof_of_device_memory_is_that_of_the_kernels_mix(written: float | None, roof: float) -> None:
+def test_the_roof_of_dram_is_that_of_the_kernels_mix(written: float | None, roof: float) -> None:
     """Between pure reading and copying the times of the two parts add up."""
     kernel = make_kernel({"dram_bytes": 1e9, "dram_write_bytes": written})
     assert attainable_roofs(kernel, make_attainable())["dram"].median == pytest.approx(roof)
 
 
 @pytest.mark.parametrize("name", ["dram_read", "dram_copy"])
-def test_one_rate_of_device_memory_is_enough(name: str) -> None:
+def test_one_rate_of_dram_is_enough(name: str) -> None:
     """Where only one was measured it is the roof."""
     assert attainable_roofs(make_kernel(), make_attainable({name: 1e12}))["dram"].median == 1e12
 

@@ -150,7 +150,7 @@ def test_a_chip_without_dram_counters_has_traffic_and_no_roof() -> None:
 
 
 def test_system_memory_is_not_the_memory_of_a_discrete_gpu() -> None:
-    """An H100 without DRAM counters has no device-memory traffic to show: PCIe's is another."""
+    """An H100 without DRAM counters has no DRAM traffic to show: PCIe's is another."""
     assert place_levels(make_kernel({"sysmem_bytes": 320.0}, compute_capability="9.0"))["dram"].amount_bytes is None
 
 

@@ -15,13 +15,13 @@ INT8 = {"IMMA.16832.S8.S8.SAT": 100_000}
 
 
 def product(fp32: int, **fields: object) -> object:
-    """Analyze an int8 product with some fp32 multiply-adds: 1 ms, 1 MB at device memory."""
+    """Analyze an int8 product with some fp32 multiply-adds: 1 ms, 1 MB at DRAM."""
     tables = {"thread_opcodes": {"FFMA": fp32}, "warp_opcodes": INT8}
     return analyze(make_kernel(PEAKS, tensor_peaks_per_s={"src_int8": 4e15}, **tables, **fields))
 
 
 def test_integer_work_is_placed_by_its_operations() -> None:
-    """819.2 Mop in 1 ms over 1 MB stand at 819.2 op/B and 819.2 Gop/s, under 1.64 Pop/s of device memory."""
+    """819.2 Mop in 1 ms over 1 MB stand at 819.2 op/B and 819.2 Gop/s, under 1.64 Pop/s of DRAM."""
     (place,) = places(product(1_000_000))
     assert (place.unit, place.level) == ("OP", "dram")
     assert (place.intensity_flop_per_byte, place.flop_per_s) == pytest.approx((819.2, 819.2e9))

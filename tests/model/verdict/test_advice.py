@@ -29,7 +29,7 @@ def test_an_unnamed_level_has_a_general_move() -> None:
     assert moves == ("reduce traffic at the busiest memory unit",)
 
 
-def test_at_the_roof_of_device_memory_only_fewer_bytes_help() -> None:
+def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
     """The move names the bytes there are; below the roof it does not say that nothing else helps."""
     first = advice.memory_moves(make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
     assert first.startswith("only moving fewer bytes than its 3.00 GB helps now")
@@ -99,7 +99,7 @@ def test_weights_are_spoken_of_only_where_there_is_matrix_work(
     ],
 )
 def test_tiling_is_for_kernels_that_may_read_twice(counters: dict[str, float], *, told: bool) -> None:
-    """Device memory that moves the 3,200 bytes of 100 sectors, to within 1.2 times, re-reads nothing to speak of."""
+    """DRAM that moves the 3,200 bytes of 100 sectors, to within 1.2 times, re-reads nothing to speak of."""
     moves = advice.memory_moves(make_kernel(counters), levels(), "dram", at_roof=False)
     assert any("tile" in move for move in moves) is told
 

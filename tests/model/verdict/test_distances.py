@@ -12,7 +12,7 @@ from rooflens.model.verdict.bottleneck import Case
 from rooflens.model.verdict.distances import find_distances, local_part
 
 PEAK = 1e12
-"""Of device memory: 1 GB takes 1 ms."""
+"""Of DRAM: 1 GB takes 1 ms."""
 
 
 def distances(math_ns: float | None, counters: dict[str, float], bound: str = "memory", **changes: Any) -> Distances:
@@ -62,7 +62,7 @@ def test_where_it_cannot_be_told_it_says_why(math_ns: float | None, bound: str, 
 
 
 def test_output_that_stayed_in_l2_is_needed_too() -> None:
-    """Writes that device memory has not seen yet count among the bytes, where that is flagged."""
+    """Writes that DRAM has not seen yet count among the bytes, where that is flagged."""
     kernel = make_kernel({"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, "dram_bytes": 1e9, "l2_write_bytes": 3e9})
     pipes = {"fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=0.1)}
     levels = {name: Level(share=0.4) for name in ("dram", "l2", "l1", "smem")}
@@ -82,7 +82,7 @@ def test_a_waiting_kernel_has_no_headroom_above_twenty(share: float, headroom: f
 
 
 def test_integer_kernels_have_no_potential() -> None:
-    """Under one operation in a hundred instructions, with device memory idle: no roof is known for the work."""
+    """Under one operation in a hundred instructions, with DRAM idle: no roof is known for the work."""
     kernel = make_kernel({"dram_bytes": 1e6, "dram_peak_bytes_per_s": PEAK}, thread_opcodes={"IADD3": 10_000})
     pipes = {"fp32": Pipe(amount=99.0, unit="FLOP", source="opcode", share=0.001)}
     levels = {name: Level(share=0.1) for name in ("dram", "l2", "l1", "smem")}
@@ -104,7 +104,7 @@ INTEGERS = {"IMAD.WIDE.U32": 30, "LOP3.LUT": 25, "FFMA": 20, "STG.E": 5}
 
 
 def of_busy(issue: float, dram: float, math: float, opcodes: dict[str, int], alu: float | None = None) -> Distances:
-    """Find the distances of a kernel of 10 ms by the shares of issue, device memory, FLOPs and ALU."""
+    """Find the distances of a kernel of 10 ms by the shares of issue, DRAM, FLOPs and ALU."""
     known = {"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, "dram_bytes": dram * 1e10}
     kernel = make_kernel(known, warp_opcodes=opcodes)
     case = make_case({"dram": dram, "issue": issue, "alu": alu}, kernel=kernel)  # type: ignore[dict-item]

@@ -296,7 +296,7 @@ def test_few_flags_change_a_verdict() -> None:
 def test_a_low_memory_clock_matters_to_kernels_that_wait_for_memory(
     dram_share: float, changes: tuple[str, ...]
 ) -> None:
-    """A low memory clock is a caution where device memory is the busiest unit, and a note elsewhere."""
+    """A low memory clock is a caution where DRAM is the busiest unit, and a note elsewhere."""
     clocks = {"dram_peak_bytes_per_s": 0.8e12, "device_dram_peak_bytes_per_s": 1e12}
     counters = {**clocks, "dram_share": dram_share, "alu_share": 0.3, "issue_share": 0.1}
     analysis = analyze(make_kernel(counters, synthetic=True, **COUNTED))

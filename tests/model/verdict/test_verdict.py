@@ -158,7 +158,7 @@ def test_nvidias_rule_speaks_where_nothing_else_does(title: str, bound: str) -> 
         ({"l2_read_miss_bytes": 7e8, "duration_ns": 1e6, "dram_peak_bytes_per_s": 1e12}, 0.7),
     ],
 )
-def test_parts_of_the_traffic_are_a_lower_bound_of_device_memory(counters: dict[str, float], share: float) -> None:
+def test_parts_of_the_traffic_are_a_lower_bound_of_dram(counters: dict[str, float], share: float) -> None:
     """Reads alone, bytes against the device's own peak, or L2's misses at 70 % make the kernel memory-bound."""
     found = verdict({"smem": 0.1}, counters)
     assert (found.bound, found.resource, found.confidence) == ("memory", "dram", "low")
@@ -166,7 +166,7 @@ def test_parts_of_the_traffic_are_a_lower_bound_of_device_memory(counters: dict[
     assert "at least 70 % of its peak" in found.sentence
 
 
-def test_misses_of_a_split_l2_are_no_traffic_of_device_memory() -> None:
+def test_misses_of_a_split_l2_are_no_traffic_of_dram() -> None:
     """What one half of an A100's L2 misses, the other half may hold."""
     counters = {"l2_read_miss_bytes": 7e8, "duration_ns": 1e6, "dram_peak_bytes_per_s": 1e12}
     kernel = make_kernel(counters, compute_capability="8.0", gpu="unlisted")

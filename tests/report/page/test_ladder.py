@@ -64,7 +64,7 @@ def test_columns_go_from_memory_to_the_pipes() -> None:
 
 
 def test_the_roof_of_a_rung_is_that_over_its_dot() -> None:
-    """Left of the ridge of its pipe a rung is under device memory, right of it under the pipe that did its work."""
+    """Left of the ridge of its pipe a rung is under DRAM, right of it under the pipe that did its work."""
     rungs = _ladder().rungs
     assert {rung.roof for rung in rungs[:-1]} == {"fp32"}
     assert rungs[-1].roof == "tensor_fp16"

@@ -128,7 +128,7 @@ def test_kernels_beyond_the_axes_are_pointed_at() -> None:
     assert make_spec(_fake_smem())["title"]["subtitle"].endswith("arrows: kernels beyond the axes")
 
 
-def test_device_memory_is_called_by_its_kind() -> None:
+def test_dram_is_called_by_its_kind() -> None:
     """Tooltips and levels of a GPU with a file say HBM2 or GDDR6; those of an unknown one say DRAM."""
     unknown = replace(samples.A100, name="Some GPU")
     for chip, name in ((samples.A100, "HBM2"), (samples.T4, "GDDR6"), (unknown, "DRAM")):

@@ -58,7 +58,7 @@ def test_the_clock_of_the_roofs_is_that_of_their_peaks(clocks_hz: tuple[float, .
 
 @pytest.mark.parametrize(("full", "drawn"), [(1.6e12, None), (2.0e12, 2.0e12)])
 def test_memory_has_a_second_roof_only_well_over_the_first(full: float, drawn: float | None) -> None:
-    """Device memory at its own top clock is drawn and named where that is over 1.1 times the profiled 1.555 TB/s."""
+    """DRAM at its own top clock is drawn and named where that is over 1.1 times the profiled 1.555 TB/s."""
     analyses = [
         replace(a, kernel=replace(a.kernel, counters={**a.kernel.counters, "device_dram_peak_bytes_per_s": full}))
         for a in samples.every_verdict()[:2]

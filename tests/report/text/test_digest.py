@@ -166,7 +166,7 @@ def test_an_explanation_has_the_hot_lines_and_the_part_of_the_report() -> None:
 
 
 def test_an_explanation_tells_an_idle_memory_level_from_one_that_was_not_measured() -> None:
-    """Device memory at 0.2 % is named as measured; without a share it is not named, and neither is a busy one."""
+    """DRAM at 0.2 % is named as measured; without a share it is not named, and neither is a busy one."""
     base = hot()
     idle, missing = (replace(base, levels={**base.levels, "dram": Level(share=share)}) for share in (0.002, None))
     line = "Measured, and below 1.0 %: HBM2"

@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING
 from support.reference.texts import filled, table, unit_of
 
 from rooflens.format import MISSING
-from rooflens.model.counters.accesses import ATOMICS, CONFLICTS, LOCAL, USE
-from rooflens.model.counters.balance import BALANCE, CAPACITY, WAITS
+from rooflens.model.about.families import FAMILIES
 from rooflens.model.counters.chips import EVERY_CHIP
-from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
-from rooflens.model.counters.memory import CLOCKS, DRAM, L1, L2, SMEM
 from rooflens.model.counters.recipes import (
     Amount,
     CyclesOverRate,
     CyclesOverTime,
     Exact,
+    HostLink,
     MemoryBus,
     Peak,
     PerSm,
     RateOverShare,
     Same,
     Share,
+    ShareOfCycles,
 )
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.findings.table import RULES
@@ -33,70 +32,25 @@ from rooflens.model.roofline.levels import AMOUNTS, ROOFS, STAGES
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rooflens.model.counters.metric import Ask
     from rooflens.model.counters.recipes import Counter, Recipe
 
-_ISSUE = ("issue", "executed_share")
-_TENSOR = ("tensor_", "shared_pipe")
-_OCCUPANCY_ENDS_AT = "stall_samples"
-
-
-def _named(rows: Iterable[Counter], *starts: str) -> tuple[Counter, ...]:
-    return tuple(row for row in rows if row.name.startswith(starts))
-
-
-def _others(rows: Iterable[Counter], *known: Iterable[Counter]) -> tuple[Counter, ...]:
-    taken = {row.name for group in known for row in group}
-    return tuple(row for row in rows if row.name not in taken)
-
-
-_GLOBAL = (*_named(L1, "global_"), *_named(USE, "global_"))
-_ON_LOCAL = (*LOCAL, *_named(USE, "local_"))
-_OF_ISSUE = (
-    *_named(PIPES, *_ISSUE),
-    *_named(WARPS, "eligible", "issue_active"),
-    *_named(REPORT, "executed_inst"),
-    *_others(USE, _GLOBAL, _ON_LOCAL),
-)
-_OF_TENSOR = _named(PIPES, *_TENSOR)
-_SAMPLED = (*_named(WARPS, _OCCUPANCY_ENDS_AT), *WAITS)
-
-ON_PAGE: dict[str, tuple[Counter, ...]] = {
-    "clocks": (*CLOCKS, *_named(REPORT, "passes")),
-    "dram": DRAM,
-    "l2": L2,
-    "l1": _others(L1, _GLOBAL),
-    "global-memory": _GLOBAL,
-    "shared-memory": (*SMEM, *CONFLICTS),
-    "local-memory": _ON_LOCAL,
-    "atomics": ATOMICS,
-    "flops": FLOPS,
-    "tensor": _OF_TENSOR,
-    "pipes": _others(PIPES, _OF_ISSUE, _OF_TENSOR),
-    "issue": _OF_ISSUE,
-    "waits": _SAMPLED,
-    "occupancy": (*_others(WARPS, _OF_ISSUE, _SAMPLED), *CAPACITY),
-    "balance": BALANCE,
-    "speed-of-light": _others(REPORT, _OF_ISSUE, _named(REPORT, "passes")),
-}
-"""Page -> the quantities it is about: each is on one."""
-
 
 def pages(folder: Path) -> dict[str, Callable[[], str]]:
     """Return what writes each page, by its file below docs/reference."""
-    assert sorted(row.name for rows in ON_PAGE.values() for row in rows) == sorted(row.name for row in COUNTERS)
+    assert sorted(row.name for rows in FAMILIES.values() for row in rows) == sorted(row.name for row in COUNTERS)
     return {
-        **{f"counters/{name}.md": partial(_page, folder / "counters" / f"{name}.md", name) for name in ON_PAGE},
+        **{f"counters/{name}.md": partial(_page, folder / "counters" / f"{name}.md", name) for name in FAMILIES},
         "counters/by-instruction.md": partial(_by_instruction, folder / "counters" / "by-instruction.md"),
     }
 
 
 def _page(file: Path, name: str) -> str:
     head = ("quantity", "unit", "read from, the first that is there", "asked for", "used for")
-    return filled(file.read_text(encoding="utf-8"), {"quantities": table(head, map(_row, ON_PAGE[name]))})
+    return filled(file.read_text(encoding="utf-8"), {"quantities": table(head, map(_row, FAMILIES[name]))})
 
 
 def _by_instruction(file: Path) -> str:
@@ -147,18 +101,23 @@ def _ways(recipe: Recipe) -> Iterator[str]:
             yield _formula(recipe)
 
 
-def _formula(recipe: Peak | RateOverShare | PerSm | Same | MemoryBus) -> str:
+def _formula(recipe: Peak | RateOverShare | PerSm | Same | MemoryBus | ShareOfCycles | HostLink) -> str:
     match recipe:
         case Peak(base=base, clock=clock, scale=scale):
-            return f"peak of `{base}`{_times(scale)} x `{clock}`"
+            said = f"peak of `{base}`{_times(scale)} x `{clock}`"
         case RateOverShare(rate=rate, share=share):
-            return f"rate of `{rate}` / per cent of `{share}`"
+            said = f"rate of `{rate}` / per cent of `{share}`"
         case PerSm(units_per_cycle=units, clock=clock):
-            return f"{units:g} a cycle and SM x `{clock}`"
+            said = f"{units:g} a cycle and SM x `{clock}`"
         case Same(counter=counter):
-            return f"= `{counter}`"
+            said = f"= `{counter}`"
         case MemoryBus(clock=clock, pins=pins):
-            return f"`{clock}` x 2 x `{pins}` / 8"
+            said = f"`{clock}` x 2 x `{pins}` / 8"
+        case ShareOfCycles(share=share, cycles=cycles, scale=scale):
+            said = f"per cent of `{share}` x `{cycles}`{_times(scale)}"
+        case HostLink(names=names):
+            said = f"`{names[0]}` x `{names[2]}` / 8, or what the other end of the link allows; NVLink-C2C 450 GB/s"
+    return said
 
 
 def _times(scale: float) -> str:

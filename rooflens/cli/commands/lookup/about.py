@@ -1,4 +1,4 @@
-"""`rooflens about`: what a verdict, a finding, a flag or a stall reason means."""
+"""`rooflens about`: what a verdict, a finding, a flag, a stall reason or a counter means."""
 
 from __future__ import annotations
 
@@ -26,15 +26,23 @@ def _names() -> Iterable[str]:
         "rooflens about latency",
         "rooflens about flags/bank_conflicts",
         "rooflens about long_scoreboard",
+        "rooflens about dram__bytes.sum",
     ),
 )
 @click.argument("name", required=False, shell_complete=completed_by(_names))
 def about(name: str | None) -> None:
-    """Explain a verdict, a finding, a flag or a stall reason: how to confirm it, and what to try.
+    """Explain a verdict, finding, flag, stall reason or counter: how to confirm it, and what to try.
 
-    NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card. Without it all are listed.
+    NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card; or it is a counter, of which it
+    says what is counted and what is read from it. Without NAME all but the counters are listed.
     """
+    from rooflens.model.about.counters import about_counter
     from rooflens.model.about.pages import find_pages
-    from rooflens.report.about import about_list, about_page
+    from rooflens.report.about import about_list, about_page, counter_page
 
-    echo(about_list() if name is None else "\n".join(about_page(page) for page in find_pages(name)), nl=False)
+    if name is None:
+        echo(about_list(), nl=False)
+    elif (counter := about_counter(name)) is not None:
+        echo(counter_page(counter), nl=False)
+    else:
+        echo("\n".join(about_page(page) for page in find_pages(name)), nl=False)

@@ -49,7 +49,7 @@ class Spot(Struct, frozen=True):
 
     @property
     def intensity_flop_per_byte(self) -> float | None:
-        """FLOP over bytes at device memory; None where either was not counted."""
+        """FLOP over bytes at DRAM; None where either was not counted."""
         return ratio(self.checked.measured.work, self.checked.measured.moved_bytes)
 
     @property

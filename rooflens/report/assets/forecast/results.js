@@ -48,7 +48,7 @@ lens.results = (all) => {
   function beside(result) {
     if (result.longest === "t_l2_s") {
       const over = factor(result.t_l2_s / result.t_memory_s);
-      return `${bytes(result.l2_bytes)} through L2 take ${over} as long as ${bytes(result.bytes)} of device memory`;
+      return `${bytes(result.l2_bytes)} through L2 take ${over} as long as ${bytes(result.bytes)} through DRAM`;
     }
     const [count, what] = result.longest === "t_special_s"
       ? [result.special, "special functions"] : [result.issued, "instructions that unpack weights"];
@@ -69,7 +69,7 @@ lens.results = (all) => {
   function inCache({ gpu, bytes: moved }) {
     if (!gpu.l2_bytes) return "";
     return moved <= gpu.l2_bytes
-      ? `These bytes fit into the L2 cache of ${bytes(gpu.l2_bytes)}: those that lie there already need no device memory.`
+      ? `These bytes fit into the L2 cache of ${bytes(gpu.l2_bytes)}: those already there cost no DRAM traffic.`
       : `These bytes do not fit into the L2 cache of ${bytes(gpu.l2_bytes)}.`;
   }
 

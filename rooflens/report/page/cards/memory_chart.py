@@ -1,4 +1,4 @@
-"""Memory chart of a card: SMs, L1, shared memory, L2 and device memory as boxes, and what went between them."""
+"""Memory chart of a card: SMs, L1, shared memory, L2 and DRAM as boxes, and what went between them."""
 
 from __future__ import annotations
 
