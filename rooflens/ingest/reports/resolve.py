@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from itertools import chain, groupby, product
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from operator import itemgetter, mul, truediv
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -24,12 +24,14 @@ from rooflens.model.counters.recipes import (
     CyclesOverRate,
     CyclesOverTime,
     Exact,
+    HostLink,
     MemoryBus,
     Peak,
     PerSm,
     RateOverShare,
     Same,
     Share,
+    ShareOfCycles,
     bases_of,
 )
 from rooflens.model.counters.table import COUNTERS
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
 NS_PER_S = 1e9
 BITS_PER_BYTE = 8
 BITS_PER_PIN_AND_CYCLE = 2
+C2C_BYTES_PER_S = 450e9
+"""NVLink-C2C in each direction: 900 GB/s both ways (NVIDIA GH200 datasheet, 2024; the same for GB200 and GB300)."""
+FASTEST_8B10B_MT_PER_S = 5000
+"""PCIe 1 and 2 send ten bits for eight; PCIe 3 to 5 send 130 for 128."""
 MIN_PCT_FOR_PEAK = 0.01
 """A peak is divided out of a per cent of peak only above this: below, too few events were counted for a quotient."""
 
@@ -268,14 +274,14 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
             yield from _over_share(rate, share)
         case PerSm():
             yield _per_sm(recipe)
-        case Share():
-            yield from _share(recipe)
+        case Share() | ShareOfCycles():
+            yield from _share(recipe) if isinstance(recipe, Share) else _share_of_cycles(recipe)
         case CyclesOverTime() | CyclesOverRate():
             yield from _cycles_over(recipe)
         case Same(counter=counter):
             yield Way((), lambda _, resolved, choose: resolved.get(counter, nan), f"= {counter}")  # noqa: ARG005 - as all
-        case MemoryBus():
-            yield _memory_bus(recipe)
+        case MemoryBus() | HostLink():
+            yield _memory_bus(recipe) if isinstance(recipe, MemoryBus) else _host_link(recipe)
 
 
 def _duration_s(resolved: Numbers, choose: Choose) -> Any:
@@ -451,3 +457,30 @@ def _memory_bus(recipe: MemoryBus) -> Way:
         return choose(stored.get(recipe.shared, 0.0) == 0, bytes_per_s, nan)
 
     return Way((recipe.clock, recipe.pins), find, f"{recipe.clock} x 2 x {recipe.pins} / 8")
+
+
+def _share_of_cycles(recipe: ShareOfCycles) -> Iterator[Way]:
+    """Yield the ways to an amount as a per cent of one for every cycle."""
+    for pct in _pcts(recipe.share, "elapsed"):
+        yield _of_cycles(pct, f"{recipe.cycles}.sum", recipe.scale)
+
+
+def _of_cycles(pct: str, cycles: str, scale: float) -> Way:
+    return Way((pct, cycles), lambda stored, *_: stored[pct] / 100 * stored[cycles] * scale, f"{pct} x {cycles}")
+
+
+def _host_link(recipe: HostLink) -> Way:
+    def least(stored: Numbers, names: Sequence[str], choose: Choose) -> Any:
+        """Return the lower of two attributes; what is 0 or missing is not known, and infinite."""
+        first, second = (stored.get(name, nan) for name in names)
+        first, second = choose(first > 0, first, inf), choose(second > 0, second, inf)
+        return choose(first < second, first, second)
+
+    def find(stored: Numbers, _: Numbers, choose: Choose) -> Any:
+        rate, width = (least(stored, ends, choose) for ends in (recipe.names[:2], recipe.names[2:4]))
+        is_c2c, is_shared = (stored.get(name, 0.0) == 1 for name in recipe.names[4:])
+        pcie = rate * 1e6 * choose(rate > FASTEST_8B10B_MT_PER_S, 128 / 130, 8 / 10) * width / BITS_PER_BYTE
+        link = choose(is_c2c, C2C_BYTES_PER_S, choose(pcie < inf, pcie, nan))
+        return choose(is_shared, nan, link)
+
+    return Way(recipe.names[:1], find, "rate x width of the PCIe link, or NVLink-C2C")
