@@ -125,7 +125,7 @@ def test_a_flipped_byte_is_an_input_error_or_harmless(tmp_path: Path, scratch: P
     results = [outcome.result for outcome in read_reports(jobs, children=2)]
     refused = [result for result in results if isinstance(result, InputError)]
     assert len(refused) > len(data) / 2
-    assert [error for error in refused if "bug of rooflens" in error.hint] == []
+    assert [error for error in refused if "bug in rooflens" in error.hint] == []
     assert {len(result.kernels) for result in results if isinstance(result, Report)} <= {3}
     assert list(scratch.iterdir()) == []
 
