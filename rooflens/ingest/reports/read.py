@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
-from rooflens.ingest.metrics.code import addresses, with_sass
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct
@@ -23,6 +22,7 @@ from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import (
     MOST_IN_TEXT,
+    Codes,
     Raw,
     Reader,
     ReadOptions,
@@ -280,7 +280,7 @@ def _parts(  # noqa: PLR0913 - as `_read`
     reading = Reading(direct, digest, path, options, results_of(direct, raw, container, options))
     for part in make_parts(reading, "direct", container, source, raw, kernels_at_once=kernels_at_once):
         notes, reading.notes = reading.notes, []
-        yield replace(part, notes=(*part.notes, *notes))
+        yield replace(part, notes=(*part.notes, *notes), untold=reading.untold)
 
 
 class Reading:
@@ -308,12 +308,13 @@ class Reading:
         self._path = path
         self._options = options
         self.notes: list[str] = []
+        self.untold: Codes = {}
 
     def results(self) -> Iterator[RawResult | Rows]:
         """Read all results, in the order of the file."""
         return self._direct.results() if self._results is None else self._results
 
-    def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
+    def codes(self, wanted: Sequence[int]) -> Codes:
         """Read the instructions of some results again, with their source lines and, if wanted, their text."""
         known: dict[int, Code] = {}
         unknown: dict[int, Instructions] = {}
@@ -329,49 +330,70 @@ class Reading:
                 unknown[index] = stored
             else:
                 known[index] = code
-        return {**self._with_sass(known), **self._read_elsewhere(unknown)}
+        return {**self._with_sass(known), **(self._read_elsewhere(unknown) if unknown else {})}
 
-    def _with_sass(self, known: Mapping[int, Code]) -> Mapping[int, Code]:
-        """Have NVIDIA's disassembler add the text; where it is not installed, or dies, there is none."""
-        asked = {index: found for index, code in known.items() if (found := addresses(code))}
-        if not asked or not self._options.texts:
+    def _with_sass(self, known: Codes) -> Codes:
+        """Add the text, from the cache or from NVIDIA's disassembler."""
+        from rooflens.ingest.cubin.kept_sass import kept_sass  # noqa: PLC0415 - only for instructions
+        from rooflens.ingest.metrics.sass import addresses, with_sass  # noqa: PLC0415 - as above
+
+        asked = addresses(known) if self._options.texts else {}
+        if not asked:
             return known
-        sass = self._sass(asked)
-        return {index: with_sass(code, sass[index]) if index in sass else code for index, code in known.items()}
+        may_be_kept = self._path is not None and not self._options.verify
+        if may_be_kept and (sass := kept_sass(self._digest, asked)) is not None:
+            return with_sass(known, sass)
+        if self._path is not None and self._options.texts_later:
+            self.untold = {index: known[index] for index in asked}
+            return known
+        codes, notes = disassembled(self._path, self._digest, known, self._options)
+        self.notes += notes
+        return codes
 
-    def _sass(self, asked: Mapping[int, Sequence[int]]) -> Mapping[int, Mapping[int, str]]:
-        """Return the text of instructions, by address by index of the result, from the cache or the disassembler."""
-        from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass  # noqa: PLC0415 - only for instructions
-        from rooflens.ingest.reports.nvidia import read_sass  # noqa: PLC0415 - as above
-
-        if self._path is not None and not self._options.verify:
-            known = kept_sass(self._digest, asked)
-            if known is not None:
-                return known
-        found = self._in_child(read_sass, "SASS text is missing", asked, self._digest)
-        if found is not None:
-            keep_sass(self._digest, asked, found)
-        return found or {}
-
-    def _read_elsewhere(self, unknown: Mapping[int, Instructions]) -> Mapping[int, Code]:
+    def _read_elsewhere(self, unknown: Mapping[int, Instructions]) -> Codes:
         """Have NVIDIA's module read code of which our own reader cannot tell enough."""
-        if not unknown:
-            return {}
         from rooflens.ingest.reports.ncu_reader import read_texts  # noqa: PLC0415 - it makes reports as well
 
-        return self._in_child(read_texts, "SASS text and source lines are missing", unknown) or {}
+        missing = "SASS text and source lines are missing"
+        found, notes = _in_child(read_texts, missing, self._path, self._options, unknown)
+        self.notes += notes
+        return found or {}
 
-    def _in_child(self, read: Callable[..., Any], missing: str, *asked: Any) -> dict[int, Any] | None:
-        """Ask NVIDIA's module; None, with a note of what is missing, if it must not be asked, fails or dies."""
-        if self._path is None:
-            self.notes.append(f"{missing}: NVIDIA's module was not asked")
-            return None
-        try:
-            found: dict[int, Any] = in_child(read, self._path, *asked, deadline_s=self._options.deadline_s)
-        except InputError as error:
-            self.notes.append(f"{missing}: {error}")
-            return None
-        return found
+
+def disassembled(path: Path | None, digest: str, codes: Codes, options: ReadOptions) -> tuple[Codes, tuple[str, ...]]:
+    """Have NVIDIA's disassembler give the text of the hottest instructions, and keep it.
+
+    Args:
+        path: A plain report; None where the module is not to be asked.
+        digest: Of the report.
+        codes: Its code.
+        options: What is wanted of it.
+
+    Returns:
+        The code with its text, or as it was, with a note, where the disassembler is not installed, or dies.
+    """
+    from rooflens.ingest.cubin.kept_sass import keep_sass  # noqa: PLC0415 - only for instructions
+    from rooflens.ingest.metrics.sass import addresses, with_sass  # noqa: PLC0415 - as above
+    from rooflens.ingest.reports.nvidia import read_sass  # noqa: PLC0415 - as above
+
+    asked = addresses(codes)
+    found, notes = _in_child(read_sass, "SASS text is missing", path, options, asked, digest)
+    if found is None:
+        return codes, notes
+    keep_sass(digest, asked, found)
+    return with_sass(codes, found), notes
+
+
+def _in_child(
+    read: Callable[..., Any], missing: str, path: Path | None, options: ReadOptions, *asked: Any
+) -> tuple[dict[int, Any] | None, tuple[str, ...]]:
+    """Ask NVIDIA's module; None, with a note of what is missing, if it must not be asked, fails or dies."""
+    if path is None:
+        return None, (f"{missing}: NVIDIA's module was not asked",)
+    try:
+        return in_child(read, path, *asked, deadline_s=options.deadline_s), ()
+    except InputError as error:
+        return None, (f"{missing}: {error}",)
 
 
 def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
@@ -32,6 +32,9 @@ Reader: TypeAlias = Literal["auto", "direct", "ncu-report"]
 Raw: TypeAlias = Literal["none", "values", "all"]
 """Which stored values are kept beside the kernels: none, one for each metric, or those of all instances too."""
 
+Codes: TypeAlias = "Mapping[int, Code]"
+"""Code of kernels by number of the result."""
+
 MOST_IN_TEXT = 20
 """How many kernels, the longest, have their hottest instructions as SASS text and by source line."""
 
@@ -46,10 +49,11 @@ class ReadOptions(Struct, frozen=True):
         verify: Read it with both readers, and fail where they differ.
         raw: Which stored values are kept.
         max_unpacked_bytes: A compressed file that unpacks to more is refused.
-        gpu: Name of the GPU, for exports that do not name it.
+        gpu: Short or display name of the GPU, for exports that do not name it.
         deadline_s: Seconds that NVIDIA's module may take, before its allowance for the size of the file.
         read_rows: Reads kernels straight into rows; None for records of kernels.
         texts: Have NVIDIA's disassembler give the text of the hottest instructions, which takes a second.
+        texts_later: Leave texts that are not in the cache to the caller: `Report.untold` names them.
     """
 
     reader: Reader = "auto"
@@ -60,6 +64,7 @@ class ReadOptions(Struct, frozen=True):
     deadline_s: float = 120.0
     read_rows: RowReader | None = None
     texts: bool = True
+    texts_later: bool = False
 
 
 class Report(Struct, frozen=True):
@@ -70,6 +75,7 @@ class Report(Struct, frozen=True):
         raw: Stored values, rows of the table `metrics`; None when they were not asked for.
         instances: Values of instances, rows of the table `instances`; None when they were not asked for.
         notes: What a user should know about how it was read.
+        untold: Code whose hottest instructions still lack their text.
     """
 
     run: Run
@@ -78,6 +84,7 @@ class Report(Struct, frozen=True):
     instances: pa.Table | None = None
     notes: tuple[str, ...] = ()
     rows: pa.Table | None = None
+    untold: Codes = field(default_factory=dict)
 
 
 class Rows(NamedTuple):
@@ -149,10 +156,15 @@ def notes_of(container: Container) -> tuple[str, ...]:
 
 
 def with_texts(held: Held, reading: Results) -> Iterator[Kernel]:
-    """Yield the kernels that were held back, with the text of their instructions where it can be read."""
+    """Return the kernels that were held back, with the text of their instructions where it can be read."""
     texts = reading.codes(sorted(held.kernels)) if held.kernels else {}
-    for index, kernel in held.kernels.items():
-        found = texts.get(index)
+    return with_codes(held.kernels.values(), texts)
+
+
+def with_codes(kernels: Iterable[Kernel], codes: Codes) -> Iterator[Kernel]:
+    """Yield kernels with their code, where there is any for them."""
+    for kernel in kernels:
+        found = codes.get(kernel.index)
         yield kernel if found is None else replace(kernel, hotspots=found.hotspots, code_totals=found.totals)
 
 

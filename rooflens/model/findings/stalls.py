@@ -1,9 +1,9 @@
-"""Findings about warps that wait: one rule for each reason, said where it takes much of a warp's time.
+"""Findings about warps that wait: one rule for each stall reason, reported where it takes much of a warp's time.
 
-They all test alike. Between two instructions a warp passes a number of cycles, each of them for one reason; a reason
-that takes more than the dominant part is said, unless the schedulers issue in almost every cycle as it is. Counted
-cycles come first (`smsp__average_warps_issue_stalled_*`), then samples of the warps, those that issued included.
-The speed-up assumes that this wait alone vanishes, and is no more than the schedulers and the busiest unit allow.
+They all test alike. Each cycle between two instructions of a warp has one reason; one that takes more than
+`dominant_stall` of them is reported, unless the schedulers issue in almost every cycle as it is. Counted cycles come
+first (`smsp__average_warps_issue_stalled_*`), then samples of the warps, those that issued included. The speed-up
+assumes that this wait alone vanishes, and is no more than the schedulers and the busiest unit allow.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data loaded from global, local or texture memory.
 
-    A trip to L2 or DRAM takes hundreds of cycles. Where no memory level is full, more loads in flight hide
-    it: several issued before the first is used, wider ones, or more warps. Where a level is at its roof, the loads
-    queue for it, and only less work there helps. Confirm at the line that uses the loaded value: the stall is
-    reported there, not at the load. It does not show which level answers; the hit rates do.
+    A trip to L2 or DRAM takes hundreds of cycles. Where no memory level is full, more loads in flight hide it: several
+    issued before the first is used, wider ones, or more warps. Where a level is at its roof, the loads queue for it,
+    and only fewer bytes there help. Confirm at the line that uses the loaded value: the stall is reported there, not
+    at the load. It does not show which level answers; the hit rates do.
 
     Try:
     - issue several loads before the first use: `#pragma unroll`, `float4`, larger blocks in Triton
@@ -298,7 +298,7 @@ def gmma(facts: Facts) -> Found | None:
     """Say that warps wait to issue warpgroup matrix instructions.
 
     They are issued by four warps together, once all have arrived and what they depend on is ready. The wait for
-    results comes later, and is a `stall_barrier` by an answer of NVIDIA's staff. Confirm with the tensor pipe's share
+    results comes later, and counts as `stall_barrier` according to NVIDIA's staff. Confirm with the tensor pipe's share
     of peak: near the peak this is how it should be. It does not show which warp is late.
 
     Try:
@@ -318,8 +318,8 @@ def gmma(facts: Facts) -> Found | None:
 def warpgroup_arrive(facts: Facts) -> Found | None:
     """Say that warps wait for the warpgroup at its synchronisation.
 
-    Samples name so what the counters call `stall_gmma`: the four warps arrive before their matrix instructions.
-    NVIDIA's guide puts waits for the end of these here too, an answer of its staff under barriers. Confirm at the
+    This is the samples' name for what the counters call `stall_gmma`: the four warps arrive before their matrix
+    instructions. NVIDIA's guide puts waits for the end of these here too, its staff under barriers. Confirm at the
     line. It does not show which warp comes last.
 
     Try:
@@ -349,13 +349,13 @@ def misc(facts: Facts) -> Found | None:
 
 
 _NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})
-"""Pipes that are none of arithmetic, and CUDA-core fp16, whose count is an upper bound."""
+"""Pipes that do no arithmetic, and CUDA-core fp16, whose count is an upper bound."""
 _SMALL_BLOCK = 128
 """Blocks of four warps wait little for one another."""
 
 
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
-    """Return the largest wait of a kernel that waits where none stands out: better said than nothing."""
+    """Return the largest wait of a latency-bound kernel in which none stands out: it is better than no cause."""
     shares = stall_shares(facts)
     harmless = {not_selected.__name__, *((wait.__name__,) if is_usual_wait(facts, shares) else ())}
     shares = {reason: share for reason, share in shares.items() if reason not in harmless}
@@ -385,7 +385,7 @@ def counters_of_wait(finding: str) -> str:
 
 
 def long_waits(facts: Facts) -> Iterator[FindingRule]:
-    """Yield the rules of the reasons that take the dominant part of a warp's time: no other finds anything."""
+    """Yield the rules of the reasons that take over `dominant_stall` of a warp's time: no other finds anything."""
     least = facts.limits.dominant_stall
     return (_RULE_OF[reason] for reason, share in stall_shares(facts).items() if share > least)
 

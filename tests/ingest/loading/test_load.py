@@ -11,7 +11,7 @@ import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.loading import load, tasks
+from rooflens.ingest.loading import load, sharing, tasks
 from rooflens.ingest.loading.load import ingest_reports, load_reports
 from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.inputs import find_inputs
@@ -229,13 +229,13 @@ def test_one_more_process_reads_beside_us_where_there_is_enough_to_read(
     jobs = find_inputs([str(folder)]).jobs
     alone = load_reports(jobs)
     beside: list[int] = []
-    read_beside = load.read_beside
+    read_beside = sharing.read_beside
 
     def counted(*arguments: Any) -> Iterator[Outcome]:
         beside.append(len(arguments[0]))
         return read_beside(*arguments)
 
-    monkeypatch.setattr(load, "read_beside", counted)
+    monkeypatch.setattr(sharing, "read_beside", counted)
     monkeypatch.setattr(load, "_WORTH_SHARING_BYTES", 1)
     monkeypatch.setattr(load, "usable_cores", lambda: 2)
     shared = load_reports(jobs)
