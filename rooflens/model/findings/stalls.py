@@ -141,15 +141,14 @@ def barrier(facts: Facts) -> Found | None:
     """Say that warps wait for the others of their block at a barrier.
 
     The slowest warp holds all of them up: work between barriers is uneven, or blocks are large and few others on the
-    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. Where
-    blocks wait for one another, as in a scan in one pass, a block waits for its warp that reads the predecessors'
-    results: then smaller blocks only make the chain longer. Counters, for that: loads and stores by opcode that are
-    coherent across the GPU (`LDG.E.STRONG.GPU`, `STG.E.STRONG.SYS`). Confirm at the line of the barrier, and at what
-    stands before it. It does not show which warp comes last.
+    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. In a scan
+    in one pass they wait for the warp that reads what other blocks found: smaller blocks make that chain longer.
+    Counters: coherent loads and stores by opcode (`LDG.E.STRONG.GPU`) tell such kernels. Confirm at the line of the
+    barrier, and at what stands before it. It does not show which warp comes last.
 
     Try:
-    - launch smaller blocks, such as 128 threads instead of 1,024, so that others fill the time (`num_warps`)
-    - where blocks wait for one another: 8 to 16 elements per thread, so that there are fewer blocks
+    - launch smaller blocks, such as 128 threads instead of 1,024 (`num_warps`); where blocks wait for one another,
+      process 8 to 16 elements per thread instead
     - use `__syncwarp()` or shuffles where only a warp shares data
     - double-buffer tiles, which removes one of two barriers from the loop
     - arrive early and wait late: `cuda::barrier`, `mbarrier`; for warpgroup products `wgmma.wait_group 1` instead of 0
