@@ -61,7 +61,7 @@ def test_marks_judge_what_a_test_names_or_writes(outcome: Callable[[str], pytest
 
         def test_judged(roofline):
             roofline.judge(REPORT, min_share=0.1)
-            with pytest.raises(pytest.fail.Exception, match="at most 1.00 µs is asked"):
+            with pytest.raises(pytest.fail.Exception, match="at most 1.00 µs is required"):
                 roofline.judge(REPORT, max_us=1)
 
         @pytest.mark.roofline(REPORT, max_us=1)
@@ -84,11 +84,11 @@ def test_it():
     done.assert_outcomes(failed=1)
     done.stdout.re_match_lines(
         [
-            r"roofline: .*triad.* reaches \d+ % of .*, and at least 99 % is asked",
+            r"roofline: .*triad.* reaches \d+ % of .*; at least 99 % is required",
             r"  verdict: memory-bound at .* \(\d+ %\)",
             r"  first move: .+",
             r"  report: .*one/triad_0\.ncu-rep, result 0",
-            r"roofline: .*triad.* takes 1\.00 ms, and at most 120 µs is asked",
+            r"roofline: .*triad.* takes 1\.00 ms; at most 120 µs is required",
         ]
     )
     assert "judging.py" not in done.stdout.str()
@@ -99,7 +99,7 @@ UNMET = {
     '"one", kernel="re:^Triad", max_us=1': "no kernel matches `re:^Triad` (hint: did you mean ",
     '"one", level="fp99", min_share=0.1': "was not measured at",
     '"one", level="hbm", min_share=0.2': "; it was at dram, ",
-    '"one", bound="compute"': "is memory-bound, and compute-bound is asked",
+    '"one", bound="compute"': "is memory-bound; compute-bound is required",
     '"gone.ncu-rep", max_us=1': "gone.ncu-rep",
     "max_us=1": "there is no report to judge",
     '"after", base="before", fail_on=0.05': "takes 10.0 % more",

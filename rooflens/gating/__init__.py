@@ -1,1 +1,1 @@
-"""What fails a run of CI beyond comparing: recording anew to confirm, and the plugin of pytest."""
+"""Gates for CI beyond comparing: recording again to confirm a regression, and the pytest plugin."""

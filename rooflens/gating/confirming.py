@@ -1,6 +1,6 @@
-"""Record one side of a comparison anew, as its reports say it was recorded: chance does not fail a gate twice.
+"""Record one side of a comparison again, as its reports say it was recorded: chance does not fail a gate twice.
 
-Nothing is asked of a shell: ncu runs the recorded program with its recorded arguments, in the working directory.
+No shell is involved: ncu runs the recorded program with its recorded arguments, in the working directory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REPLACED = frozenset({"-o", "--export", "--log-file", "-f", "--force-overwrite"
 
 
 class Rerun(Struct, frozen=True):
-    """One recording that is to be made anew."""
+    """One recording to be made again."""
 
     ncu: Ncu
     collection: Collection
@@ -45,7 +45,7 @@ class Rerun(Struct, frozen=True):
 
 
 def reruns(side: Side, folder: Path, ncu_path: str | None = None) -> tuple[Rerun, ...]:
-    """Plan each recording of a side anew, into a folder; nothing of the program runs yet.
+    """Plan to record each report of a side again, into a folder; the program does not run yet.
 
     Raises:
         InputError: A report does not say how it was recorded, or its program is not here.
@@ -58,10 +58,10 @@ def reruns(side: Side, folder: Path, ncu_path: str | None = None) -> tuple[Rerun
 def record_again(
     side: Side, planned: Sequence[Rerun], on_progress: Callable[[Progress], None] = lambda _: None
 ) -> Side:
-    """Make the recordings, and read them as the same side.
+    """Make the planned recordings, and read them as the same side.
 
     Raises:
-        RooflensError: As `rooflens.ingest.ncu.run.collect` says, or a new report cannot be read.
+        RooflensError: As `rooflens.ingest.ncu.run.collect` raises it, or a new report cannot be read.
     """
     reports: list[AnalyzedReport] = []
     for one in planned:
@@ -89,7 +89,7 @@ def _rerun(run: Run, output: Path, ncu: Ncu) -> Rerun:
 
 
 def _program(run: Run, program: tuple[str, ...], output: Path) -> tuple[str, ...]:
-    """Return the command of the program: of a bundled workload, as it is built here."""
+    """Return the command of the program; a bundled workload is built on this machine."""
     known = recognize(run.command_line)
     if known is not None and known.as_listed:
         wanted = Request(workload_target(known.workload.name, known.case.name), Collection((), output), "quick")

@@ -1,7 +1,7 @@
-"""Hold the kernels of reports to what somebody asks of them: a share of a roof, a time, a wall, no regression.
+"""Judge the kernels of reports against requirements: a share of a roof, a time, a wall, no regression.
 
-The door of the pytest plugin. What is not met comes back as text with the kernel's verdict and its first move; what was
-not measured is not met.
+The pytest plugin is built on it. What is not met comes back as text with the kernel's verdict and first move; a value
+that was not measured does not meet its requirement.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ NAME_WIDTH = 100
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What is asked of kernels; each of these that is not None must hold.
+    """Requirements on kernels; each one that is not None must hold.
 
     Attributes:
         kernel: Which kernels, as `rooflens.model.selecting` reads it: a part of a name, a glob over the whole of one
             (`adamw*`), `re:` and a regular expression, or the key of a launch; all by default.
         level: Memory level (`dram`, `l2`, `l1`, `smem`) or pipe (`fp32`, `tensor_bf16`) whose share is meant; by
             default the busiest unit.
-        min_share: Least share of that peak, 0 to 1.
-        max_us: Longest mean launch, in microseconds; of several recordings the median.
+        min_share: Smallest share of that peak, 0 to 1.
+        max_us: Longest mean launch, in microseconds; with several recordings their median.
         bound: Class of the verdict: memory, compute, latency, overhead, balanced.
-        base: Reports to be compared with: as `rooflens compare` takes them.
-        fail_on: Part that the time may grow by, beyond noise, 0.05 for 5 %; goes with `base`.
-        floor_us: Microseconds that must be lost, too; the gate's own floor by default.
+        base: Reports to compare with, as `rooflens compare` takes them.
+        fail_on: Fraction that the time may grow by, beyond noise: 0.05 for 5 %; goes with `base`.
+        floor_us: Microseconds that must be lost as well; by default the floor of `rooflens compare`.
     """
 
     kernel: str | None = None
@@ -63,15 +63,15 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     @property
     def selection(self) -> Selection:
-        """The kernels that are meant."""
+        """Which kernels to judge."""
         return Selection(kernel=() if self.kernel is None else (self.kernel,))
 
 
 def check(wanted: Wanted) -> None:
-    """Refuse what cannot be meant.
+    """Refuse requirements that make no sense.
 
     Raises:
-        InputError: Nothing is asked for, or a value that nothing can meet.
+        InputError: Nothing is required, or a value that nothing can meet.
         UsageError: The pattern of kernels cannot be read.
     """
     asked = (wanted.min_share, wanted.max_us, wanted.bound, wanted.fail_on)
@@ -89,14 +89,14 @@ def check(wanted: Wanted) -> None:
 
 
 def unmet(paths: Sequence[str | Path], wanted: Wanted) -> list[str]:
-    """Say what of it the kernels of reports do not meet, a text for each; nothing where all is met.
+    """Return a text for each requirement that a kernel of some reports does not meet; empty where all are met.
 
     Args:
         paths: Reports and folders of them: recordings of one program or several.
-        wanted: What is asked.
+        wanted: The requirements.
 
     Raises:
-        InputError: A report cannot be read, no kernel is called so, or the request cannot be meant.
+        InputError: A report cannot be read, no kernel matches, or the requirements make no sense.
         UsageError: The pattern of kernels cannot be read.
     """
     check(wanted)
@@ -127,24 +127,24 @@ class _Kernel(Struct, frozen=True):
         if wanted.min_share is not None:
             share, unit = self._share(wanted.level)
             if share is None:
-                asked = f"of which at least {percent(wanted.min_share)} is asked"
+                asked = f"of which at least {percent(wanted.min_share)} is required"
                 yield self._said(f"was not measured at {unit}, {asked}{self._measured()}")
             elif share < wanted.min_share:
                 yield self._said(
-                    f"reaches {percent(share)} of {unit}, and at least {percent(wanted.min_share)} is asked"
+                    f"reaches {percent(share)} of {unit}; at least {percent(wanted.min_share)} is required"
                 )
         if wanted.max_us is not None:
             most = duration(wanted.max_us * 1e3)
             if self.mean_launch_ns is None:
-                yield self._said(f"was not timed, and at most {most} is asked")
+                yield self._said(f"was not timed; at most {most} is required")
             elif self.mean_launch_ns > wanted.max_us * 1e3:
                 launches = ", mean launch" if self.whole.launches > 1 else ""
-                yield self._said(f"takes {duration(self.mean_launch_ns)}{launches}, and at most {most} is asked")
+                yield self._said(f"takes {duration(self.mean_launch_ns)}{launches}; at most {most} is required")
         if wanted.bound is not None and verdict.bound != wanted.bound:
-            yield self._said(f"is {verdict.bound}-bound, and {wanted.bound}-bound is asked")
+            yield self._said(f"is {verdict.bound}-bound; {wanted.bound}-bound is required")
 
     def _share(self, level: str | None) -> tuple[float | None, str]:
-        """Return the share of the peak that is meant, and what the unit is called."""
+        """Return the share of the unit's peak, and what the unit is called."""
         if level is None:
             nearest = self.whole.verdict.bottleneck
             return (nearest.share, _label(nearest.resource, self.whole)) if nearest else (None, "any unit")
@@ -152,7 +152,7 @@ class _Kernel(Struct, frozen=True):
         return (place.share if place else None), _label(level, self.whole)
 
     def _measured(self) -> str:
-        """Name the levels and pipes that a mark can ask for."""
+        """Name the levels and pipes that were measured."""
         levels = (name for name, level in self.whole.levels.items() if level.share is not None)
         pipes = (name for name, pipe in self.whole.pipes.items() if pipe.share is not None)
         known = [*levels, *pipes]
@@ -182,7 +182,7 @@ def _read(paths: Iterable[str | Path], selection: Selection) -> Sequence[Analyze
 
 
 def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
-    """Add the launches of each kernel up; one that failed stands for itself."""
+    """Add up the launches of each kernel; failed ones stay apart."""
     recordings: defaultdict[tuple[str, str | None], list[list[Analysis]]] = defaultdict(list)
     for report in reports:
         of_report: defaultdict[tuple[str, str | None], list[Analysis]] = defaultdict(list)
@@ -199,10 +199,10 @@ def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
 
 
 def _slower(head: Sequence[AnalyzedReport], wanted: Wanted) -> Iterator[str]:
-    """Hold the reports against others, as the gate of `compare` does with a floor and for each kernel.
+    """Compare the reports with the base, as the gate of `compare` does with a floor and for each kernel.
 
     Raises:
-        InputError: The others cannot be read, share no program, or were not collected alike.
+        InputError: The base cannot be read, share no program, or were not collected alike.
     """
     base = _read([str(wanted.base)], wanted.selection)
     floor_ns = DEFAULT_FLOOR_NS if wanted.floor_us is None else wanted.floor_us * 1e3

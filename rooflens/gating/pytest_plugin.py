@@ -1,4 +1,4 @@
-"""The plugin of pytest: a test passes only if the report that it names or writes meets what its marks ask.
+"""The pytest plugin: a test passes only if the report that it names or writes meets what its marks require.
 
     @pytest.mark.roofline("out/adamw.ncu-rep", kernel="adamw*", level="dram", min_share=0.7)
     def test_adamw_fills_the_memory(): ...
@@ -29,10 +29,10 @@ _MARK = (
 
 
 class Roofline:
-    """What the fixture `roofline` gives to a test.
+    """Value of the fixture `roofline`.
 
     Attributes:
-        path: Where the test may write its report: what is there when it ends is judged by its marks.
+        path: Where the test may write a report, which its marks judge when it ends.
     """
 
     def __init__(self, path: Path, root: Path) -> None:
@@ -41,7 +41,7 @@ class Roofline:
         self._named: list[Path] = []
 
     def add(self, *reports: str | Path) -> None:
-        """Name reports, or folders of them, that the marks judge when the test ends; relative to pytest's root."""
+        """Add reports, or folders of them, for the marks to judge when the test ends; relative to pytest's root."""
         self._named += [self._root / report for report in reports]
 
     def judge(self, *reports: str | Path, **wanted: Any) -> None:
@@ -59,7 +59,7 @@ class Roofline:
 
     @property
     def reports(self) -> list[Path]:
-        """The reports of the test so far: those it named, and the one it wrote."""
+        """The reports of the test so far: those it added, and the one it wrote."""
         packed = self.path.with_suffix(".ncu-repz")
         return [*self._named, *(path for path in (self.path, packed) if path.exists())]
 
@@ -68,13 +68,13 @@ _GIVEN = pytest.StashKey[Roofline]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell pytest of the mark."""
+    """Register the mark."""
     config.addinivalue_line("markers", _MARK)
 
 
 @pytest.fixture
 def roofline(request: pytest.FixtureRequest, tmp_path: Path) -> Roofline:
-    """Give a place for a report, and a way to name others; what the test's marks ask is judged when it ends."""
+    """Place for the test's report, and a way to add others; the test's marks judge them when it ends."""
     given = Roofline(tmp_path / "report.ncu-rep", request.config.rootpath)
     request.node.stash[_GIVEN] = given
     return given
@@ -82,7 +82,7 @@ def roofline(request: pytest.FixtureRequest, tmp_path: Path) -> Roofline:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse a mark that cannot be meant before the test runs, for it may take long."""
+    """Refuse a mark that makes no sense before the test runs, which may take long."""
     refused = ""
     for mark in item.iter_markers("roofline"):
         try:
@@ -126,10 +126,10 @@ def _fail_unless_met(reports: list[Path], kwargs: Mapping[str, Any], root: Path)
 
 
 def _wanted(kwargs: Mapping[str, Any], root: Path) -> Wanted:
-    """Read what a mark asks.
+    """Read the requirements of a mark.
 
     Raises:
-        pytest.UsageError: It asks what there is not, or what nothing can meet.
+        pytest.UsageError: There is no such requirement, or nothing can meet it.
     """
     from rooflens.errors import RooflensError
     from rooflens.gating.judging import Wanted, check

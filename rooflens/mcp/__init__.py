@@ -1,1 +1,1 @@
-"""A server of the Model Context Protocol, with which a model reads reports."""
+"""A server of the Model Context Protocol, through which a language model reads reports."""

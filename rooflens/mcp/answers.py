@@ -1,4 +1,4 @@
-"""What the tools answer: Markdown of a bounded size, with a page after it where there is more."""
+"""What the tools answer: Markdown of bounded size, which says where to continue if there is more."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Answers:
         return digest(reports, min(max(max_tokens, LEAST_TOKENS), MOST_TOKENS), unread=found.failures)
 
     def list_kernels(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:
-        """List kernels in the order of what can be won, each with its time, verdict and key."""
+        """List kernels, most time at stake first, each with its time, verdict and key."""
         reports = self._reports(path, kernel, nvtx)
         kernels = by_stake(build_content(reports, "", default_thresholds()).groups)
         rows = [_kernel_row(place, group) for place, group in enumerate(kernels, start=1)]
@@ -76,7 +76,7 @@ class Answers:
         return _more(table(headings, shown, ("#", "time", "share")), max(offset, 0) + len(shown), len(rows))
 
     def explain_kernel(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:
-        """Explain one kernel: the one that is meant, or with most to win; in pages."""
+        """Explain, page by page, the chosen kernel with most time at stake."""
         chosen = self._chosen(path, kernel, nvtx)
         whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
         return _page(explain(whole, chosen), offset)
@@ -124,7 +124,7 @@ class Answers:
 
 
 def _selection(kernel: str, nvtx: str) -> Selection:
-    """Take patterns of a client; regular expressions are for people, as they can be made to run without end."""
+    """Select by a client's patterns; no regular expressions, as one can be made to run without end."""
     if any(pattern.startswith("re:") for pattern in (kernel, nvtx)):
         raise UsageError(
             "regular expressions are not supported here", "a glob such as `flash*` chooses several kernels"
@@ -152,7 +152,7 @@ def _rows(rows: Sequence[str], offset: int, count: int) -> str:
 
 
 def _page(text: str, offset: int) -> str:
-    """Cut a text to a page: whole lines from one of them on."""
+    """Return a page of a text: whole lines, from line `offset` on."""
     lines = text.splitlines()
     start = end = max(offset, 0)
     size = 0

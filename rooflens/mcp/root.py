@@ -1,4 +1,4 @@
-"""The folder that a client may read: paths are of it, and no link leads out of it."""
+"""The folder that a client may read: paths are relative to it, and links that lead out of it are not followed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 _LISTED = "`list_reports` names the reports"
 _KEPT = 8
-"""Places whose analyses are kept: a client asks several things of one report."""
+"""How many places keep their analyses: a client asks several things about one report."""
 
 MOST_KERNELS = 20_000
 """A place with more kernels is for the command line: all analyses are held in memory here, some 15 kB each."""
@@ -41,7 +41,7 @@ class Root:
         """Take the folder.
 
         Raises:
-            InputError: It is none.
+            InputError: It is not a folder.
         """
         self.folder = folder.resolve()
         if not self.folder.is_dir():
@@ -50,10 +50,10 @@ class Root:
         self._lock = threading.Lock()
 
     def inside(self, given: str) -> Path:
-        """Return the place that a path stands for.
+        """Resolve a path relative to the folder.
 
         Raises:
-            InputError: It is no path, or leads out of the folder.
+            InputError: It is not a path, or leads out of the folder.
         """
         try:
             place = (self.folder / given).resolve()
@@ -64,11 +64,11 @@ class Root:
         return place
 
     def name(self, place: Path) -> str:
-        """Name a place as clients do: from the folder on."""
+        """Name a place as clients do: relative to the folder."""
         return place.relative_to(self.folder).as_posix()
 
     def inputs(self, given: str) -> Inputs:
-        """Find the reports of a file or a folder; links that lead out of the folder are passed over.
+        """Find the reports of a file or a folder; links that lead out of the folder are skipped.
 
         Raises:
             InputError: The path leads out, or holds no report.
@@ -92,7 +92,7 @@ class Root:
         )
 
     def analyzed(self, given: str) -> Analyzed:
-        """Analyze a report, a folder of them, or a store; what did not change since is not read again.
+        """Analyze a report, a folder of them, or a store; what has not changed is not read again.
 
         Raises:
             InputError: The path leads out, holds no report, or too many kernels.

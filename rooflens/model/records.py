@@ -222,7 +222,7 @@ class Pipe(Struct, frozen=True):
 
     @property
     def is_arithmetic(self) -> bool:
-        """Return whether its work is counted operations: an upper bound of them is none that was done."""
+        """Return whether its work is counted operations: an upper bound is not work that was done."""
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
 
 
@@ -231,7 +231,7 @@ class Bottleneck(Struct, frozen=True):
 
     Attributes:
         resource: Level or pipe; None where the report holds only NVIDIA's summary per cent.
-        share: Fraction of its peak.
+        share: Fraction of its peak, 0 to 1.
     """
 
     resource: str | None

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from rooflens.model.cases import Workload
 
 FLAGS = ("-O3", "-std=c++17", "-lineinfo")
-"""`-lineinfo` lets ncu lead back to the source and changes no code."""
+"""`-lineinfo` lets ncu lead back to the source, and does not change the code."""
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-"""What every CUDA workload compiles for."""
+"""Architectures that every CUDA workload compiles for."""
 
 _COMMON = Path(__file__).parent / "common.cuh"
 _SOURCE_SUFFIXES = {".cu", ".cuh"}
@@ -36,7 +36,7 @@ _SHOWN_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """An nvcc and what stands beside it.
+    """An nvcc, and the cuBLAS of its toolkit.
 
     Attributes:
         version: What `nvcc --version` prints.
@@ -57,7 +57,7 @@ def build(workload: Workload, architecture: str | None = None, cache: Path | Non
         cache: Folder of the compiled programs, `cache_folder()` for None.
 
     Raises:
-        InputError: The workload is none of CUDA.
+        InputError: The workload is not a CUDA one.
         EnvironmentMissingError: There is no nvcc, or it fails.
     """
     if workload.kind != "cuda":

@@ -1,4 +1,4 @@
-"""Measure what this machine's GPU attains: compile the calibration program, run it, and hand on what it prints."""
+"""Measure what this machine's GPU attains: compile the calibration program, run it, and return what it prints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAM = Workload(
     folder=Path(__file__).parent / "calibrate",
     cases=(),
 )
-"""Compiled like a workload, but none: it has no `workload.toml`, so nothing profiles it."""
+"""Compiled like a workload but not one: it has no `workload.toml`, so nothing profiles it."""
 
 REPETITIONS = 20
 
@@ -37,7 +37,7 @@ def calibrate(cache: Path | None = None, repetitions: int = REPETITIONS) -> str:
     """Measure the first GPU of this machine and return the JSON document that describes it.
 
     Args:
-        cache: Folder of the compiled programs; the usual one for None.
+        cache: Folder of the compiled programs, `cache_folder()` for None.
         repetitions: How often each rate is measured.
 
     Raises:

@@ -30,7 +30,7 @@ def command_for(
         case: One of its cases.
         iterations: How often it does its work inside the profiled range.
         binary: The compiled program of a CUDA workload.
-        watch_kernels: Let a PyTorch workload look at its kernels too. Not under ncu: two profilers exclude each other.
+        watch_kernels: Let a PyTorch workload time its kernels, too. Not under ncu: two profilers exclude each other.
 
     Raises:
         ValueError: A CUDA workload came without its program.
@@ -46,7 +46,7 @@ def command_for(
 
 
 def require_torch() -> None:
-    """Check that a PyTorch is installed that the bundled workloads run on, without importing it.
+    """Check, without importing it, that a PyTorch is installed which the bundled workloads run on.
 
     Raises:
         EnvironmentMissingError: There is none, or it is too old.
@@ -65,7 +65,7 @@ def check_torch(version: str) -> None:
     """Check that the bundled workloads run on a release of PyTorch.
 
     Args:
-        version: As it calls itself: `2.4.1+cu121`; what does not begin as a release does is taken for new enough.
+        version: As PyTorch states it: `2.4.1+cu121`; one that does not begin like a release counts as new enough.
 
     Raises:
         EnvironmentMissingError: It is too old.

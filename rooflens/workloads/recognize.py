@@ -1,8 +1,8 @@
 """Tell from a report's command line which case of which bundled workload ran.
 
-The rule, which no program of somebody else's meets by its name alone: a PyTorch workload is `-m` and the harness of
-this package; a compiled one has the name that `build` gives it: workload, architecture and the SHA-256 of its sources.
-All that follows, to the end of the line, are options that it takes, each parameter of a compiled one among them.
+A PyTorch workload is `-m` and the harness of this package; a compiled one has the name that `build` gives it: workload,
+architecture and the SHA-256 of its sources, so that nobody else's program is taken for one by its name alone. All that
+follows, to the end of the line, must be options that it takes, each parameter of a compiled one among them.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _options(words: Sequence[str], names: set[str], flags: set[str]) -> dict[str
 
 
 def _count(text: str | None, default: int) -> int | None:
-    """Read how often a program works; None where that is no count."""
+    """Read the number of iterations; None where it is not a positive number."""
     if text is None:
         return default
     return int(text) if _NUMBER.fullmatch(text) and int(text) > 0 else None
@@ -146,7 +146,7 @@ def _pairs(words: Sequence[str]) -> dict[str, int] | None:
 
 
 def _case_of(workload: Workload, parameters: Mapping[str, int]) -> Case | None:
-    """Choose the case that agrees in most parameters; None where formulas of several would be as near."""
+    """Choose the case that agrees in most parameters; None on a tie of cases with different formulas."""
     agreeing = {case.name: _agreement(case, parameters) for case in workload.cases}
     most = max(agreeing.values())
     nearest = [case for case in workload.cases if agreeing[case.name] == most]

@@ -43,10 +43,10 @@ def find_workload(name: str) -> Workload:
 
 
 def parse_workload(folder: Path, text: str) -> Workload:
-    """Make a workload of the text of its `workload.toml`; its name is the folder's.
+    """Parse the text of a `workload.toml`; the workload is named after its folder.
 
     Raises:
-        InputError: The text is no TOML or lacks something.
+        InputError: The text is not TOML, or lacks something.
     """
     document = parse_toml(text, f"`{folder.name}/workload.toml`")
     document.check_keys(("kind", "summary", "program", "case"), ("profile",))

@@ -1,4 +1,4 @@
-"""Measure a PyTorch workload: warm-up, the one range, wall time, kernel intervals, the check against its reference."""
+"""Measure a PyTorch workload: warm up, run in the one range, time it, watch its kernels, check the result."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Activity:
 
 
 def find_device(name: str, dtype: str) -> torch.device:
-    """Return the device, sure that it is there and has the type.
+    """Return the device, after checking that it is there and supports the type.
 
     Raises:
         EnvironmentMissingError: There is no such device, or it lacks the type.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def render(compared: Sequence[Compared], style: str, sides: Sides = TWO, gated: Gated | None = None) -> str:
-    """Write a comparison, without a line's end behind it.
+    """Write a comparison, without a newline at its end.
 
     Args:
         compared: What became of each program.

@@ -1,4 +1,4 @@
-"""Where files are written, and in which format: what no file may take the place of."""
+"""Where files are written, in which format, and what they must not overwrite."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FORMATS = {
     ".csv": "csv",
     ".xml": "junit",
 }
-"""Ending of a file -> the format it is written in."""
+"""Extension of a file -> the format it is written in."""
 
 
 def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
-    """Find a file's format in --format or in its ending; the two may not contradict each other.
+    """Return the format that --format or the file's extension names; the two must not contradict each other.
 
     Args:
         output: The file.
@@ -34,7 +34,7 @@ def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
         formats: What the command can write.
 
     Raises:
-        UsageError: Neither names a format, or they name two.
+        UsageError: Neither names a format, or they name different ones.
     """
     named = FORMATS.get(output.suffix.lower())
     told = named if named in formats else None
@@ -47,10 +47,10 @@ def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
 
 
 def refuse_report(output: Path, hint: str = "name another file with -o, for example page.html") -> None:
-    """Refuse to write over a report, forced or not; `hint` says what to do.
+    """Refuse to overwrite a report, forced or not; `hint` says what to do.
 
     Raises:
-        UsageError: There is one, or the name is one's.
+        UsageError: The file is a report, or has the name of one.
     """
     from rooflens.ingest.reports.inputs import has_name_of_report, is_report
 
@@ -60,7 +60,7 @@ def refuse_report(output: Path, hint: str = "name another file with -o, for exam
 
 
 def check_place(output: Path, *, force: bool) -> None:
-    """Refuse to write over a report, and over what `check_free` refuses.
+    """Refuse to overwrite a report, and what `check_free` refuses.
 
     Raises:
         UsageError: The place is taken.
@@ -70,7 +70,7 @@ def check_place(output: Path, *, force: bool) -> None:
 
 
 def check_free(output: Path, *, force: bool, hint: str) -> None:
-    """Refuse to write over what is not a regular file, and over a file without being told to; `hint` says how to.
+    """Refuse to overwrite what is not a regular file, and a file unless forced; `hint` says how to force it.
 
     Raises:
         UsageError: The place is taken.

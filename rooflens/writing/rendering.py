@@ -31,7 +31,7 @@ class Rendered(Struct, frozen=True):
     """A file's content.
 
     Attributes:
-        notes: What a picture does not show, in words.
+        notes: What a picture leaves out, in sentences.
     """
 
     data: bytes
@@ -41,17 +41,17 @@ class Rendered(Struct, frozen=True):
 def render(
     found: Analyzed, style: str, *, title: str, expected: Expected | None = None, dark: bool = False
 ) -> Rendered:
-    """Write the analyses in one of the formats; a kernel that cannot be written is a failed one.
+    """Write the analyses in one of the formats; a kernel that cannot be written becomes a failed one.
 
     Args:
         found: The reports.
         style: `html`, `md`, `png`, `svg`, `json` or `csv`.
-        title: What ran, in the words of the caller.
-        expected: What kernels must compute and move, for a page; by default what bundled workloads are known to.
+        title: Title of the page.
+        expected: What kernels must compute and move, for a page; by default what is known of bundled workloads.
         dark: Draw a picture for a dark page.
 
     Raises:
-        InputError: A picture has nothing to show, or no kernel alone is to blame that it cannot be written.
+        InputError: A picture has nothing to show, or writing fails for a reason that is no single kernel's.
     """
     expected = expected or Expected(bundled([report.run for report in found.reports]))
     return write_all(

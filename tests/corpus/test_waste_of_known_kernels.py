@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import ncu_report
 import pytest
 from support.findings import unsaid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from rooflens.model.records import Analysis, Finding
 
@@ -127,3 +129,35 @@ def test_a_tree_search_diverges_and_blocks_of_one_thread_do_not_fill_warps(analy
     single = _findings(analyses, "GPU-MMS__profile", "testSortedSegments")
     assert "3.1 %" in single["partial_warps"].move
     assert "blocks of 1" in single["thread_divergence"].move
+
+
+def test_only_the_kernel_that_reads_pinned_memory_is_told_of_the_host(analyses: list[Analysis]) -> None:
+    """Its eight launches fill L2 from the host alone, at 29 to 32 % of PCIe 3 x8: what single sectors reach."""
+    told = [one for one in analyses if "host_memory" in {finding.id for finding in one.findings}]
+    assert {one.kernel.function_name for one in told} == {"hd_enc_lvid_packed_cuda"}
+    assert len(told) == 8
+    for one in told:
+        found = one.findings[0]
+        numbers = {evidence.name: evidence.value for evidence in found.evidence}
+        assert (found.id, found.severity) == ("host_memory", "limiter")
+        assert 0.28 < numbers["host_read_share"] < 0.33
+        assert numbers["host_fill_part"] > 0.99
+        assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize("name", ["CudaCode__naive", "cs599k__2025-04-21-77_06-MT", "cs599k__2025-04-21_v2-float4"])
+def test_a_slice_of_l2_takes_in_a_sector_a_cycle(corpus: Path, name: str) -> None:
+    """Per cent of the fill path x cycles of all slices are the sectors that DRAM was read for, to 2.5 %."""
+    report = ncu_report.load_report(str(corpus / f"{name}.ncu-rep"))
+    kernels = report.range_by_idx(0)
+    for kernel in map(kernels.action_by_idx, range(kernels.num_actions())):
+        stored = {
+            key: kernel.metric_by_name(metric).as_double()
+            for key, metric in {
+                "part": "lts__d_sectors_fill_device.avg.pct_of_peak_sustained_elapsed",
+                "cycles": "lts__cycles_elapsed.sum",
+                "read_bytes": "dram__bytes_read.sum",
+            }.items()
+        }
+        filled = stored["part"] / 100 * stored["cycles"]
+        assert filled == pytest.approx(stored["read_bytes"] / 32, rel=0.025)

@@ -24,6 +24,7 @@ from rooflens.ingest.reports.results import (
 from rooflens.model.counters.table import MEASURED
 from rooflens.model.keys import short_name
 from rooflens.model.store.rows import kernel_rows
+from rooflens.model.store.schema import KERNELS_TO_WRITE
 from rooflens.model.store.tables.columns import reals
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ class _Group:
                 "stalls": self._stalls(),
                 "code_totals": nothing,
                 **{name: reals(values[self._is_plain]) for name, values in self._columns.values.items()},
-            }
+            },
+            KERNELS_TO_WRITE,
         )
 
     def _numbers(self, name: str) -> list[float] | list[None]:

@@ -1,15 +1,15 @@
-r"""Checks the container of an Nsight Compute report before anything reads its numbers.
+r"""Check the container of an Nsight Compute report before anything reads its numbers.
 
-NVIDIA's reader opens a damaged file without complaint, as a report with no kernels or with fewer of them. Walking the
-container finds that, because its blocks must end exactly where the file ends:
+NVIDIA's reader opens a damaged file without complaint, as a report with fewer kernels or none. Walking the container
+finds that, because its blocks must end exactly where the file ends:
 
     "NVR\0" | u32 n | FileHeader (n bytes)
     blocks:    u32 n | BlockHeader (n bytes) | payload (PayloadSize bytes)
-    payload:   (u32 n | message (n bytes)) for each source, graph as the viewer draws it (ncu 2025 on), kernel,
-               range, command list and graph result
+    payload:   (u32 n | message (n bytes)) for each source, drawing of a graph (ncu 2025 on), and kernel, range,
+               command list and graph result
 
-A file that was cut exactly between two blocks is a shorter but flawless report: only that damage cannot be seen here,
-unless the strings that the remaining results refer to were cut away too.
+A file that was cut exactly between two blocks is a shorter but flawless report. Only that damage goes unseen, unless
+the strings that the remaining results refer to were cut away too.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from rooflens.ingest.reports.unpacking import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_CUT_HINT = f"{INTACT_HINT}; what is whole of it is read under a name that ends in `{INCOMPLETE_SUFFIX}`"
+_CUT_HINT = f"{INTACT_HINT}; its complete part is read under a name that ends in `{INCOMPLETE_SUFFIX}`"
 
 _LENGTH_BYTES = 4
 _KNOWN_VERSION = 7
 _MOST_KNOWN = 1024
-"""So many headers of blocks are kept to be compared with those of later ones."""
+"""How many block headers are kept, to be compared with later ones."""
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
 
 KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
-"""Kinds of results; only that of a kernel is a ProfileResult."""
+"""Kinds of results; only those of kernels are encoded as ProfileResult."""
 
 _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 
@@ -60,9 +60,9 @@ _FOREIGN_FORMATS = (
     (b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself with `git lfs pull`"),
 )
 _SUFFIX_HINTS = {
-    ".nsys-rep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
-    ".qdrep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
-    ".csv": "of tables, rooflens reads those of ncu: `ncu --import REPORT --page raw --csv --print-units base`",
+    ".nsys-rep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
+    ".qdrep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
+    ".csv": "rooflens reads ncu's tables only: `ncu --import REPORT --page raw --csv --print-units base` writes one",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",
@@ -81,7 +81,7 @@ class Origin(Struct, frozen=True):
     """Where one result was launched.
 
     Attributes:
-        process: Name and number of the process: `python 4711`; None where the report does not say.
+        process: Name and ID of the process: `python 4711`; None where the report does not say.
         nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.messages.nvtx`).
     """
 
@@ -90,7 +90,7 @@ class Origin(Struct, frozen=True):
 
 
 class Place(NamedTuple):
-    """Where one result stands in a report, as offsets from its start, and the process it was launched by."""
+    """Where one result is in a report, as offsets from its start, and the ID of the process that launched it."""
 
     kind: str
     process_id: int
@@ -103,12 +103,12 @@ class Outline(Struct, frozen=True):
 
     Attributes:
         places: One for each result, in the order of the file: kernels, ranges, command lists and graphs.
-        strings: Names of metrics by their number, as they are stored.
+        strings: Names of metrics by their index, as they are stored.
         sessions: One for each profiled process, in the order of the file.
         synthetic: The report says that it was generated and not recorded.
-        labels: Name and number of each process by its number.
-        unknown: What stands in the headers of the blocks that no known version of ncu writes; empty where nothing.
-        sources: Where the compiled code of the results stands, as offsets from the start of the report.
+        labels: Name and ID of each process, by its ID.
+        unknown: What in the headers of blocks no known version of ncu writes; empty where there is nothing.
+        sources: Start and end of each message with compiled code, as offsets from the start of the report.
     """
 
     places: Sequence[Place]
@@ -128,7 +128,8 @@ class Container(Struct, frozen=True):
     """A report whose container is intact.
 
     Attributes:
-        digest: SHA-256 of the file, in hex. The file is a plain one: a report has one digest, compressed or not.
+        digest: SHA-256 of the plain file, in hex: a report has one digest, compressed or not.
+        file_bytes: Size of the plain file.
         result_count: Results of every kind: kernels, ranges, command lists and graphs.
         origins: One for each result, in the order of the file.
         sessions: One for each profiled process, in the order of the file.
@@ -143,27 +144,41 @@ class Container(Struct, frozen=True):
     synthetic: bool
 
 
+class _Header(Struct, frozen=True):
+    """The header of a block.
+
+    Attributes:
+        message: All that it says.
+        counts: Kind and count of the messages in the payload, in their order, as far as there are any.
+    """
+
+    message: Any
+    process_id: int
+    payload_bytes: int
+    counts: tuple[tuple[str, int], ...]
+
+
 class _Block(Struct, frozen=True):
     """One block of the container; offsets count from the start of the file.
 
     Attributes:
-        is_repeated: A block before it has the same header, which says nothing new.
+        is_repeated: An earlier block has the same header, so this one says nothing new.
     """
 
     index: int
-    header: Any
+    header: _Header
     is_repeated: bool
     payload_start: int
     payload_end: int
 
 
 def inspect(path: Path) -> Container:
-    """Check the container of the report at `path`, no compressed one, and return what it says of itself.
+    """Check the container of the plain report at `path`, and return what it says of itself.
 
-    The file is mapped, not loaded, and each result is decoded once. Messages of errors leave the path to the caller.
+    The file is mapped, not loaded, and each result is decoded once. Errors do not name the path: the caller does.
 
     Raises:
-        InputError: The file is missing, no report, of an unknown version, damaged or without results.
+        InputError: The file is missing, not a report, of an unknown version, damaged or without results.
     """
     try:
         file_bytes = regular_file_bytes(path)
@@ -177,14 +192,14 @@ def regular_file_bytes(path: Path) -> int:
     """Return the size of the file at `path`.
 
     Raises:
-        InputError: There is no regular file, or nothing in it.
+        InputError: It is not a regular file, or empty.
     """
     if not path.exists():
         raise InputError("no such file")
     if path.is_dir():
         raise InputError("is a directory, not a report")
     if not path.is_file():
-        raise InputError("is no regular file")
+        raise InputError("is not a regular file")
     if not (file_bytes := path.stat().st_size):
         raise InputError("the file is empty", INTACT_HINT)
     return file_bytes
@@ -211,14 +226,14 @@ def _inspect_mapped(data: mmap.mmap, suffix: str) -> Container:
 
 
 def outline(data: Bytes, suffix: str = "") -> Outline:
-    """Walk the container from the first byte to the last, without a look into its results.
+    """Walk the container from the first byte to the last, without decoding its results.
 
     Args:
         data: The whole report.
-        suffix: Ending of the file's name: it says more of what is no report.
+        suffix: Ending of the file's name: it tells more about a file that is not a report.
 
     Raises:
-        InputError: It is no report, of an unknown version, damaged or without results.
+        InputError: It is not a report, of an unknown version, damaged or without results.
     """
     places: list[Place] = []
     sources: list[tuple[int, int]] = []
@@ -228,13 +243,15 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
     process_ids: set[int] = set()
     unknown: set[int] = set()
     for block in _blocks(data, _check_file_header(data, suffix)):
-        header = block.header
-        process_id = header.Process.ProcessID
-        messages = list(_payload_messages(data, block))
-        sources += [(start, end) for kind, start, end in messages if kind == _SOURCE]
-        places += [Place(kind, process_id, start, end) for kind, start, end in messages if kind not in _NO_RESULTS]
+        process_id = block.header.process_id
+        for kind, start, end in _payload_messages(data, block):
+            if kind not in _NO_RESULTS:
+                places.append(Place(kind, process_id, start, end))
+            elif kind == _SOURCE:
+                sources.append((start, end))
         if block.is_repeated:
             continue
+        header = block.header.message
         strings += (known.setdefault(name, name) for name in header.StringTable.Strings)
         header.ClearField("StringTable")
         unknown |= unknown_fields(header)
@@ -253,12 +270,12 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
 
 
 class Part(Struct, frozen=True):
-    """What is whole of a report that may be cut.
+    """The complete part of a report that may be cut.
 
     Attributes:
-        path: A plain report of it.
-        result_count: Results in it.
-        damage: What is wrong with what comes after; empty where nothing is.
+        path: A plain report of that part.
+        result_count: How many results it has.
+        damage: What is wrong with the rest; empty where the report is complete.
     """
 
     path: Path
@@ -268,14 +285,14 @@ class Part(Struct, frozen=True):
 
 @contextmanager
 def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
-    """Give the whole part of a report, plain or compressed, that was cut while it was written.
+    """Give the complete part of a report, plain or compressed, that was cut while it was written.
 
-    ncu writes a block for each kernel, behind those of its code and of the names it is the first to use: what comes
-    before the first damaged block is a report of fewer kernels. Where nothing is damaged that is the file itself,
-    else a temporary one, which goes when the `with` block is left.
+    ncu writes a block for each kernel, after those with its code and with names that it is the first to use: what comes
+    before the first damaged block is a report of fewer kernels. Where nothing is damaged that is the file itself, else
+    a temporary file, removed when the `with` block ends.
 
     Raises:
-        InputError: It has no header of a report, or cannot be unpacked.
+        InputError: It does not begin as a report, or cannot be unpacked.
     """
     with unpacked_part(path, max_bytes) as plain, plain.open("rb") as file:
         size = regular_file_bytes(plain)
@@ -294,7 +311,7 @@ def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
 
 
 def _whole_part(data: Bytes) -> tuple[int, int, str]:
-    """Return up to where a report is whole, the results before that, and what is wrong there."""
+    """Return up to which offset a report is complete, how many results come before it, and what is wrong there."""
     end, count = _check_file_header(data, ""), 0
     try:
         for block in _blocks(data, end):
@@ -306,7 +323,7 @@ def _whole_part(data: Bytes) -> tuple[int, int, str]:
 
 
 def damaged_result(index: int, place: Place) -> InputError:
-    """Say that a result cannot be decoded."""
+    """Make the error for a result that cannot be decoded."""
     return InputError(
         f"damaged: {place.kind} result {index}, {place.end - place.start:,} bytes at offset {place.start:,}, cannot be "
         "decoded",
@@ -356,7 +373,7 @@ def _foreign_hint(data: Bytes, suffix: str) -> str:
 
 def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
     """Yield the blocks from `offset` to the exact end of the file."""
-    known: dict[bytes, Any] = {}
+    known: dict[bytes, _Header] = {}
     index = 0
     while offset < len(data):
         block = _block_at(data, offset, index, known)
@@ -365,20 +382,21 @@ def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
         index += 1
 
 
-def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, Any]) -> _Block:
+def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, _Header]) -> _Block:
     """Read the header of the block at `offset` and check that its payload is there.
 
     Args:
         data: The whole report.
         offset: Where the block begins.
         index: Its number, for messages.
-        known: Headers by how they are encoded, of blocks before it that have neither names nor a session: results of
-            equal size in one process have equal ones, which are decoded once.
+        known: Decoded headers by their bytes, of earlier blocks with neither names nor a session: blocks of equal size
+            in one process have equal headers, which are decoded once.
     """
-    if data[offset : offset + len(MAGIC)] == MAGIC:
-        raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
-    header_bytes = _length_at(data, offset)
     start = offset + _LENGTH_BYTES
+    first_bytes = data[offset:start]
+    if first_bytes == MAGIC:
+        raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
+    header_bytes = int.from_bytes(first_bytes, "little")
     left_bytes = len(data) - offset
     if left_bytes < _LENGTH_BYTES or header_bytes > max(left_bytes, _LONGEST_HEADER_BYTES):
         raise InputError(
@@ -388,24 +406,41 @@ def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, Any]) -> 
         )
     _check_end(data, start + header_bytes, f"the header of block {index}")
     encoded = data[start : start + header_bytes]
-    is_repeated = encoded in known
-    header = known[encoded] if is_repeated else decode("BlockHeader", encoded)
+    header = known.get(encoded)
+    is_repeated = header is not None
     if header is None:
-        raise InputError(
-            f"damaged: the header of block {index} at offset {offset:,} cannot be decoded: "
-            "its bytes changed or foreign bytes follow the report",
-            INTACT_HINT,
-        )
-    if len(known) < _MOST_KNOWN and not header.StringTable.Strings and not header.HasField("SessionDetails"):
-        known[encoded] = header
+        header = _header(encoded, f"the header of block {index} at offset {offset:,}")
+        message = header.message
+        if len(known) < _MOST_KNOWN and not message.StringTable.Strings and not message.HasField("SessionDetails"):
+            known[encoded] = header
     payload_start = start + header_bytes
-    payload_end = payload_start + header.PayloadSize
+    payload_end = payload_start + header.payload_bytes
     _check_end(data, payload_end, f"block {index}")
     return _Block(index, header, is_repeated, payload_start, payload_end)
 
 
+def _header(encoded: bytes, what: str) -> _Header:
+    """Decode a header; `what` is what a message calls it."""
+    message = decode("BlockHeader", encoded)
+    if message is None:
+        raise InputError(
+            f"damaged: {what} cannot be decoded: its bytes changed or foreign bytes follow the report",
+            INTACT_HINT,
+        )
+    counts = (
+        (_SOURCE, message.NumSources),
+        (_DRAWING, message.NumGraphs),
+        (KERNEL, message.NumResults),
+        (RANGE, message.NumRangeResults),
+        (COMMAND_LIST, message.NumCmdlistResults),
+        (GRAPH, message.NumGraphResults),
+    )
+    known = tuple((kind, count) for kind, count in counts if count)
+    return _Header(message, message.Process.ProcessID, message.PayloadSize, known)
+
+
 def _check_end(data: Bytes, end: int, what: str) -> None:
-    """Raise unless the file reaches to offset `end`."""
+    """Raise unless the file reaches offset `end`."""
     if end > len(data):
         missing_bytes = end - len(data)
         raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", _CUT_HINT)
@@ -413,17 +448,8 @@ def _check_end(data: Bytes, end: int, what: str) -> None:
 
 def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of each message in the payload, which they must fill exactly."""
-    header = block.header
-    counts = (
-        (_SOURCE, header.NumSources),
-        (_DRAWING, header.NumGraphs),
-        (KERNEL, header.NumResults),
-        (RANGE, header.NumRangeResults),
-        (COMMAND_LIST, header.NumCmdlistResults),
-        (GRAPH, header.NumGraphResults),
-    )
     offset = block.payload_start
-    for kind, count in counts:
+    for kind, count in block.header.counts:
         for ordinal in range(count):
             start = offset + _LENGTH_BYTES
             end = start + _length_at(data, offset)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.model.counters.accesses import ATOMICS, CONFLICTS, LOCAL, USE
+from rooflens.model.counters.accesses import ATOMICS, CONFLICTS, HOST, LOCAL, USE
 from rooflens.model.counters.balance import BALANCE, CAPACITY, WAITS
 from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
 from rooflens.model.counters.memory import CLOCKS, DRAM, L1, L2, SMEM
@@ -45,6 +45,7 @@ FAMILIES: Mapping[str, tuple[Counter, ...]] = {
     "l2": L2,
     "l1": _others(L1, _GLOBAL),
     "global-memory": _GLOBAL,
+    "host-memory": HOST,
     "shared-memory": (*SMEM, *CONFLICTS),
     "local-memory": _ON_LOCAL,
     "atomics": ATOMICS,
@@ -73,6 +74,8 @@ PAGE_OF_PART: tuple[tuple[str, str], ...] = (
     ("mem_local", "local-memory"),
     ("mem_shared", "shared-memory"),
     ("data_bank", "shared-memory"),
+    ("sysmem", "host-memory"),
+    ("c2clink", "host-memory"),
     ("dram__", "dram"),
     ("fbpa__", "dram"),
     ("cycles_elapsed", "clocks"),

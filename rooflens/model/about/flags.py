@@ -59,8 +59,8 @@ FLAG_TEXTS: Mapping[str, Text] = {
         ),
     ),
     "dram_writes_stay_in_l2": Text(
-        "The kernel wrote to L2, and almost nothing reached DRAM before it ended. A later kernel "
-        "pays for these bytes, unless the next one reads them from L2.",
+        "The kernel wrote to L2, and almost nothing reached DRAM before it ended. A later kernel pays for these bytes, "
+        "unless the next one reads them from L2.",
         "Counters: bytes written to L2 and to DRAM.",
         "Confirm with a larger problem: once the output outgrows L2, writes appear.",
         "It does not show who writes them back.",
@@ -93,8 +93,8 @@ FLAG_TEXTS: Mapping[str, Text] = {
         ("read the roofline at L2 or DRAM", "record `l1tex__t_bytes`, as `rooflens profile` does"),
     ),
     "no_dram_counters": Text(
-        "Chips that share the host's memory, such as Orin and DGX Spark, have no counters of DRAM traffic. "
-        "Sectors that L2 exchanges with system memory are used instead.",
+        "Chips that share the host's memory, such as Orin and DGX Spark, have no counters of DRAM traffic. Sectors "
+        "that L2 exchanges with system memory are used instead.",
         "Counters: sectors of L2 to and from system memory, instead of `dram__bytes`.",
         "Confirm by the chip: `rooflens gpus` says which memory it has.",
         "It does not show how close that memory is to its limit: it has no measured roof.",

@@ -1,4 +1,4 @@
-"""The page of each verdict, finding, flag and stall reason, of the docstrings of the rules and the texts beside."""
+"""The page of each verdict, finding, flag and stall reason, made of the rules' docstrings and the texts beside."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS: Mapping[Kind, str] = {
     "flags": "flag",
     "stalls": "stall reason",
 }
-"""Kind, as the folder of its pages is called, and as one of them is."""
+"""Folder of the pages of a kind -> what one of them is called."""
 
 
 class About(Struct, frozen=True):

@@ -45,8 +45,8 @@ STALL_TEXTS: Mapping[str, StallText] = {
         "fill, or it waits for a group of asynchronous copies. `Long` refers to the path through L1 and not to the "
         "length of the wait: a hit in L1 counts here as well. Samples fall on the first instruction that uses the "
         "value.",
-        "Confirm with the hit rates of L1 and L2, and with DRAM's share: they say which level answers, "
-        "and whether it is full. Local sectors say that the loads are spills.",
+        "Confirm with the hit rates of L1 and L2, and with DRAM's share: they say which level answers, and whether it "
+        "is full. Local sectors say that the loads are of local memory, such as spills.",
         "It does not show how long one load takes: three loads that are waited for together count once.",
         (
             "a memory level above 60 %: move fewer bytes there; more loads only lengthen its queue",
@@ -144,8 +144,8 @@ STALL_TEXTS: Mapping[str, StallText] = {
         "Drain",
         "The warp has finished and waits until memory has accepted all its stores; only then are its registers and its "
         "slot free. Samples fall on the exit instruction, or after it.",
-        "Confirm with bytes written against bytes read, and with DRAM's share: where DRAM is full, "
-        "stores queue up and warps wait here.",
+        "Confirm with bytes written against bytes read, and with DRAM's share: where DRAM is full, stores queue up and "
+        "warps wait here.",
         "It does not show which store is late.",
         (
             "DRAM full: expected in a kernel that writes; only fewer bytes help",

@@ -22,9 +22,8 @@ VERDICTS: Mapping[Bound, tuple[str, Text]] = {
     "memory": (
         "Memory-bound",
         Text(
-            f"The busiest unit is a memory level: DRAM, L2, L1 or shared memory. It is at least "
-            f"{_BUSY} busy, and no pipe comes within {_LEAD} of it. The verdict names the level, because the remedy "
-            "depends on it. "
+            f"The busiest unit is a memory level: DRAM, L2, L1 or shared memory. It is at least {_BUSY} busy, and no "
+            f"pipe comes within {_LEAD} of it. The verdict names the level, because the remedy depends on it. "
             f"From {_FULL} up the kernel is at its roof: only fewer bytes make it faster.",
             "Counters: bytes of each level over time and peak, and the stages of L1 and L2; the busiest stage is the "
             "level's share.",

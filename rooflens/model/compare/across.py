@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Unpaired(Struct, frozen=True):
-    """Programs that one side has and another has not.
+    """Programs that one side has and another lacks.
 
     Attributes:
-        where: What the side is called that has them: `base`, `v4`.
+        where: Name of the side that has them: `base`, `v4`.
     """
 
     where: str
@@ -40,7 +40,7 @@ class Cell(Struct, frozen=True):
         spread: Its GPU time in each recording.
         launches: How many it had in a recording.
         analysis: All its launches added up.
-        under_wave: As of `Timing`; of the first side, and of others where that lacks the kernel.
+        under_wave: As in `Timing`; from the first side, or from this one where the first lacks the kernel.
     """
 
     spread: Spread
@@ -62,11 +62,11 @@ class AcrossRow(Struct, frozen=True):
 
     @property
     def is_mean(self) -> bool:
-        """True where sides launched it differently often: mean launches are set side by side then."""
+        """True where launch counts differ between sides: mean launches are compared then."""
         return len({cell.launches for cell in self.cells if cell}) > 1
 
     def time_ns(self, side: int) -> float | None:
-        """Median time on one side: of all its launches, or of the mean one where their number differs."""
+        """Return the median time on one side: of all its launches, or of the mean one where launch counts differ."""
         cell = self.cells[side]
         return self._spread(cell).median_ns if cell else None
 
@@ -86,13 +86,13 @@ class AcrossRow(Struct, frozen=True):
 
 
 class Across(Struct, frozen=True):
-    """A program over its sides, kernels in order of falling time on the side where they took most.
+    """A program over its sides; kernels by their longest time on any side, longest first.
 
     Attributes:
         labels: What the sides are called, the first one first.
         totals: GPU time of the whole program on each side.
         threshold: Smaller changes count as no change.
-        under_wave: As of `Timing`, of the first side.
+        under_wave: As in `Timing`, from the first side.
     """
 
     program: str
@@ -109,7 +109,7 @@ class Across(Struct, frozen=True):
 
 
 class Sides(Struct, frozen=True):
-    """What is said of all sides together, beside each pair of them.
+    """What concerns all sides together, beside each pair of them.
 
     Attributes:
         across: Each program over its sides; empty where there are two.
@@ -121,7 +121,7 @@ class Sides(Struct, frozen=True):
 
 
 TWO = Sides()
-"""Two sides with the same programs: all is said by their pairs."""
+"""Two sides with the same programs: their pairs say everything."""
 
 
 def across(program: str, labels: Sequence[str], comparisons: Sequence[Comparison]) -> Across:

@@ -1,4 +1,4 @@
-"""The checklist of somebody who optimizes a kernel: the best of several runs, their stability, a plateau, a rating.
+"""A checklist for optimizing a kernel: the best of several runs, their stability, a plateau, a rating.
 
 A run is one launch. Launches are runs of one kernel where they have one name, GPU, launch shape and version of the
 program, and do the same FLOPs: what differs in them is noise.
@@ -32,15 +32,15 @@ NAME_WIDTH = 60
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What is asked of every kernel; shares are 0 to 1, and None asks nothing.
+    """Requirements on every kernel; shares are 0 to 1, and None requires nothing.
 
     Attributes:
         level: Memory level or pipe whose share of its peak is meant; by default the busiest unit.
-        min_share: Least share of the best run.
-        best_of: Runs that there must be.
-        stable: Least rate of the slowest run, as a share of the best one's.
-        plateau: Largest gain that each of the last steps may still have.
-        steps: How many last steps that means.
+        min_share: Smallest share that the best run must reach.
+        best_of: How many runs there must be.
+        stable: Smallest rate of the slowest run, as a share of the best one's.
+        plateau: Largest gain that each of the last steps may still have, 0.05 for 5 %.
+        steps: How many of the last steps are judged for that.
     """
 
     level: str | None = None
@@ -57,10 +57,10 @@ class Point(Struct, frozen=True):
     Attributes:
         version: Version of its program, as the file names it.
         runs: Its launches, the best first.
-        share: What the best one reaches of the peak that is meant; None where that was not measured.
+        share: Share of the peak that the best one reaches, 0 to 1; None where it was not measured.
         unit: What that peak is called.
         rating: What the share is called; None without one.
-        unmet: What was asked and does not hold, in words.
+        unmet: The requirements that do not hold, in words.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Point(Struct, frozen=True):
 
     @property
     def flop(self) -> float | None:
-        """FLOPs of a run."""
+        """FLOPs of a run; None where they are not known."""
         return self.runs[0].flop_total
 
 
@@ -95,7 +95,7 @@ class Climb(Struct, frozen=True):
         of: The program, or the kernel.
         labels: Versions in the order of their recording, or amounts of work.
         gains: Growth of each step as a share: 0.1 for 10 %.
-        unmet: Why there is no plateau where one is asked for.
+        unmet: Why there is no plateau, where one is required.
     """
 
     of: str
@@ -129,10 +129,10 @@ def _named(name: str) -> str:
 
 
 def check(reports: Sequence[AnalyzedReport], asked: Asked, thresholds: Thresholds) -> Checklist:
-    """Hold the kernels of reports to what is asked of them.
+    """Check the kernels of reports against requirements.
 
     Raises:
-        InputError: No kernel was timed, or no unit of any kernel is called as `asked.level` says.
+        InputError: No kernel was timed, or no kernel has the unit that `asked.level` names.
     """
     points = tuple(_points(reports, asked, thresholds))
     if not points:
@@ -196,7 +196,7 @@ def _label(unit: str | None, run: Analysis) -> str:
 
 
 def rating(share: float | None, thresholds: Thresholds) -> str | None:
-    """Say in a word how near a share of a roof is to it."""
+    """Rate a share of a roof in words; None without one."""
     if share is None:
         return None
     if share >= thresholds.rating_near_share:
@@ -207,25 +207,25 @@ def rating(share: float | None, thresholds: Thresholds) -> str | None:
 def _unmet(point: Point, asked: Asked) -> Iterator[str]:
     runs = len(point.runs)
     if asked.best_of is not None and runs < asked.best_of:
-        yield f"{count(runs, 'run')}, and the best of {asked.best_of} is asked"
+        yield f"{count(runs, 'run')}; the best of {asked.best_of} is required"
     if asked.min_share is not None and point.share is None:
-        yield f"was not measured at {point.unit}, of which {percent(asked.min_share)} is asked"
+        yield f"was not measured at {point.unit}, of which {percent(asked.min_share)} is required"
     elif asked.min_share is not None and point.share is not None and point.share < asked.min_share:
-        yield f"{_exact(point.share)} of {point.unit} at best, and {percent(asked.min_share)} is asked"
+        yield f"{_exact(point.share)} of {point.unit} at best; {percent(asked.min_share)} is required"
     if asked.stable is not None and point.stability < asked.stable:
         yield (
-            f"the slowest of {count(runs, 'run')} has {_exact(point.stability)} of the rate of the best, and "
-            f"{percent(asked.stable)} is asked"
+            f"the slowest of {count(runs, 'run')} has {_exact(point.stability)} of the rate of the best; "
+            f"{percent(asked.stable)} is required"
         )
 
 
 def _exact(share: float) -> str:
-    """Write a share so that it does not look like the limit it is below."""
+    """Write a share with a decimal, so that it does not round to the limit it is below."""
     return f"{100 * share:.1f} %"
 
 
 def _climbs(points: Sequence[Point], reports: Sequence[AnalyzedReport], asked: Asked) -> Iterator[Climb]:
-    """Find what has several versions, or a kernel with several amounts of work: their rates, in order."""
+    """Follow the rates of programs with several versions, and of kernels with several amounts of work."""
     series = [*_versions(points, reports), *_sizes(points)]
     for of, steps in series:
         rates = [rate for _, rate in steps]

@@ -1,9 +1,9 @@
-"""Two sides of one program, before and after: what became of each kernel, and whether it is more than noise.
+"""Two sides of one program, before and after: what became of each kernel, and whether the change is more than noise.
 
 A side has one recording or several of the same program. Several give a median and a range; a change counts when the
 ranges of both sides are disjoint and the medians differ by more than a threshold, which is wider for grids that do not
-fill the GPU once, and by more time than a floor, where one is set. `Timing.outcome` decides all of it, for sentences
-and gates alike. One recording on either side gives a factor only, but is never judged.
+fill the GPU once, and by more time than a floor, where one is set. `Timing.outcome` decides that, for sentences and
+gates alike. With one recording on a side there is a factor, but no judgement.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFAULT_THRESHOLD = 0.03
 """A change of less than this is none, whatever the ranges say: clocks and boards differ by as much."""
 
 UNDER_WAVE_FACTOR = 2.0
-"""How much wider the threshold is for grids below one wave: no other block evens out what one of them waits. In the
+"""How much wider the threshold is for grids below one wave: no other block makes up for one that waits. In the
 published reports equal launches spread by 1.3 % of their time there, and by 0.2 % elsewhere, in the median of three and
 six kernels (`benchmarks/noise_gate.py --reports`); twice is chosen, not measured."""
 
@@ -51,7 +51,7 @@ class Spread(Struct, frozen=True):
         return median(self.times_ns) if self.times_ns else None
 
     def per(self, launches: int) -> Spread:
-        """Give the mean duration of a launch in each recording of so many."""
+        """Return the mean duration of a launch in each recording, which has so many of them."""
         return Spread(tuple(time_ns / launches for time_ns in self.times_ns) if launches else ())
 
     @property
@@ -179,7 +179,7 @@ class Change(Struct, frozen=True):
 
     @property
     def counts_differ(self) -> bool:
-        """True where both sides have it and one launched it more often: its GPU time then says little of the kernel."""
+        """True where one side launched it more often than the other: its GPU time then says little of the kernel."""
         before, after = self.launches
         return self.base is not None and self.head is not None and before != after
 
@@ -270,9 +270,9 @@ class _Parts:
         ]
 
     def of(self, positions: Iterable[int | None]) -> list[list[Analysis]]:
-        """Give the launches at positions of the first recording, in each recording that has all of them.
+        """Return the launches at positions of the first recording, for each recording that has all of them.
 
-        A recording that lacks one would seem faster by it, and is left out.
+        A recording that lacks one would seem faster for it, and is left out.
         """
         wanted = [position for position in positions if position is not None]
         first, *others = self._recordings
@@ -303,7 +303,7 @@ def _change(group: Sequence[Match], base: _Parts, head: _Parts) -> Change:
 
 
 def _hows(group: Sequence[Match]) -> list[How]:
-    """List how the launches of a kernel were matched; that some have no partner counts where none has."""
+    """List how the launches of a kernel were matched; those without a partner count only where all are."""
     return [m.how for m in group if m.base is not None and m.head is not None] or [m.how for m in group]
 
 
@@ -320,7 +320,7 @@ def _launches(analyses: Iterable[Analysis]) -> int:
 
 
 def _times(recordings: Iterable[Recording]) -> tuple[float, ...]:
-    """Add the times of each recording up; a recording with a launch that has none counts not."""
+    """Add up the times of each recording; one with an untimed launch does not count."""
     sums = []
     for recording in recordings:
         times = [a.gpu_time_ns for a in recording]

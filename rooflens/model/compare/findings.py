@@ -1,8 +1,8 @@
-"""What became of a kernel's findings: gone, changed or new, and the speed-up reached beside the one promised.
+"""What became of a kernel's findings: gone, changed or new, and the speed-up reached against the one promised.
 
-Findings are held against one another by id and by the numbers of their evidence. Only those that cost time on one of
-both sides count. One that a side cannot have found, because its report lacks what the other's was found by, is neither
-gone nor new: it is not told.
+Findings are compared by id and by the numbers of their evidence. Only those that cost time on at least one side count.
+One that a side cannot have found, because its report lacks the counters that the other's was found by, is neither gone
+nor new: nothing is said of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 What = Literal["gone", "changed", "new"]
 
 MOST_SAID = 3
-"""Findings that a sentence names; of more, only the count is told."""
+"""Findings that a sentence names; the rest are only counted."""
 
 _NEEDS: Mapping[str, frozenset[str]] = {
     rule.id: frozenset(name for group in rule.needs for name in group) for rule in RULES
@@ -80,7 +80,7 @@ class FindingChange(Struct, frozen=True):
 
     @property
     def eased(self) -> bool:
-        """True where it cost time before and does no more."""
+        """True where it cost time before and no longer does."""
         return _costs(self.before) and not _costs(self.after)
 
 
@@ -101,7 +101,7 @@ class FindingChanges(Struct, frozen=True):
 
 
 def changed_findings(change: Change) -> FindingChanges | None:
-    """Hold a kernel's findings before against those after; None for a kernel that one side lacks."""
+    """Compare a kernel's findings before and after; None for a kernel that one side lacks."""
     before, after = change.base, change.head
     if before is None or after is None:
         return None
@@ -153,7 +153,7 @@ def _holds(kernel: Kernel, name: str) -> bool:
 
 
 def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: Kernel) -> FindingChange | None:
-    """Set one finding's two sides side by side; None where it is as it was."""
+    """Compare a finding on both sides; None where it did not change."""
     units = {evidence.name: evidence.unit for one in (old, new) if one for evidence in one.evidence}
     numbers = [Number(name, unit, _value(name, old, before), _value(name, new, after)) for name, unit in units.items()]
     finding = old or new
@@ -204,7 +204,7 @@ def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
 
 
 def _promised(before: Analysis, found: Iterable[FindingChange]) -> float | None:
-    """Return what the base promised: of the one finding that went, where one alone did, else of the whole kernel."""
+    """Return the speed-up promised by the finding that went, if only one did, else by the kernel's potential."""
     eased = [one.before for one in found if one.eased and one.before is not None]
     if len(eased) == 1 and eased[0].speedup_up_to is not None:
         return eased[0].speedup_up_to
@@ -224,7 +224,7 @@ def findings_sentence(found: FindingChanges | None) -> str:
 
 
 def _promise(found: FindingChanges) -> Iterator[str]:
-    """Set the speed-up beside the promise, where anything that costs time went."""
+    """Compare the speed-up with the promise, where a finding that cost time went."""
     if found.reached is None or found.promised is None or not any(one.eased for one in found.changes):
         return
     if found.reached > found.promised * MOVED_RATIO:

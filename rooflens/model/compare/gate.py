@@ -1,6 +1,6 @@
-"""The gate of a comparison: which differences are to fail a run of CI.
+"""The gate of a comparison: which differences fail a run of CI.
 
-What decides is `Timing.outcome`, with the gate's limit and its floor; everything that tells of a gate reads a `Gated`.
+`Timing.outcome` decides, with the gate's limit and floor; everything that reports on a gate reads a `Gated`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]*)")
 
 
 def parse_floor(text: str) -> float:
-    """Read a time with its unit as nanoseconds: `2us`, `0.5 ms`, `800ns`; `0` needs none.
+    """Read a time with its unit as nanoseconds: `2us`, `0.5 ms`, `800ns`; `0` needs no unit.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not a time with its unit.
     """
     match = _TIME.fullmatch(text.strip().casefold())
     value = float(match[1]) * _UNITS_NS.get(match[2], -1.0) if match else -1.0
@@ -51,7 +51,7 @@ def what(program: str, change: Change | None) -> What:
 
 
 class Compared(Struct, frozen=True):
-    """One program's comparison with what must be said beside it."""
+    """One program's comparison, with warnings to show beside it."""
 
     program: str
     comparison: Comparison
@@ -63,10 +63,10 @@ class Judged(Struct, frozen=True):
 
     Attributes:
         change: The kernel; None for the program's whole GPU time.
-        outcome: What is slower fails, unless it was taken back.
-        fail_on: The gate's limit for it, widened where its grid is below one wave.
-        floor_ns: Time that it must have lost.
-        anew: Its time with the head recorded anew, where that took its failure back.
+        outcome: `slower` fails, unless a new recording took that back.
+        fail_on: The gate's limit for it as a fraction, widened where its grid is below one wave.
+        floor_ns: Time that it must have lost to fail.
+        anew: Its time with the head recorded again, where that took its failure back.
     """
 
     program: str
@@ -120,8 +120,8 @@ class Gated(Struct, frozen=True):
     """What a gate found.
 
     Attributes:
-        judged: Each program's total, and its kernels where the gate is for them too.
-        confirmed: Recordings of the head that were made to confirm; None where that was not done.
+        judged: Each program's total, and its kernels where the gate judges them too.
+        confirmed: How many new recordings of the head were made to confirm failures; None where that was not done.
     """
 
     gate: Gate
@@ -135,18 +135,18 @@ class Gated(Struct, frozen=True):
 
     @property
     def failures(self) -> list[str]:
-        """Name what became slower by more than the gate allows and more than its noise."""
+        """Name what became slower by more than the gate allows and by more than its noise."""
         return [one.words for one in self.judged if one.failed]
 
     @property
     def let_through(self) -> list[str]:
-        """Name what grew by more than the gate's per cent and more than its noise, and is let through, with why."""
+        """Name what grew by more than the gate's limit and its noise but is let through, with the reason."""
         known = (one for one in self.judged if one.outcome in {"same", "slower"} and one.reason)
         return [f"{one.words}: {one.reason}" for one in known]
 
     @property
     def unjudged(self) -> list[str]:
-        """Name the programs that the gate cannot judge, with why."""
+        """Name the programs that the gate cannot judge, with the reason."""
         known = (one for one in self.judged if one.change is None and one.outcome in {"single", "unknown"})
         return [f"{one.program}: {one.reason}, so that the gate cannot judge it" for one in known]
 
@@ -164,7 +164,7 @@ class Gated(Struct, frozen=True):
         return replace(self, judged=tuple(one for one in self.judged if one.what in kept))
 
     def confirmed_by(self, again: Gated, recordings: int) -> Gated:
-        """Take back what fails here and not again, where the head was recorded anew so many times."""
+        """Take back what fails here but not again, with so many new recordings of the head."""
         known = {one.what: one for one in again.judged}
         judged = tuple(
             replace(one, anew=anew.timing)
@@ -176,12 +176,12 @@ class Gated(Struct, frozen=True):
 
 
 class Gate(Struct, frozen=True):
-    """What a run of CI is to fail on.
+    """What fails a run of CI.
 
     Attributes:
-        fail_on: Part that the time may grow by, 0.05 for 5 %; twice that for grids below one wave.
+        fail_on: Fraction that the time may grow by, 0.05 for 5 %; twice that for grids below one wave.
         per_kernel: Judge each kernel too, not only the total.
-        floor_ns: Time that must be lost, too: of all launches that a recording holds.
+        floor_ns: Time that must be lost as well, over all launches that a recording holds.
     """
 
     fail_on: float
@@ -189,7 +189,7 @@ class Gate(Struct, frozen=True):
     floor_ns: float = DEFAULT_FLOOR_NS
 
     def judge(self, compared: Iterable[Compared]) -> Gated:
-        """Judge what became slower by more than the gate allows and more than its noise; never a single run."""
+        """Judge what became slower by more than the gate allows and by more than its noise; never a single run."""
         return Gated(self, tuple(judged for one in compared for judged in self._of(one)))
 
     def failures(self, compared: Iterable[Compared]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What became of each kernel over the runs of a store: its launches added up in each run, followed from run to run.
+"""Each kernel over the runs of a store: its launches added up in each run, followed from run to run.
 
 Runs of one program are put in the order in which they were recorded. From one to the next kernels are matched like the
 two sides of a comparison, so a re-tiled or renamed kernel keeps its line. Runs on different GPUs are told apart.
@@ -28,7 +28,7 @@ class Point(Struct, frozen=True):
     """One kernel in one run: all its launches added up.
 
     Attributes:
-        is_mean: The runs of its series launched it differently often, so that its mean launch is followed.
+        is_mean: Launch counts differ between the runs of its series, so that its mean launch is followed.
     """
 
     run: Run
@@ -61,7 +61,7 @@ class Series(Struct, frozen=True):
 
     @property
     def is_mean(self) -> bool:
-        """True where its mean launch is followed, because its runs launched it differently often."""
+        """True where its mean launch is followed, because launch counts differ between its runs."""
         return self.points[-1].is_mean
 
     @property
@@ -72,7 +72,7 @@ class Series(Struct, frozen=True):
 
 
 def histories(reports: Sequence[AnalyzedReport]) -> tuple[Series, ...]:
-    """Follow every kernel over the runs; the longest ones of the newest runs first. Failed kernels are left out."""
+    """Follow every kernel over the runs, longest in its newest run first; failed kernels are left out."""
     programs: defaultdict[tuple[str, str | None], list[AnalyzedReport]] = defaultdict(list)
     for report in reports:
         well = tuple(timed(report.analyses))
@@ -109,13 +109,13 @@ def _followed(program: str, gpu: str | None, reports: Sequence[AnalyzedReport]) 
 
 
 def _evened(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Follow the mean launch where runs launched the kernel differently often."""
+    """Follow the mean launch where launch counts differ between runs."""
     is_mean = len({point.analysis.launches for point in points}) > 1
     return tuple(replace(point, is_mean=is_mean) for point in points)
 
 
 def _continued(before: Sequence[Analysis], after: Sequence[Analysis], lines: dict[str, int]) -> dict[str, int]:
-    """Say which series each kernel name of a run goes on with: that of the name it shares most launches with."""
+    """Return the series that each kernel name of a run continues: that of the name it shares most launches with."""
     pairs: Counter[tuple[str, str]] = Counter()
     for match in match_launches([a.kernel for a in before], [a.kernel for a in after]):
         if match.base is not None and match.head is not None:

@@ -1,7 +1,7 @@
-"""Which source lines a kernel's lost time stands at: samples of the program counter on both sides, weighed by time.
+"""The source lines at which a kernel lost time: samples of the program counter on both sides, weighted by time.
 
-A line is the same on both sides where its file's name and its text are, the first with the first, the second with the
-second; where a report holds no text, where its number is. What samples alone explain is no difference.
+A line is the same on both sides where its file's name and text are, repeated ones in their order; without text in the
+report, where its number is. A difference that chance in the samples explains does not count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Hotspot
 
 LEAST_PART = 0.1
-"""Lines with less than this part of what their kernel lost are not told."""
+"""Lines with less than this fraction of what their kernel lost are left out."""
 
 SIGMAS = 3.0
 """Samples are counts: a difference below so many of their standard deviations is chance."""
@@ -32,7 +32,7 @@ class SlowerLine(Struct, frozen=True):
     Attributes:
         hotspot: The line in the head's report.
         before_ns: What it took; None where the base's report has no such line among its hottest.
-        after_ns: What it takes; both are of the times that the kernel's change is told by.
+        after_ns: What it takes; both are parts of the times in the kernel's `Change.speed`.
         by_text: Both sides know the line's text; otherwise the base's line is the one of this number.
     """
 
@@ -43,12 +43,12 @@ class SlowerLine(Struct, frozen=True):
 
     @property
     def lost_ns(self) -> float:
-        """Time that it takes more."""
+        """How much longer it takes."""
         return self.after_ns - (self.before_ns or 0.0)
 
 
 def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
-    """Find the lines at which a kernel that takes longer lost its time, most first; none where samples are missing."""
+    """Find the lines at which a kernel lost time, most lost first; empty where it lost none or samples are missing."""
     speed, base, head = change.speed, change.base, change.head
     before_ns, after_ns, lost_ns = speed.base.median_ns, speed.head.median_ns, speed.lost_ns
     if base is None or head is None or not before_ns or not after_ns or lost_ns <= 0:

@@ -5,8 +5,8 @@ Four rounds, each over what the one before left:
 1. same NVTX range, same name, same grid and block: the first with the first, the second with the second;
 2. same NVTX range and same function, whatever its template arguments and shape: re-tiled;
 3. same NVTX range and same function but for its numbers, which compilers of Julia and Triton count up: renamed;
-4. what stands at the same place of the sequence, between the same matched neighbours, where both sides have equally
-   many there and neither has the other's name: renamed.
+4. same place in the sequence, between the same matched neighbours, where both sides have equally many launches and
+   neither has the other's name: renamed.
 
 What is still left has no partner: a fused kernel is no partner of the three it replaced.
 """
@@ -83,9 +83,9 @@ def _by_key(
 
 
 def _by_place(base: Sequence[Kernel], head: Sequence[Kernel], partner: dict[int, tuple[int, How]]) -> None:
-    """Pair what follows the same matched launch, where both sides have as many and their NVTX ranges agree.
+    """Pair what follows the same matched launch, where both sides have equally many and their NVTX ranges agree.
 
-    A kernel that the other side has under its own name was launched more or less often, and not renamed.
+    A kernel that the other side has under the same name was launched more or less often, not renamed.
     """
     mine_named, theirs_named = {kernel.name for kernel in base}, {kernel.name for kernel in head}
     anchors = {i: j for j, (i, _) in partner.items()}

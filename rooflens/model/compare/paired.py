@@ -1,4 +1,4 @@
-"""Pair the programs of two sides or more, and compare them: what the command and the Python API do alike."""
+"""Pair the programs of two or more sides, and compare them, for the command and the Python API alike."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def pair_sides(
     sides: Sequence[Sequence[AnalyzedReport]], labels: Sequence[str]
 ) -> tuple[list[Pair], tuple[Unpaired, ...]]:
-    """Pair the programs of each later side with those of the first one; return what only one of them has, too.
+    """Pair the programs of each later side with those of the first one; return those without a partner, too.
 
     Args:
         sides: The reports of each side, two or more.
@@ -62,7 +62,7 @@ def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint
         pairs: Two sides of a program each.
         threshold: Smaller changes count as no change.
         anyway: Compare even recordings that were not collected alike.
-        hint: How to say that.
+        hint: How the caller's user asks for that.
 
     Raises:
         InputError: Two sides were not collected alike, or have neither a GPU nor a kernel in common.
@@ -83,7 +83,7 @@ def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint
 
 
 def _pair_name(pair: Pair) -> str:
-    """Name a pair of a program that has several: a program whose name says both sides already is named by them."""
+    """Name one of several pairs of a program; by the sides alone where the program's name has both already."""
     sides = f"{pair.base.label} -> {pair.head.label}"
     return sides if " -> " in pair.program else f"{pair.program}: {sides}"
 

@@ -28,10 +28,10 @@ SAME_PROGRAM = 0.9
 """Part of the launches that must match exactly for two reports to be recordings of one program."""
 
 REPORT_ENDINGS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".csv")
-"""How the name of a report may end; the rest of it names the program."""
+"""How the name of a report may end; what is before it names the program."""
 
 CLOCK_RATIO = 1.03
-"""Mean SM clocks over the GPU time that are further apart than this make times incomparable without a word about it."""
+"""Mean SM clocks, weighted by GPU time, that are further apart than this factor are warned about."""
 
 _COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
 """A number or a date at the end of a file's name."""
@@ -60,9 +60,9 @@ class Pairing(Struct, frozen=True):
 
 
 def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport], labels: tuple[str, str]) -> Pairing:
-    """Sort the reports of each side into programs, and pair the programs by name.
+    """Group the reports of each side by program, and pair the programs by name.
 
-    Where each side holds one program their names do not matter.
+    Where each side holds one program, its name does not matter.
 
     Raises:
         InputError: The sides have no program in common.
@@ -89,13 +89,13 @@ def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport]
 
 
 def _by_program(mine: Programs, theirs: Programs) -> list[tuple[str, str, str]]:
-    """Find programs of which each side holds another version: their common name, and the name on either side."""
+    """Find programs of which the sides hold different versions: what to call each, and its name on either side."""
     before, after = (_unversioned(side) for side in (mine, theirs))
     return [(f"{before[name]} -> {after[name]}", before[name], after[name]) for name in before if name in after]
 
 
 def _unversioned(programs: Programs) -> dict[str, str]:
-    """Name each program without its version, those of which a side holds one version."""
+    """Name the programs of which a side holds one version, without that version."""
     names = {name: program_name(reports[0].run) for name, reports in programs.items()}
     amounts = Counter(names.values())
     return {short: name for name, short in names.items() if amounts[short] == 1}
@@ -119,7 +119,7 @@ def with_reports(pairs: Iterable[Pair], reports: Iterable[AnalyzedReport]) -> li
 
 
 def versions_of(reports: Sequence[AnalyzedReport]) -> dict[str, list[list[AnalyzedReport]]]:
-    """Find the programs of which one place holds several versions, each with its recordings, in order of recording."""
+    """Find the programs that have several versions here, each with its recordings, in the order they were recorded."""
     versions: defaultdict[tuple[str, str | None], dict[str, list[AnalyzedReport]]] = defaultdict(dict)
     for report in sorted(reports, key=lambda one: (one.run.created_unix_s or 0, natural(one.run.source))):
         gpu = next((analysis.kernel.gpu for analysis in timed(report.analyses)), None)
@@ -179,7 +179,7 @@ def program_name(run: Run) -> str:
 
 
 def version_name(run: Run) -> str:
-    """Name the program as `program_name` does, with its version: what two versions took are no two samples of one."""
+    """Name the program as `program_name` does, with its version: times of two versions are not samples of one."""
     stem = _stem(run)
     end = max((match.end() for match in _VERSION.finditer(stem)), default=0)
     return stem[:end] + _COUNTED.sub("", stem[end:]) or _UNNAMED
@@ -194,7 +194,7 @@ def _is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
 
 
 def refusals(pair: Pair) -> tuple[str, ...]:
-    """Say why two sides must not be compared unless the user insists; nothing where they may be."""
+    """Say why two sides must not be compared unless the user insists; empty where they may be."""
     return tuple(_refusals(pair))
 
 
@@ -297,12 +297,12 @@ def kernels_of(side: Side) -> list[Kernel]:
 
 
 def mean_clock_hz(side: Side) -> float | None:
-    """Work out the mean SM clock over GPU time: a short launch at an idle clock weighs little."""
+    """Return the mean SM clock, weighted by GPU time: a short launch at an idle clock counts little."""
     return _by_time((k.counters.get("sm_clock_hz"), k.duration_ns) for k in kernels_of(side))
 
 
 def mean_memory_bytes_per_s(side: Side) -> float | None:
-    """Work out the mean peak of DRAM over GPU time, which follows the memory clock."""
+    """Return the mean peak of DRAM, weighted by GPU time; it follows the memory clock."""
     measured = [a for recording in side.recordings for a in timed(recording)]
     return _by_time((a.levels["dram"].peak_bytes_per_s, a.kernel.duration_ns) for a in measured)
 

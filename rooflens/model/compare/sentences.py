@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Level
 
 MOVED_RATIO = 1.05
-"""Intensities and amounts nearer to one another than this stand at the same place."""
+"""Intensities and amounts closer to one another than this factor count as equal."""
 
 AS_FAST = 0.005
 """A factor nearer to 1 than this would be written as 1.00."""
@@ -47,7 +47,7 @@ def _signed(timing: Timing) -> str:
 
 
 def change_sentence(change: Change, comparison: Comparison) -> str:
-    """Write one kernel's story: `1.9x faster: moved right (DRAM bytes 512 MB -> 260 MB), memory-bound at 91 %`."""
+    """Describe one kernel: `1.9x faster: moved right (DRAM bytes 512 MB -> 260 MB), memory-bound at 91 %`."""
     before, after = change.base, change.head
     if before is None or after is None:
         return f"{_only(before or after)}: {'gone' if after is None else 'new'}"
@@ -56,7 +56,7 @@ def change_sentence(change: Change, comparison: Comparison) -> str:
 
 
 def speed_words(change: Change, threshold: float) -> str:
-    """Say how much faster a kernel became: where launch counts differ, how much faster its mean launch."""
+    """Say how much faster a kernel became, or its mean launch where launch counts differ."""
     words = timing_words(change.speed, threshold)
     before, after = change.launches
     return f"mean launch {words} ({before:,} -> {after:,} launches)" if change.counts_differ else words
@@ -67,7 +67,7 @@ def _only(one: Analysis | None) -> str:
 
 
 def _moved(before: Analysis, after: Analysis) -> str:
-    """Say where the point went: along the intensity, by which amount, or up and down at the same intensity."""
+    """Say how the point moved: left or right and by which amounts, or up or down at the same intensity."""
     name, label = _level_of(before, after), _level_label(before, after)
     old, new = before.levels[name], after.levels[name]
     if not old.intensity_flop_per_byte or not new.intensity_flop_per_byte:
@@ -110,7 +110,7 @@ def _bytes_only(label: str, old: Level, new: Level) -> str:
 
 
 def _risen(name: str, label: str, before: Analysis, after: Analysis) -> str:
-    """Speak of the share of the roof where the intensity stayed."""
+    """Describe the change in the share of the roof, where the intensity stayed."""
     old, new = before.levels[name].share, after.levels[name].share
     if old is None or new is None or abs(new - old) < STEPPED_SHARE:
         return "same place in the roofline"
@@ -156,7 +156,7 @@ def _shares(old: float, new: float) -> str:
 
 
 def total_sentence(comparison: Comparison) -> str:
-    """Say what became of the whole program's GPU time, and where it is the time of other kernels."""
+    """Say what became of the whole program's GPU time, and whether no kernel is on both sides."""
     words = f"GPU time {timing_words(comparison.total, comparison.threshold)}"
     if not comparison.changes or any(change.base and change.head for change in comparison.changes):
         return words

@@ -1,7 +1,7 @@
-"""Rows of the table of counters: how accesses, branches and atomics use the hardware that serves them.
+"""Rows of the table of counters: how accesses, branches and atomics use the hardware that serves them, the host's too.
 
 What instructions count themselves, and opcode tables, costs no hardware pass and tells most of it: that is in
-`standard`. Hardware counters of the same are in `deep`, but where a chip counts them beside the others.
+`standard`. Hardware counters of the same are in `deep`, unless they cost the chip no pass of their own.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ from rooflens.model.counters.chips import (
     EVERY_CHIP,
     GA10X,
     GA100,
+    GB10X,
+    GB11X,
     GB20X,
+    GR100,
     GV100,
     ORIN,
+    OWN_DRAM,
     SPARK,
     TU10X,
     TU11X,
 )
-from rooflens.model.counters.metric import DEEP, SOURCE, SUM, Ask
-from rooflens.model.counters.recipes import Amount, Counter, amount, exact, share
+from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.metric import DEEP, SHARE, SOURCE, SUM, Ask
+from rooflens.model.counters.recipes import Amount, Counter, HostLink, ShareOfCycles, amount, exact, share
 
 _GLOBAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
 _LOCAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_local_op_{}.ratio"
@@ -181,3 +186,48 @@ ATOMICS: tuple[Counter, ...] = (
 )
 
 ACCESSES: tuple[Counter, ...] = (*LOCAL, *USE, *CONFLICTS, *ATOMICS)
+
+_FILLED, _FILLED_BESIDE = "lts__d_sectors_fill_sysmem", "syslts__d_sectors_fill_sysmem"
+_SYSMEM = "t_sectors_srcunit_tex_aperture_sysmem_op"
+_SLICES_BESIDE = GB10X | GB11X | GB20X | GR100
+"""Chips with slices of L2 of their own for the host's memory."""
+
+HOST: tuple[Counter, ...] = (
+    Counter(
+        "host_read_bytes",
+        "bytes that L2 filled from the host's memory",
+        (
+            Amount(((_FILLED_BESIDE,), (_FILLED,)), SECTOR_BYTES),
+            ShareOfCycles(_FILLED, "lts__cycles_elapsed", SECTOR_BYTES),
+            Amount(
+                ((f"syslts__{_SYSMEM}_read_lookup_miss",), (f"lts__{_SYSMEM}_read_lookup_miss",)),
+                SECTOR_BYTES,
+            ),
+        ),
+        asked=(
+            Ask("deep", base=_FILLED, forms=("sum", SHARE), chips=OWN_DRAM - _SLICES_BESIDE),
+            Ask("standard", base=_FILLED_BESIDE, chips=_SLICES_BESIDE - GR100),
+        ),
+    ),
+    amount(
+        "host_write_bytes",
+        "bytes that the SMs wrote to the host's memory",
+        f"syslts__{_SYSMEM}_write",
+        f"lts__{_SYSMEM}_write",
+        f"syslts__{_SYSMEM}_write_lookup_miss",
+        f"lts__{_SYSMEM}_write_lookup_miss",
+        scale=SECTOR_BYTES,
+    ),
+    share("host_fill_share", "fill path of L2, from the host's memory", _FILLED),
+    share(
+        "device_fill_share",
+        "fill path of L2, from DRAM",
+        "lts__d_sectors_fill_device",
+        asked=(Ask("deep", chips=OWN_DRAM - _SLICES_BESIDE),),
+    ),
+    Counter(
+        "host_link_peak_bytes_per_s",
+        "what the link to the host carries in each direction",
+        (HostLink(),),
+    ),
+)

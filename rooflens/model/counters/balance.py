@@ -42,17 +42,17 @@ STALLS: Mapping[str, str] = {
     "membar": "waits at memory fences",
     "gmma": "waits to issue warpgroup matrix instructions",
     "warpgroup_arrive": "waits for the warpgroup",
-    "wait": "waits on dependent instructions",
+    "wait": "waits on a fixed-latency dependency",
     "math_pipe_throttle": "waits for a math pipe",
     "dispatch_stall": "waits for the dispatcher",
-    "branch_resolving": "waits for branches",
+    "branch_resolving": "waits for branches to resolve",
     "no_instruction": "waits for instructions to arrive",
     "no_instructions": "waits for instructions to arrive",
     "imc_miss": "waits for constants",
     "drain": "waits for writes to drain at exit",
     "sleeping": "sleeps",
     "misc": "waits for other reasons",
-    "not_selected": "ready, another warp was picked",
+    "not_selected": "is ready, but another warp was picked",
 }
 """Stall reason -> what the warp does."""
 

@@ -135,13 +135,13 @@ WARPS: tuple[Counter, ...] = (
     ),
     exact(
         "eligible_warps_per_cycle",
-        "warps ready to issue, a scheduler",
+        "warps ready to issue, per scheduler and active cycle",
         "smsp__warps_eligible.avg.per_cycle_active",
         asked=STANDARD,
     ),
     exact(
         "issue_active_per_cycle",
-        "instructions issued, a scheduler",
+        "instructions issued, per scheduler and active cycle",
         "smsp__issue_active.avg.per_cycle_active",
         asked=STANDARD,
     ),
@@ -192,7 +192,7 @@ WARPS: tuple[Counter, ...] = (
 
 
 def nvidias(name: str, what: str, base: str) -> Counter:
-    """Make the row of a throughput of NVIDIA's: the busiest of some sub-units, which it does not name."""
+    """Make the row of a throughput of NVIDIA's: the busiest of several sub-units, which the metric does not name."""
     return exact(name, f"NVIDIA's {what}", f"{base}.avg.pct_of_peak_sustained_elapsed", scale=0.01)
 
 

@@ -199,7 +199,7 @@ DRAM: tuple[Counter, ...] = (
     share("dram_write_share", "DRAM by writes", *_in_direction("write"), meaning="use of {}"),
     amount(
         "l2_read_miss_bytes",
-        "bytes of DRAM reads that missed in L2",
+        "bytes read from device memory that missed in L2",
         "lts__t_sectors_aperture_device_op_read_lookup_miss",
         "lts__t_sectors_srcunit_tex_aperture_device_op_read_lookup_miss",
         scale=SECTOR_BYTES,

@@ -30,7 +30,7 @@ class Limit(Struct, frozen=True):
     Attributes:
         low: Least value.
         high: Greatest value.
-        why: What else it would be, as the end of a sentence.
+        why: What holds of every real value, as the end of a sentence.
         least: Least value above 0: nothing that is measured is as small as numbers can be.
         most_per_s: Most of it in a second of the launch's duration; None where that is no limit.
     """
@@ -126,7 +126,7 @@ def find_impossible(counters: Mapping[str, float], sources: Mapping[str, str]) -
 
 
 def is_beyond(value: Any, low: float, high: float, least: float, most: Any = inf) -> Any:
-    """Return whether a value cannot be, or which of a column cannot: NaN can, for it is none.
+    """Return whether a value is beyond its limits, or which of a column are; NaN never is: it is no value.
 
     Args:
         value: A number, or numbers.
@@ -140,7 +140,7 @@ def is_beyond(value: Any, low: float, high: float, least: float, most: Any = inf
 
 @cache
 def ranges() -> dict[str, tuple[float, float, float, float]]:
-    """Return the limits of every counter, per nanosecond for the last: thousands of kernels are held to them."""
+    """Return low, high, least and most per nanosecond of every counter: thousands of kernels are held to them."""
     return {
         name: (limit.low, limit.high, limit.least, inf if limit.most_per_s is None else limit.most_per_s / _NS_PER_S)
         for name, limit in limits().items()

@@ -76,7 +76,7 @@ class CyclesOverTime:
 
 @dataclass(frozen=True, slots=True)
 class CyclesOverRate:
-    """Divide a stored count of elapsed cycles by its own rate, times `scale`: ncu makes the rate with the duration."""
+    """Divide a stored count of elapsed cycles by its own rate, times `scale`: ncu made the rate with the duration."""
 
     bases: tuple[str, ...]
     scale: float = 1.0
@@ -102,8 +102,49 @@ class MemoryBus:
     shared: str = "device__attribute_integrated"
 
 
+@dataclass(frozen=True, slots=True)
+class ShareOfCycles:
+    """Multiply a per cent of peak by the cycles of all instances, which do one a cycle at most; times `scale`."""
+
+    share: str
+    cycles: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostLink:
+    """Work out what the link to the host carries in each direction, in bytes per second.
+
+    NVLink-C2C where the GPU has it; else PCIe, at the lower of the rates and widths of its two ends, less what the
+    encoding takes: a fifth up to 5 GT/s, 2 of 130 bits above. Chips that share the host's memory have none.
+
+    Attributes:
+        names: The attributes: two rates, two widths, whether there is C2C, whether the memory is shared.
+    """
+
+    names: tuple[str, ...] = (
+        "device__attribute_gpu_pci_ext_gpu_link_rate",
+        "device__attribute_gpu_pci_ext_downstream_link_rate",
+        "device__attribute_gpu_pci_ext_gpu_link_width",
+        "device__attribute_gpu_pci_ext_downstream_link_width",
+        "c2clink__present",
+        "device__attribute_integrated",
+    )
+
+
 Recipe: TypeAlias = (
-    Exact | Amount | Peak | RateOverShare | PerSm | Share | CyclesOverTime | CyclesOverRate | Same | MemoryBus
+    Exact
+    | Amount
+    | Peak
+    | RateOverShare
+    | PerSm
+    | Share
+    | CyclesOverTime
+    | CyclesOverRate
+    | Same
+    | MemoryBus
+    | ShareOfCycles
+    | HostLink
 )
 
 
@@ -196,7 +237,13 @@ def _form_read(recipe: Recipe) -> str:
 def bases_of(recipe: Recipe) -> tuple[str, ...]:
     """Return the names, without roll-up, of the stored metrics that a recipe may read."""
     match recipe:
-        case Exact(names=names) | CyclesOverTime(names=names) | Share(bases=names) | CyclesOverRate(bases=names):
+        case (
+            Exact(names=names)
+            | CyclesOverTime(names=names)
+            | Share(bases=names)
+            | CyclesOverRate(bases=names)
+            | HostLink(names=names)
+        ):
             return tuple(name.partition(".")[0] for name in names)
         case Amount(groups=groups):
             return tuple(base for group in groups for base in group)
@@ -204,7 +251,7 @@ def bases_of(recipe: Recipe) -> tuple[str, ...]:
             return (base,)
         case MemoryBus(clock=clock, pins=pins, shared=shared):
             return clock, pins, shared
-        case RateOverShare(rate=rate, share=share):
+        case RateOverShare(rate=rate, share=share) | ShareOfCycles(cycles=rate, share=share):
             return rate, share
         case _:
             return ()

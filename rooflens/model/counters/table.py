@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.model.counters.accesses import ACCESSES
+from rooflens.model.counters.accesses import ACCESSES, HOST
 from rooflens.model.counters.balance import BALANCE, CAPACITY, WAITS
 from rooflens.model.counters.chips import EVERY_CHIP, GV100, LGDS, TU10X, TU11X
 from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 COUNTERS: tuple[Counter, ...] = (
     *CLOCKS,
     *DRAM,
+    *HOST,
     *L2,
     *L1,
     *SMEM,
@@ -41,7 +42,7 @@ COUNTERS: tuple[Counter, ...] = (
 NAMES = frozenset(counter.name for counter in COUNTERS)
 
 MEASURED = frozenset(
-    {"duration_ns", *(row.name for row in (*DRAM, *L2, *L1, *SMEM, *FLOPS, *PIPES) if "_peak_" not in row.name)}
+    {"duration_ns", *(row.name for row in (*DRAM, *HOST, *L2, *L1, *SMEM, *FLOPS, *PIPES) if "_peak_" not in row.name)}
 )
 """Counters that only a profiled run gives; peaks and launch figures stand in reports of failed kernels too."""
 

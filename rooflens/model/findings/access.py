@@ -273,7 +273,7 @@ def _by_request(facts: Facts, side: _Side) -> _Use | None:
 
 
 def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> Waste:
-    """Find what the waste keeps busy: the L1 and L2, and DRAM where it moves more than is needed."""
+    """Find what the waste keeps busy: L1 and L2, and DRAM where it moves more than is needed."""
     part = wasted * _side_part(facts, side, sectors)
     parts = {"l1": part, "l2": part}
     surplus = _surplus_at_dram(facts, side, wasted, sectors)
@@ -296,7 +296,7 @@ def _side_part(facts: Facts, side: _Side, sectors: float | None) -> float:
 
 
 def _surplus_at_dram(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> float:
-    """Return the part of the bytes at DRAM beyond those that all accesses ask for, 0 to 1.
+    """Return the part of DRAM's bytes beyond what all accesses ask for, 0 to 1.
 
     Caches serve the rest of a sector where another warp needs it: then DRAM moves nothing in vain.
     """

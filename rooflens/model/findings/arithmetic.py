@@ -48,7 +48,7 @@ _REFINING = 7
 
 
 class _Mix(Struct, frozen=True):
-    """Thread instructions of one precision: additions, multiplications, and both at once."""
+    """Thread instructions of one precision: additions, multiplications, and fused multiply-adds."""
 
     dtype: str
     add: float

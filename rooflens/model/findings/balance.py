@@ -133,7 +133,7 @@ class _Uneven(Struct, frozen=True):
 
 
 class _Unit(Struct, frozen=True):
-    """One kind of units: the counters of the cycles in which the mean and the busiest one work, and of all."""
+    """One kind of unit: the counters of the cycles in which the mean and the busiest one work, and of all cycles."""
 
     key: str
     name: str

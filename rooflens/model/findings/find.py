@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Severity
 
 MOST_ADVISED = 6
-"""So many findings that cost time are as much as one reads; the rest of them become notes."""
+"""At most this many findings that cost time: nobody reads more, so the rest become notes."""
 
 _WELL_OVER = 1.25
 """Factors of waits are of less use than those of causes: both are upper bounds, and a cause says what to change."""
@@ -35,7 +35,7 @@ _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
     """Return what the rules find of each kernel: first what costs time, by how much, then notes.
 
-    Each rule goes through all of which enough is known for it, before the next one does.
+    Each rule runs over all kernels of which enough is known before the next one does.
     """
     found: list[list[Finding]] = [[] for _ in kernels]
     alike: defaultdict[Holdings, list[tuple[Facts, list[Finding]]]] = defaultdict(list)

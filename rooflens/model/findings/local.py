@@ -1,20 +1,23 @@
-"""Findings about local memory: what threads keep there for want of registers or of constant indices."""
+"""Findings about data that lies where it need not: in local memory, or in the memory of the host."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from rooflens.format import percent, quantity, si_of
+from rooflens.format import percent, quantity, si, si_of
 from rooflens.model.counters.execution import WARP_THREADS
-from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
+from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, stall_shares, weigh
+from rooflens.model.hotspots import STALL
 from rooflens.model.records import Evidence
+from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.distances import local_part
 
 if TYPE_CHECKING:
     from rooflens.model.findings.rule import Facts
-    from rooflens.model.records import Kernel
+    from rooflens.model.records import Kernel, Severity
 
 _MOST_REGISTERS = 255
 _SM_REGISTERS = 65536
@@ -136,6 +139,114 @@ def _move(kernel: Kernel, said: str, *, spills: bool | None) -> str:
     )
 
 
+def host_memory(facts: Facts) -> Found | None:
+    """Say that the kernel works on data in the host's memory, over PCIe or NVLink-C2C.
+
+    Pinned memory, managed memory whose pages stay there, and any memory where GPU and CPU share page tables are read
+    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Single sectors
+    get no more than a third of PCIe's rate across, as few requests can be in flight. Counters: sectors that L2 filled
+    from system memory (`lts__d_sectors_fill_sysmem`) and those written there, against the link's rate in one direction
+    by the report's device attributes, else the datasheet; and beside what L2 filled from DRAM. Confirm by copying the
+    array to the GPU first. It does not show which array it is, nor pages that move to the GPU while the kernel runs.
+
+    Try:
+    - copy once before the launch, from pinned memory (`cudaMemcpyAsync`, in PyTorch `.to("cuda", non_blocking=True)`)
+    - managed memory: `cudaMemPrefetchAsync`, or `cudaMemAdvise` with the GPU as preferred location
+    - what exceeds the GPU's memory: copy a piece on a second stream while the kernel works on the piece before
+    - what is read once: let each warp read aligned rows of 128 bytes or more
+    """
+    flows = [flow for flow in (_host_flow(facts, "read"), _host_flow(facts, "write")) if flow is not None]
+    if not flows or facts.kernel.compute_capability in SOC_CAPABILITIES:
+        return None
+    rate, link = max(flows, key=lambda flow: flow[0].value)
+    part = _host_part(facts)
+    severity = _host_severity(facts, rate.value, link.value if link else None, part.value if part else 0.0)
+    if severity is None:
+        return None
+    words = [f"{si(rate.value, rate.unit)} {_OVER_LINK[rate.name]} the host's memory"]
+    words += [f"{percent(link.value)} of what its link carries in that direction"] if link else []
+    words += [f"{percent(part.value)} of what L2 is filled with comes from there"] if part else []
+    waiting = sum(stall_shares(facts).get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
+    return Found(
+        evidence=tuple(one for one in (rate, link, part) if one is not None),
+        move="copy the data to the GPU before the launch, or prefetch it if it is managed; "
+        f"what is used once, read in aligned rows of 128 bytes: {', '.join(words)}",
+        bears_on=frozenset({LATENCY}),
+        speedup_up_to=_once_on_gpu(facts, waiting, rate.value),
+        where=facts.places(f"{STALL}long_scoreboard"),
+        confidence="high" if link else "medium",
+        severity=severity,
+    )
+
+
+_OVER_LINK = {"host_read_rate": "are read from", "host_write_rate": "are written to"}
+_LEAST_HOST_BYTES = 65536
+"""Arguments, semaphores and what the profiler itself writes came to at most 35 kB a launch."""
+_LEAST_HOST_BYTES_PER_S = 1e9
+"""Where the link is not known: single sectors over PCIe 3 with four lanes, the slowest in use."""
+_MOST_FILLS = 0.5
+
+
+def _host_flow(facts: Facts, way: Literal["read", "write"]) -> tuple[Evidence, Evidence | None] | None:
+    """Return the rate in one direction, and its share of the link where that is known; None where next to nothing."""
+    name, time_ns = f"host_{way}_bytes", facts.kernel.duration_ns
+    moved_bytes = facts.counter(name)
+    if moved_bytes is None or moved_bytes < _LEAST_HOST_BYTES or not time_ns:
+        return None
+    source = facts.measured(name, "B").source
+    rate = Evidence(f"host_{way}_rate", moved_bytes / time_ns * NS_PER_S, "B/s", f"{source} / t")
+    link_bytes_per_s, said_by = _link(facts)
+    share = rate.value / link_bytes_per_s if link_bytes_per_s else None
+    if share is None or share > facts.limits.share_over_one:
+        return rate, None
+    return rate, Evidence(f"host_{way}_share", share, "share", f"{source} / t / ({said_by})")
+
+
+def _link(facts: Facts) -> tuple[float | None, str]:
+    """Return the bytes a second that the link to the host carries in each direction, and who says so."""
+    name = "host_link_peak_bytes_per_s"
+    stated = facts.counter(name)
+    if stated is not None:
+        return stated, facts.measured(name, "B/s").source
+    gpu = datasheet_of(facts.kernel.gpu)
+    pcie = gpu.links.get("pcie") if gpu else None
+    return (pcie.bytes_per_s_per_direction, pcie.source) if pcie else (None, "")
+
+
+def _host_part(facts: Facts) -> Evidence | None:
+    """Return the part of L2's fills that comes from the host; None where either part is not known."""
+    host, device = facts.counter("host_fill_share"), facts.counter("device_fill_share")
+    if host is None or device is None or not host + device:
+        return None
+    source = "lts__d_sectors_fill_sysmem / (lts__d_sectors_fill_sysmem + lts__d_sectors_fill_device)"
+    return Evidence("host_fill_part", host / (host + device), "share", source)
+
+
+def _host_severity(facts: Facts, bytes_per_s: float, share: float | None, part: float) -> Severity | None:
+    """Say how much the link matters: it limits where it is as full as it gets, and no unit is fuller.
+
+    A little costs time only where warps wait, and most of what they wait for comes from there.
+    """
+    if share is not None and share >= facts.limits.host_link_share:
+        wall = facts.wall.share if facts.wall else 0.0
+        if share >= wall:
+            return "limiter"
+        return "note" if facts.at_roof else "contributes"
+    some = bytes_per_s >= _LEAST_HOST_BYTES_PER_S if share is None else share >= facts.limits.contributing_cost_share
+    return "contributes" if some and facts.bound == "latency" and part > _MOST_FILLS else None
+
+
+def _once_on_gpu(facts: Facts, waiting: float, bytes_per_s: float) -> float | None:
+    """Return how much faster the kernel is at most with the data in DRAM, which then moves these bytes as well.
+
+    No wait goes that was not measured to be one for memory; without stalls, the busiest unit is what is left.
+    """
+    peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
+    dram = (facts.share("dram") or 0.0) + bytes_per_s / peak if peak else 0.0
+    left = max(dram, 1 - waiting if waiting else 0.0, *shares_of(facts.levels, facts.pipes).values(), 0.0)
+    return facts.without_wait(1 / left) if left else None
+
+
 LOCAL: tuple[FindingRule, ...] = (
     FindingRule(
         "local_memory",
@@ -149,4 +260,5 @@ LOCAL: tuple[FindingRule, ...] = (
             ("local_load_inst", "global_load_requests"),
         ),
     ),
+    FindingRule("host_memory", "data in the host's memory", host_memory, (("host_read_bytes",), ("host_write_bytes",))),
 )

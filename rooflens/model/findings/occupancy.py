@@ -39,7 +39,7 @@ def low_occupancy(facts: Facts) -> Found | None:
     `launch__occupancy_limit_*`. Confirm by changing the launch and profiling again. It is a note where schedulers
     have enough warps, or the grid no more blocks. Such a grid, if it fills most slots and its warps wait mostly as
     in any kernel, needs larger blocks: twice the warps are at most twice as fast. More independent work per thread
-    comes first where warps wait long on dependent instructions, or where delivering operands keeps a unit busiest.
+    comes first where warps wait long on fixed latencies, or where delivering operands keeps a unit busiest.
     It does not show which wins.
 
     Try:
@@ -70,7 +70,7 @@ def low_occupancy(facts: Facts) -> Found | None:
 
 
 _DELIVERY = frozenset({"l1", "smem", "lsu", "mio"})
-"""Levels and pipes that bring operands to the threads: the fewer, the more results a thread makes of what it holds."""
+"""Levels and pipes that bring operands to the threads: they carry less where a thread reuses what it holds."""
 
 
 def _either_way(facts: Facts, raise_it: str) -> str:
@@ -81,7 +81,7 @@ def _either_way(facts: Facts, raise_it: str) -> str:
     leading = max(stalls, key=lambda reason: stalls[reason], default=None)
     are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts))
     if are_long and stalls["wait"] > facts.limits.dominant_stall:
-        return f"give each thread more independent work, as warps wait on dependent instructions most; or {raise_it}"
+        return f"give each thread more independent work, as warps wait on fixed latencies most; or {raise_it}"
     if busiest not in _DELIVERY or shares[busiest] < facts.limits.contributing_share:
         return f"{raise_it}; or keep the warps as they are and give each thread more independent work"
     label = resource_label(busiest, facts.kernel.gpu)

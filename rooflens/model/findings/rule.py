@@ -365,7 +365,8 @@ _NEUTRAL = {
 
 
 def _during(what: str) -> str:
-    return "is ready while another one is selected for" if what.startswith("ready") else f"{what} for"
+    """Say what a warp does, up to the part of its time that follows."""
+    return "is ready while another one is selected for" if what.startswith("is ready") else f"{what} for"
 
 
 def _where(facts: Facts, reason: str) -> tuple[Place, ...]:

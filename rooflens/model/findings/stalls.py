@@ -1,22 +1,24 @@
-"""Findings about warps that wait: one rule for each reason, said where it takes much of a warp's time.
+"""Findings about warps that wait: one rule for each stall reason, reported where it takes much of a warp's time.
 
-They all test alike. Between two instructions a warp passes a number of cycles, each of them for one reason; a reason
-that takes more than the dominant part is said, unless the schedulers issue in almost every cycle as it is. Counted
-cycles come first (`smsp__average_warps_issue_stalled_*`), then samples of the warps, those that issued included.
-The speed-up assumes that this wait alone vanishes, and is no more than the schedulers and the busiest unit allow.
+They all test alike. Each cycle between two instructions of a warp has one reason; one that takes more than
+`dominant_stall` of them is reported, unless the schedulers issue in almost every cycle as it is. Counted cycles come
+first (`smsp__average_warps_issue_stalled_*`), then samples of the warps, those that issued included. The speed-up
+assumes that this wait alone vanishes, and is no more than the schedulers and the busiest unit allow.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rooflens.format import percent
+from rooflens.format import percent, si_of
 from rooflens.model.counters.balance import SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found, is_usual_wait, queue_stall, stall, stall_shares
 from rooflens.model.hotspots import STALL
+from rooflens.model.records import Evidence
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
@@ -29,10 +31,10 @@ if TYPE_CHECKING:
 def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data loaded from global, local or texture memory.
 
-    A trip to L2 or DRAM takes hundreds of cycles. Where no memory level is full, more loads in flight hide
-    it: several issued before the first is used, wider ones, or more warps. Where a level is at its roof, the loads
-    queue for it, and only less work there helps. Confirm at the line that uses the loaded value: the stall is
-    reported there, not at the load. It does not show which level answers; the hit rates do.
+    A trip to L2 or DRAM takes hundreds of cycles. Where no memory level is full, more loads in flight hide it: several
+    issued before the first is used, wider ones, or more warps. Where a level is at its roof, the loads queue for it,
+    and only fewer bytes there help. Confirm at the line that uses the loaded value: the stall is reported there, not
+    at the load. It does not show which level answers; the hit rates do.
 
     Try:
     - issue several loads before the first use: `#pragma unroll`, `float4`, larger blocks in Triton
@@ -139,19 +141,53 @@ def barrier(facts: Facts) -> Found | None:
     """Say that warps wait for the others of their block at a barrier.
 
     The slowest warp holds all of them up: work between barriers is uneven, or blocks are large and few others on the
-    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. Confirm
-    at the line of the barrier. It does not show which warp comes last.
+    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. In a scan
+    in one pass they wait for the warp that reads what other blocks found: smaller blocks make that chain longer.
+    Counters: coherent loads and stores by opcode (`LDG.E.STRONG.GPU`) tell such kernels. Confirm at the line of the
+    barrier, and at what stands before it. It does not show which warp comes last.
 
     Try:
-    - launch smaller blocks, such as 128 threads instead of 1,024, so that others fill the time (`num_warps`)
+    - launch smaller blocks, such as 128 threads instead of 1,024 (`num_warps`); where blocks wait for one another,
+      process 8 to 16 elements per thread instead
     - use `__syncwarp()` or shuffles where only a warp shares data
     - double-buffer tiles, which removes one of two barriers from the loop
     - arrive early and wait late: `cuda::barrier`, `mbarrier`; for warpgroup products `wgmma.wait_group 1` instead of 0
     """
     block = facts.counter("block_size")
+    if (chained := _chained(facts)) is not None:
+        loads, stores = chained
+        do = (
+            "let each thread process more elements, for fewer blocks and fewer barriers an element, as blocks seem to "
+            f"wait for one another ({si_of(loads.value, 'coherent loads')}, {si_of(stores.value, 'coherent stores')})"
+        )
+        return stall(facts, "barrier", do, extra=chained)
     smaller = f" or launch smaller blocks than {block:,.0f} threads" if block and block > _SMALL_BLOCK else ""
     do = f"give the warps of a block equal work between barriers, use fewer barriers{smaller}"
     return stall(facts, "barrier", do)
+
+
+def _chained(facts: Facts) -> tuple[Evidence, Evidence] | None:
+    """Return what blocks load and store so that others see it at once; None where they do not do both.
+
+    Atomics that add are no such store: a histogram has them, too, and no block waits for it.
+    """
+    table = facts.kernel.warp_opcodes
+    counts = {
+        name: float(sum(count for opcode, count in table.items() if fitting.match(opcode)))
+        for name, fitting in _COHERENT.items()
+    }
+    if not all(counts.values()):
+        return None
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    loads, stores = (Evidence(name, count, "instructions", source) for name, count in counts.items())
+    return loads, stores
+
+
+_COHERENT = {
+    "coherent loads": re.compile(r"LDG?\b.*\.STRONG\b"),
+    "coherent stores": re.compile(r"(STG?\b|ATOMG?\b.*\.(EXCH|CAS)\b).*\.STRONG\b"),
+}
+"""Opcodes of volatile, relaxed, acquiring and releasing accesses."""
 
 
 def wait(facts: Facts) -> Found | None:
@@ -298,7 +334,7 @@ def gmma(facts: Facts) -> Found | None:
     """Say that warps wait to issue warpgroup matrix instructions.
 
     They are issued by four warps together, once all have arrived and what they depend on is ready. The wait for
-    results comes later, and is a `stall_barrier` by an answer of NVIDIA's staff. Confirm with the tensor pipe's share
+    results comes later, and counts as `stall_barrier` according to NVIDIA's staff. Confirm with the tensor pipe's share
     of peak: near the peak this is how it should be. It does not show which warp is late.
 
     Try:
@@ -318,8 +354,8 @@ def gmma(facts: Facts) -> Found | None:
 def warpgroup_arrive(facts: Facts) -> Found | None:
     """Say that warps wait for the warpgroup at its synchronisation.
 
-    Samples name so what the counters call `stall_gmma`: the four warps arrive before their matrix instructions.
-    NVIDIA's guide puts waits for the end of these here too, an answer of its staff under barriers. Confirm at the
+    This is the samples' name for what the counters call `stall_gmma`: the four warps arrive before their matrix
+    instructions. NVIDIA's guide puts waits for the end of these here too, its staff under barriers. Confirm at the
     line. It does not show which warp comes last.
 
     Try:
@@ -349,13 +385,13 @@ def misc(facts: Facts) -> Found | None:
 
 
 _NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})
-"""Pipes that are none of arithmetic, and CUDA-core fp16, whose count is an upper bound."""
+"""Pipes that do no arithmetic, and CUDA-core fp16, whose count is an upper bound."""
 _SMALL_BLOCK = 128
 """Blocks of four warps wait little for one another."""
 
 
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
-    """Return the largest wait of a kernel that waits where none stands out: better said than nothing."""
+    """Return the largest wait of a latency-bound kernel in which none stands out: it is better than no cause."""
     shares = stall_shares(facts)
     harmless = {not_selected.__name__, *((wait.__name__,) if is_usual_wait(facts, shares) else ())}
     shares = {reason: share for reason, share in shares.items() if reason not in harmless}
@@ -385,7 +421,7 @@ def counters_of_wait(finding: str) -> str:
 
 
 def long_waits(facts: Facts) -> Iterator[FindingRule]:
-    """Yield the rules of the reasons that take the dominant part of a warp's time: no other finds anything."""
+    """Yield the rules of the reasons that take over `dominant_stall` of a warp's time: no other finds anything."""
     least = facts.limits.dominant_stall
     return (_RULE_OF[reason] for reason, share in stall_shares(facts).items() if share > least)
 

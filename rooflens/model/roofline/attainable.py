@@ -46,8 +46,8 @@ def find_attainable(
 def at_clock(attainable: Attainable, sm_clock_hz: float | None) -> Attainable:
     """Bring the rates of a calibration to another SM clock.
 
-    Pipes, shared memory and L2 are proportional to it; DRAM has a clock of its own and stays. Without a clock
-    only DRAM is known.
+    Pipes, shared memory and L2 are proportional to it; DRAM has a clock of its own and stays. Without a clock only
+    DRAM is known.
     """
     rates = {
         name: scaled

@@ -26,7 +26,7 @@ SCALAR_COUNTERS = {
     dtype: tuple(f"{letter}{op}_threads" for op in ("add", "mul", "fma"))
     for dtype, (letter, _) in SCALAR_DTYPES.items()
 }
-"""Dtype -> counters of its additions, multiplications, and both at once."""
+"""Dtype -> counters of its additions, multiplications, and fused multiply-adds."""
 
 UPPER_BOUND = "upper_bound"
 """Source of a count that holds more than the work: packed fp16 where constants are loaded by multiply-adds."""

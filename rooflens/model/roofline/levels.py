@@ -113,7 +113,7 @@ def with_intensity(levels: Mapping[str, Level], flop_total: float | None) -> dic
 
 
 def binding_stage(level: Level) -> str | None:
-    """Name the stage that makes the level's share, where its bytes over its roof do not: None where they do."""
+    """Name the stage that sets the level's share; None where its bytes over its roof do."""
     if level.share is None or not level.stages:
         return None
     rate, peak = level.bytes_per_s, level.peak_bytes_per_s
@@ -133,7 +133,7 @@ def dram_clock_part(kernel: Kernel) -> float | None:
 
 
 def device_dram_share(kernel: Kernel, share: float) -> float:
-    """Turn a share of DRAM at the profiled clock into one at its own top clock, where both are known."""
+    """Turn a share of DRAM's peak at the profiled clock into one at its own top clock, where both are known."""
     return share * (dram_clock_part(kernel) or 1.0)
 
 

@@ -37,7 +37,7 @@ class Roof(Struct, frozen=True):
         keys: Levels or pipes that share this line.
         peak: Bytes per second for a level, FLOP per second for a pipe.
         attainable: Median of the attainable roofs of the keys, in the same unit; None where none is known.
-        instruction: `mma`, `wgmma` or `tcgen05` where the chip has two roofs for this type of a tensor; else empty.
+        instruction: `mma`, `wgmma` or `tcgen05` where the chip has two roofs for this tensor type; else empty.
         full_clock: Median peak of DRAM at its own top clock, where that is well over the profiled one.
     """
 
@@ -51,7 +51,7 @@ class Roof(Struct, frozen=True):
 
     @property
     def spread(self) -> bool:
-        """True when the peaks of its launches differ by more than a line is wide."""
+        """Whether the peaks of its launches differ by more than a line is wide."""
         return self.high / self.low > BAND_FROM_RATIO
 
 

@@ -3,8 +3,8 @@
     T_math = sum over types of FLOP_i / peak_i        T_level = bytes of the busiest stage / its peak
     T_lower = max(T_math, T_DRAM)                      T_upper = T_math + T_DRAM
 
-Source: the roofline guide of the seeds, where T_memory is called T_comms. The lower bound is reached where arithmetic
-and traffic overlap fully, the upper one where they do not overlap at all; a kernel above it waits for something else.
+The lower bound is reached where arithmetic and traffic overlap fully, the upper one where they do not overlap at all;
+a kernel above it waits for something else.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Flow(Struct, frozen=True):
     """What crossed one path; what was not measured is None.
 
     Attributes:
-        share: Use of the path, as a fraction of its peak: what loads ask for goes the way of stores, too.
+        share: Use of the path, as a fraction of its peak; requests of loads take the path of stores, too.
     """
 
     amount_bytes: float | None

@@ -337,7 +337,7 @@ class _TableFile:
         if not rows:
             return
         whole = pa.concat_tables(self._waiting)
-        group, rest = whole.slice(0, rows), whole.slice(rows)
+        group, rest = whole.slice(0, rows).unify_dictionaries(), whole.slice(rows)
         keys = _SORTED.get(self._table)
         if self._writer is None:
             self._writer = writer_of(self._table, self._sink, group, self._level)

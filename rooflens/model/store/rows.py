@@ -12,7 +12,17 @@ from msgspec import Struct
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
-from rooflens.model.store.schema import AXES, FAILURES, KERNELS, MAPS, RULES, RUNS, SCHEMA_VERSION, SERIES
+from rooflens.model.store.schema import (
+    AXES,
+    FAILURES,
+    KERNELS,
+    KERNELS_TO_WRITE,
+    MAPS,
+    RULES,
+    RUNS,
+    SCHEMA_VERSION,
+    SERIES,
+)
 from rooflens.model.store.tables.columns import lists, map_column, maps, struct_lists, table_of, texts
 from rooflens.model.store.tables.findings import hotspot_table
 from rooflens.model.store.tables.unprofiled import unprofiled_table
@@ -38,7 +48,7 @@ class ReportRows(Struct, frozen=True):
 
     Attributes:
         unprofiled: Its run without the profiler, where there was one.
-        rows: Kernels beside `kernels`, as rows of `KERNELS`; None where there are none.
+        rows: Kernels beside `kernels`, as rows of `KERNELS_TO_WRITE`; None where there are none.
         metrics: Rows of `METRICS`; None where raw values are not kept.
         instances: Rows of `INSTANCES`; None where they are not kept.
     """
@@ -61,7 +71,7 @@ def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
     kernels = [kernel for report in reports for kernel in report.kernels]
     tables = {
         "runs": run_table([report.run for report in reports], int(time.time())),
-        "kernels": _with_rows(kernel_table(kernels), reports),
+        "kernels": _with_rows(kernel_table(kernels, KERNELS_TO_WRITE), reports),
         "hotspots": hotspot_table(kernels),
         "unprofiled": unprofiled_table({report.run.digest: report.unprofiled for report in reports}),
     }
@@ -112,20 +122,21 @@ def _with_rows(table: pa.Table, reports: Sequence[ReportRows]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def kernel_table(kernels: Sequence[Kernel]) -> pa.Table:
+def kernel_table(kernels: Sequence[Kernel], schema: pa.Schema = KERNELS) -> pa.Table:
     """Make the rows of `kernels`: every counter a column, missing ones null."""
     fields_ = (*_KERNEL_TEXTS, "digest", "device", "synthetic", "rules", "series", "grid", "block", *MAPS)
     columns: dict[str, Any] = {name: [getattr(kernel, name) for kernel in kernels] for name in fields_}
     columns["kernel_index"] = [kernel.index for kernel in kernels]
-    return kernel_rows(columns | _counter_columns(kernels))
+    return kernel_rows(columns | _counter_columns(kernels), schema)
 
 
-def kernel_rows(columns: Mapping[str, Any]) -> pa.Table:
+def kernel_rows(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     """Make rows of `kernels`.
 
     Args:
         columns: By field of a kernel, the number in the report as `kernel_index`, and by counter: a list or an array.
             Counters that no kernel has may be missing.
+        schema: `KERNELS`, or `KERNELS_TO_WRITE`.
     """
     series: Sequence[Series | None] = columns["series"]
     missing = pa.nulls(len(series), pa.float64())
@@ -135,11 +146,11 @@ def kernel_rows(columns: Mapping[str, Any]) -> pa.Table:
         "rules": struct_lists(columns["rules"], RULES),
         "series_interval_ns": [one.interval_ns if one else None for one in series],
         "series": map_column([one.shares if one else None for one in series], SERIES),
-        **{name: map_column(columns[name], kind) for name, kind in MAPS.items()},
+        **{name: map_column(columns[name], schema.field(name).type) for name in MAPS},
     }
     for what in ("grid", "block"):
         made |= {f"{what}_{axis}": [size and size[i] for size in columns[what]] for i, axis in enumerate(AXES)}
-    return table_of(made, KERNELS)
+    return table_of(made, schema)
 
 
 def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:

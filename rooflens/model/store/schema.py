@@ -80,6 +80,12 @@ KERNELS = pa.schema(
     ]
 )
 
+_SOURCES = KERNELS.get_field_index("counter_sources")
+KERNELS_TO_WRITE = KERNELS.set(
+    _SOURCES, pa.field("counter_sources", pa.map_(pa.dictionary(pa.int32(), _TEXT), pa.dictionary(pa.int32(), _TEXT)))
+)
+"""`KERNELS` on their way into a file, in which they are the same: most kernels have a hundred texts in common."""
+
 _VALUE: tuple[tuple[str, pa.DataType], ...] = (
     ("value_double", _REAL),
     ("value_uint64", pa.uint64()),

@@ -109,7 +109,7 @@ _READS = frozenset(
 
 
 def _loads_nothing(kernel: Kernel) -> bool:
-    """Return whether loads are none of its instructions to speak of, or of its accesses where opcodes do not tell."""
+    """Return whether hardly any of its instructions load, or none of its accesses where opcodes do not tell."""
     if kernel.warp_opcodes:
         least = default_thresholds().integer_flop_part * sum(kernel.warp_opcodes.values())
         return executed(kernel.warp_opcodes, _READS) < least
@@ -246,7 +246,7 @@ _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 _BY_OPCODE = frozenset({"alu", "issue", "fma", "xu"})
 """Units that many kinds of instructions fill: which ones they are says where to begin."""
 _NAMED = 3
-_AT_COMPUTE_ROOF = "this pipe is full: only fewer or narrower operations help now"
+_AT_COMPUTE_ROOF = "this pipe is full, at {}: only fewer or narrower operations help now"
 
 
 def memory_moves(
@@ -336,7 +336,7 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
     key = "tensor" if pipe and pipe.startswith("tensor") else (pipe or "").removesuffix("_pipe")
     moves = _texts(kernel, _COMPUTE.get(key, (_Move("issue fewer instructions to the busiest pipe"),)))
     if at_roof and key in _ARITHMETIC:
-        return (f"{_AT_COMPUTE_ROOF}, at {percent(busy)}", *moves[-1:])
+        return (_AT_COMPUTE_ROOF.format(percent(busy)), *moves[-1:])
     if key in _BY_OPCODE and (most := _most_executed(kernel)):
         return (f"{moves[0]} ({most} of the instructions)", *moves[1:])
     return moves

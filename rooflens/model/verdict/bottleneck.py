@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.thresholds import Thresholds
 
 NEVER_LEAD = frozenset({"fp16", "lsu"})
-"""What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is L1's stage of its instructions."""
+"""What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is counted as L1's input stage."""
 
 
 class Case(Struct, frozen=True):
@@ -110,8 +110,8 @@ def compute_bottleneck(case: Case) -> Bottleneck | None:
 def _filling(case: Case) -> str | None:
     """Name the work that fills the issue slots; None where no one kind does, or instructions are not counted.
 
-    From CC 8.6 on, and on 9.0, an SM has as many fp32 lanes as it issues threads a cycle: multiply-adds that fill the
-    pipe fill the slots as well, with what little stands between them.
+    From CC 8.6 on, an SM has as many fp32 lanes as it issues threads a cycle: multiply-adds that fill the pipe fill
+    the slots as well, with what little stands between them.
     """
     issued = _issued(case)
     counts = {name: count for name, count in _instructions(case) if name in case.pipes}

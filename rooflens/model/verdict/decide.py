@@ -1,8 +1,8 @@
 """The verdict: which wall a kernel hits, decided in a fixed order, first match wins.
 
 overhead -> balanced -> memory or compute -> latency; unknown where nothing speaks. `at_roof` stands beside the class.
-The limits are NVIDIA's (`thresholds.toml`); NVIDIA's own throughput per cents are read only where a report holds
-nothing else.
+The limits are in `thresholds.toml`, NVIDIA's where it has any; its throughput per cents are read only where a report
+holds nothing else.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ WHAT_FILLS_A_UNIT = frozenset(
 )
 """Findings about what fills a unit. Where there is none, relieving a full unit goes before waits and warps."""
 _FEW_WARPS = 0.25
-"""A quarter of the warp slots: where nothing else is known, so few warps are taken for the reason of waiting."""
+"""A quarter of the warp slots: where nothing else is known, fewer warps count as the reason for waiting."""
 _PROVISIONAL = frozenset({"latency", "overhead"})
 """Classes that say that no unit is busy: a unit that was not measured might be."""
 

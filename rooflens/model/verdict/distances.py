@@ -3,10 +3,10 @@
     T_math = sum over types of FLOP_i / peak_i        T_needed = bytes needed / peak of DRAM
     headroom = 1 / largest share      potential = t / max(T_math, T_needed)      potential_by_reuse = t / T_math
 
-Bytes are proven needed where waste cannot explain them: of those measured at DRAM the part of local memory is
-spared, and never more is needed than the sectors which the bytes of all global accesses would fill. Subtracting every
-unused byte would overshoot, because caches serve a part of it. Nor is more needed than the compulsory bytes of a
-workload whose formula is known.
+Bytes are proven needed where waste cannot explain them: of those measured at DRAM, local memory's part is left out, and
+never more is needed than the sectors that the bytes of all global accesses would fill. Subtracting every unused byte
+would overshoot, because caches serve some of them. Nor is more needed than the compulsory bytes of a workload whose
+formula is known.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _why_null(case: Case, bound: Bound, math_ns: float | None) -> str | None:
 
 
 def _has_hardly_any_flop(case: Case) -> bool:
-    """Return whether hardly any instruction is arithmetic that a roof is known for, nor DRAM busy.
+    """Return whether hardly any instruction is arithmetic that a roof is known for, and DRAM is not busy either.
 
     T_math would then be next to nothing and the potential in the thousands.
     """
@@ -149,7 +149,7 @@ def _needed_bytes(case: Case) -> float | None:
 
 
 def _without_local(kernel: Kernel, flags: Collection[str]) -> float | None:
-    """Return the bytes of DRAM, with the output that stayed in L2 and without local memory."""
+    """Return DRAM's bytes, with the output that stayed in L2 and without local memory; None where not measured."""
     measured = kernel.counters.get("dram_bytes")
     if measured is None:
         return None
@@ -187,7 +187,7 @@ _GLOBAL_COUNTERS = ("global_load_sectors", "global_store_sectors")
 
 
 def _ideal_bytes(kernel: Kernel) -> float | None:
-    """Return the bytes that all global accesses would fill, where every one of them is looked at."""
+    """Return the bytes of the sectors that all global accesses would fill; None where some are not looked at."""
     ideal = kernel.counters.get("global_ideal_sectors")
     passes_by = any(opcode.startswith(_OTHER_PATHS) for opcode in kernel.warp_opcodes)
     textures = kernel.counters.get("tex_inst", 0.0) > 0

@@ -27,9 +27,9 @@ class Flag(Struct, frozen=True):
     Attributes:
         name: A few words: what a badge says.
         meaning: One sentence.
-        changes_verdict: True where class, busiest unit, distances or the place on the roofline would be others without
-            the trap. Others say how numbers were made, or repeat what the verdict and the findings say anyway.
-        unit: The unit whose share is off, where it is one; the verdict is another only where that is the busiest.
+        changes_verdict: Whether class, busiest unit, distances or the place on the roofline would differ without the
+            trap. Other flags say how numbers were made, or repeat what the verdict and the findings say anyway.
+        unit: The unit whose share is off, where it is one; the verdict differs only where that is the busiest.
     """
 
     name: str
@@ -178,7 +178,7 @@ MEANINGS: Mapping[str, str] = {key: flag.meaning for key, flag in FLAGS.items()}
 
 
 def changes_verdict(flag: str, busiest: str | None = None) -> bool:
-    """Return whether a flag makes the verdict another; one that is not known does not.
+    """Return whether a flag changes the verdict; one that is not known does not.
 
     Args:
         flag: Its key.
@@ -247,7 +247,7 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
 
 
 def _atomic_part(kernel: Kernel) -> float:
-    """Return at least how much of the traffic at L2 its look-ups leave out, 0 to 1; 0 where all of it is counted."""
+    """Return a lower bound of L2 traffic that look-ups leave out, over those counted; 0 where all of it is counted."""
     total = kernel.counters.get("l2_bytes")
     if not total or not kernel.counter_sources.get("l2_bytes", "").startswith(_L2_LOOKUPS):
         return 0.0

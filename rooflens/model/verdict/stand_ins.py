@@ -1,8 +1,8 @@
 """What speaks for a side of a kernel, memory or compute, where none of its own units was measured.
 
 DRAM is at least as busy as the bytes that are known to cross it make it: a report of reads alone, or of the
-sectors that L2 missed, gives a lower bound. Per cents of NVIDIA's name no unit, and instructions a cycle see issue
-slots alone.
+sectors that L2 missed, gives a lower bound. NVIDIA's per cents name no unit, and instructions per cycle tell of issue
+slots only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
 
 
 def memory_stand_in(kernel: Kernel) -> Bottleneck | None:
-    """Return the busiest that is known of the memory side; of DRAM a lower bound."""
+    """Return the highest share known of the memory side: DRAM's lower bound, or NVIDIA's per cent without a unit."""
     dram = dram_at_least(kernel)
     per_cent = max((kernel.counters[name] for name in _MEMORY_PER_CENTS if name in kernel.counters), default=None)
     if dram is not None and (per_cent is None or dram >= per_cent):
@@ -39,7 +39,7 @@ def memory_stand_in(kernel: Kernel) -> Bottleneck | None:
 
 
 def compute_stand_in(kernel: Kernel) -> Bottleneck | None:
-    """Return what is known of the compute side."""
+    """Return the highest share known of the compute side: the issue slots', or NVIDIA's per cent without a unit."""
     per_cent = max((kernel.counters[name] for name in _COMPUTE_PER_CENTS if name in kernel.counters), default=None)
     issue = _issue_share(kernel)
     if issue is not None and (per_cent is None or issue >= per_cent):
@@ -48,7 +48,7 @@ def compute_stand_in(kernel: Kernel) -> Bottleneck | None:
 
 
 def dram_at_least(kernel: Kernel) -> float | None:
-    """Return the share of DRAM's peak that is used at least, 0 to 1; None where nothing tells."""
+    """Return a lower bound of DRAM's share of peak, 0 to 1; None where nothing tells."""
     counters = kernel.counters
     directions = [counters[name] for name in ("dram_read_share", "dram_write_share") if name in counters]
     parts = [sum(directions)] if directions else []

@@ -61,6 +61,7 @@ class Thresholds(Struct, frozen=True):
     limiting_waste_share: float
     wasted_sector_share: float
     local_share: float
+    host_link_share: float
     bank_conflict_share: float
     active_threads: float
     atomic_share: float

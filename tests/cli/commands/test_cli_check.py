@@ -42,8 +42,8 @@ def test_what_holds_ends_with_0_and_what_does_not_with_5(recordings: Path) -> No
     assert (met.exit_code, met.stderr) == (0, "")
     unmet = run(recordings, "--best-of", 4, "--stable", "60%")
     assert unmet.exit_code == 5
-    assert "3 runs, and the best of 4 is asked" in unmet.stderr
-    assert "the slowest of 3 runs has 50.0 % of the rate of the best, and 60 % is asked" in unmet.stderr
+    assert "3 runs; the best of 4 is required" in unmet.stderr
+    assert "the slowest of 3 runs has 50.0 % of the rate of the best; 60 % is required" in unmet.stderr
 
 
 def test_the_same_recording_twice_is_one_run(recordings: Path, tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_the_same_recording_twice_is_one_run(recordings: Path, tmp_path: Path) -
     copy.write_bytes((recordings / "triad_0.ncu-rep").read_bytes())
     done = run(recordings / "triad_0.ncu-rep", copy, "--best-of", 2)
     assert done.exit_code == 5
-    assert "1 run, and the best of 2 is asked" in done.stderr
+    assert "1 run; the best of 2 is required" in done.stderr
 
 
 def test_with_nothing_asked_it_rates(recordings: Path) -> None:

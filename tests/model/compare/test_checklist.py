@@ -46,10 +46,10 @@ def test_what_does_not_hold_is_said_with_its_numbers() -> None:
     """Two runs where three are asked, 64.3 % where 70 % is, 62.5 % of the best rate where 90 % is."""
     found = checked(report(launch(us=100), launch(us=160)), best_of=3, min_share=0.7, stable=0.9, level="dram")
     few, low, unstable = found.unmet
-    assert few == "saxpy: 2 runs, and the best of 3 is asked"
+    assert few == "saxpy: 2 runs; the best of 3 is required"
     assert low.startswith("saxpy: 64.3 % of ")
-    assert low.endswith(" at best, and 70 % is asked")
-    assert unstable == "saxpy: the slowest of 2 runs has 62.5 % of the rate of the best, and 90 % is asked"
+    assert low.endswith(" at best; 70 % is required")
+    assert unstable == "saxpy: the slowest of 2 runs has 62.5 % of the rate of the best; 90 % is required"
 
 
 def test_launches_of_other_work_are_other_kernels() -> None:

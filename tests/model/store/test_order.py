@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from support.kernels import make_kernel
 
-from rooflens.model.store.parts import sorted_by
-from rooflens.model.store.schema import INSTANCES
+from rooflens.model.store.parts import PartWriter, sorted_by
+from rooflens.model.store.place import Place
+from rooflens.model.store.rows import kernel_table
+from rooflens.model.store.schema import INSTANCES, KERNELS, KERNELS_TO_WRITE
 from rooflens.model.store.tables.columns import map_column, maps
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 KEYS = ("name", "digest", "kernel_index", "instance")
 
@@ -51,3 +59,16 @@ def test_maps_that_are_one_object_come_back_in_their_rows() -> None:
     rows = [shared, None, shared, {}, other, shared, None, shared, shared, other, None, shared]
     assert maps(map_column(rows, kind)) == rows
     assert maps(map_column([], kind)) == []
+
+
+def test_kernels_are_written_as_the_schema_says(tmp_path: Path) -> None:
+    """Texts that are packed on their way come back as plain ones, of neighbours with others in one row group too."""
+    sources = [{"sm_cycles": "a", "duration_ns": "b"}, {"sm_cycles": "b"}, {}, {"duration_ns": "a"}] * 3
+    kernels = [make_kernel(index=index, counter_sources=one) for index, one in enumerate(sources)]
+    with PartWriter(Place(tmp_path)) as writer:
+        for some in (kernels[:5], kernels[5:]):
+            writer.add({"kernels": kernel_table(some, KERNELS_TO_WRITE)})
+    (file,) = tmp_path.glob("kernels/*.parquet")
+    found = pq.ParquetFile(file).read()
+    assert found.schema.types == KERNELS.types
+    assert [dict(one) for one in found["counter_sources"].to_pylist()] == sources

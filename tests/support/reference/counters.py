@@ -15,12 +15,14 @@ from rooflens.model.counters.recipes import (
     CyclesOverRate,
     CyclesOverTime,
     Exact,
+    HostLink,
     MemoryBus,
     Peak,
     PerSm,
     RateOverShare,
     Same,
     Share,
+    ShareOfCycles,
 )
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.findings.table import RULES
@@ -99,18 +101,23 @@ def _ways(recipe: Recipe) -> Iterator[str]:
             yield _formula(recipe)
 
 
-def _formula(recipe: Peak | RateOverShare | PerSm | Same | MemoryBus) -> str:
+def _formula(recipe: Peak | RateOverShare | PerSm | Same | MemoryBus | ShareOfCycles | HostLink) -> str:
     match recipe:
         case Peak(base=base, clock=clock, scale=scale):
-            return f"peak of `{base}`{_times(scale)} x `{clock}`"
+            said = f"peak of `{base}`{_times(scale)} x `{clock}`"
         case RateOverShare(rate=rate, share=share):
-            return f"rate of `{rate}` / per cent of `{share}`"
+            said = f"rate of `{rate}` / per cent of `{share}`"
         case PerSm(units_per_cycle=units, clock=clock):
-            return f"{units:g} a cycle and SM x `{clock}`"
+            said = f"{units:g} a cycle and SM x `{clock}`"
         case Same(counter=counter):
-            return f"= `{counter}`"
+            said = f"= `{counter}`"
         case MemoryBus(clock=clock, pins=pins):
-            return f"`{clock}` x 2 x `{pins}` / 8"
+            said = f"`{clock}` x 2 x `{pins}` / 8"
+        case ShareOfCycles(share=share, cycles=cycles, scale=scale):
+            said = f"per cent of `{share}` x `{cycles}`{_times(scale)}"
+        case HostLink(names=names):
+            said = f"`{names[0]}` x `{names[2]}` / 8, or what the other end of the link allows; NVLink-C2C 450 GB/s"
+    return said
 
 
 def _times(scale: float) -> str:
