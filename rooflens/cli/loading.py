@@ -21,6 +21,8 @@ from rooflens.ingest.reports.unpacking import is_incomplete
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from click.shell_completion import CompletionItem
+
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.loading.load import Ingested
     from rooflens.ingest.reports.inputs import Inputs
@@ -82,6 +84,12 @@ def _base(unit: str) -> int:
     return 1000 if unit.upper() == "B" else 1024
 
 
+def _complete_gpus(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    from rooflens.cli.names import GPUS  # a table need not load it
+
+    return GPUS(context, parameter, begun)
+
+
 RAW_CELLS = click.option(
     "--csv-raw-cells",
     "raw_cells",
@@ -106,7 +114,12 @@ _READING = (
         callback=_a_number,
         help="Time limit per report for NVIDIA's module, plus a second per MB.  [default: 120]",
     ),
-    click.option("--gpu", metavar="NAME", help="GPU of CSV exports that do not name one."),
+    click.option(
+        "--gpu",
+        metavar="NAME",
+        shell_complete=_complete_gpus,
+        help="GPU of CSV exports that do not name one: a name that `rooflens gpus` lists.",
+    ),
     click.option(
         "--max-unpacked",
         "max_unpacked_bytes",
@@ -136,7 +149,11 @@ def with_reading(function: Callable[..., None]) -> Callable[..., None]:
 _READING_NAMES = ("reader", "verify", "deadline_s", "gpu", "max_unpacked_bytes")
 
 
-def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> Inputs:
+def find_reports(
+    paths: Sequence[str],
+    reading: ReadOptions | None = None,
+    on_found: Callable[[Sequence[Job]], None] = lambda _: None,
+) -> Inputs:
     """Find the reports that were given; say on stderr what else stood in their folders.
 
     What comes through a pipe is kept in a temporary file until the command ends.
@@ -144,6 +161,7 @@ def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> In
     Args:
         paths: Files, folders, `-` for stdin.
         reading: How they will be read, and how much may come through a pipe.
+        on_found: Hears early of what may be read.
 
     Raises:
         UsageError: No path was given, or an empty one, or stdin is a keyboard.
@@ -156,7 +174,7 @@ def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> In
     if "" in paths:
         raise UsageError("one of the paths is empty", "`.` is the current folder")
     pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
-    inputs = find_inputs(paths, pipes)
+    inputs = find_inputs(paths, pipes, on_found)
     _name_ignored(inputs.ignored, "no report")
     if inputs.closed:
         named = _some([f"{path} ({reason})" for path, reason in inputs.closed])
@@ -249,8 +267,9 @@ def load_analyzed(
             check_chosen(found, store)
     else:
         from rooflens.analyzing import analyze_inputs
+        from rooflens.ingest.loading.load import prepare
 
-        inputs = find_reports(paths, reading)
+        inputs = find_reports(paths, reading, functools.partial(prepare, options=reading))
         with progress(len(inputs.jobs)) as advance:
             found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia, reading=reading)
     _print_warnings(found)
