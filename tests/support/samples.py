@@ -298,7 +298,7 @@ _CAUSES = {"latency": "long_scoreboard", "overhead": "short kernel", "unknown": 
 _SENTENCES: Mapping[str, str] = {
     "memory": "Memory-bound at DRAM: moves 1.41 TB/s of 1.56 (91 %); at 1.2 FLOP/B it cannot use the tensor cores.",
     "compute": "Compute-bound at the bf16 tensor pipe: 212 TFLOP/s of 312 (68 %).",
-    "latency": "Latency-bound: no unit above 31 %; only 0.40 warps ready per cycle; waits for global memory.",
+    "latency": "Latency-bound: no unit above 31 %; only 0.40 warps ready per scheduler; waits for global memory.",
     "overhead": "Overhead-bound: 3.2 us is of the order of a launch.",
     "balanced": "Near two limits: DRAM 66 %, FP32 64 %.",
     "unknown": "Unknown: the report has no byte and no FLOP counters.",
