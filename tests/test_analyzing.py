@@ -298,7 +298,7 @@ def test_a_bug_costs_the_kernel_that_meets_it(pair: tuple[Path, Path], monkeypat
     assert found.failures == ()
     reason = failed[0].kernel.status_reason or ""
     assert "ZeroDivisionError at test_analyzing.py:" in reason
-    assert "bug of rooflens" in reason
+    assert "bug in rooflens" in reason
     assert reason in failed[0].verdict.sentence
     kept = [[a for a in report.analyses if a.kernel.name != victim] for report in whole.reports]
     assert [[a for a in report.analyses if a.kernel.name != victim] for report in found.reports] == kept

@@ -21,6 +21,8 @@ from rooflens.ingest.reports.unpacking import is_incomplete
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from click.shell_completion import CompletionItem
+
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.loading.load import Ingested
     from rooflens.ingest.reports.inputs import Inputs
@@ -82,6 +84,12 @@ def _base(unit: str) -> int:
     return 1000 if unit.upper() == "B" else 1024
 
 
+def _complete_gpus(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    from rooflens.cli.names import GPUS  # a table need not load it
+
+    return GPUS(context, parameter, begun)
+
+
 RAW_CELLS = click.option(
     "--csv-raw-cells",
     "raw_cells",
@@ -106,7 +114,12 @@ _READING = (
         callback=_a_number,
         help="Time limit per report for NVIDIA's module, plus a second per MB.  [default: 120]",
     ),
-    click.option("--gpu", metavar="NAME", help="GPU of CSV exports that do not name one."),
+    click.option(
+        "--gpu",
+        metavar="NAME",
+        shell_complete=_complete_gpus,
+        help="GPU of CSV exports that do not name one: a name that `rooflens gpus` lists.",
+    ),
     click.option(
         "--max-unpacked",
         "max_unpacked_bytes",

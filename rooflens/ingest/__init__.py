@@ -1,6 +1,6 @@
-"""Nsight Compute reports -> tables: containers, counters, the Parquet store's writer.
+"""Nsight Compute reports -> records and tables, in memory or in a store.
 
-It is a verb of the Python API as well: `rooflens.ingest(paths, store)`, which `rooflens.api.verbs.ingest` describes.
+It is also a verb of the Python API: `rooflens.ingest(paths, store)`, which `rooflens.api.verbs.ingest` describes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class _Verb(ModuleType):
 
     def __call__(self, *arguments: object, **options: object) -> object:
         """Read reports into a store, as `rooflens.api.verbs.ingest` says."""
-        from rooflens.api.verbs import ingest  # noqa: PLC0415 - nothing of the API is imported by who only reads
+        from rooflens.api.verbs import ingest  # noqa: PLC0415 - reading alone imports nothing of the API
 
         return ingest(*arguments, **options)  # type: ignore[arg-type]  # a type checker sees the function itself
 

@@ -196,7 +196,7 @@ _IDLE = Pipe(amount=0.0, unit="FLOP", source="opcode", share=0.0)
 
 
 def _idle(name: str, analysis: Analysis) -> Pipe | None:
-    """Tell no tensor work, where everything was counted and none was found, from work that nobody counted."""
+    """Return a pipe without work for tensor work of which a full count found none; None where it was not counted."""
     return _IDLE if name.startswith("tensor_") and analysis.flop_total is not None else None
 
 

@@ -1,4 +1,4 @@
-"""The six walls a kernel can stand at, as verdicts and the cases of workloads name them."""
+"""The six classes of verdicts, as verdicts and the cases of workloads name them."""
 
 from typing import Literal
 

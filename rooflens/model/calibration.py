@@ -36,7 +36,7 @@ RATE_UNITS: Mapping[str, str] = MappingProxyType(
         "tensor_int8_wgmma": INTEGER_UNIT,
     }
 )
-"""Every rate that can be measured, and its unit. But for DRAM they are named as levels and pipes are."""
+"""Every rate that can be measured, and its unit; all but DRAM's two are named as levels and pipes are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,8 @@ class Attainable:
         gpu: Display name, as reports spell it.
         driver: Release of the driver.
         sm_clock_hz: Median SM clock of the whole run.
-        measured_unix_s: When.
-        rates: By the names of `RATE_UNITS`; absent where the architecture lacks it or it was
-            not measured.
+        measured_unix_s: When, in seconds since 1970.
+        rates: By the names of `RATE_UNITS`; absent where the architecture lacks it or it was not measured.
     """
 
     gpu: str

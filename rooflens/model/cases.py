@@ -55,7 +55,7 @@ class Case:
         toy: The same at a size that a CPU checks in a blink.
         dtype: Type of the operands: fp32, bf16, ...
         flop: Floating-point operations of one iteration, by formula over the parameters; None where none is defined.
-        bytes: Compulsory traffic to DRAM of one iteration, by formula.
+        bytes: Compulsory DRAM traffic of one iteration in bytes, by formula; None where none is defined.
         source: Where the formulas come from.
         parts: Its kernels one by one, where each is predicted alone; the first pattern that covers a name counts.
     """

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ALL_NAN = "profiling this kernel failed, every counter is NaN"
-BUG_HINT = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
+BUG_HINT = "this is a bug in rooflens, which affects no other report: please report it with the file"
 _BUG = "rooflens failed on it"
 
 NO_VALUES: Mapping[str, Any] = {}
-"""One for all kernels: a dict of its own for each of what they lack is most of what is left of them."""
+"""One for all kernels: an empty dict for each missing field would make up most of what is left of a kernel."""
 
 _TRIED_ALONE = 8
-"""Where so few items fail together and neither of their halves does, each is tried alone."""
+"""Where at most this many items fail together and neither of their halves does, each is tried alone."""
 
 
 def failed_kernel(kernel: Kernel, why: str) -> Kernel:
-    """Make a failed kernel of one: what it is stays, its numbers go, for one that is wrong casts doubt on all."""
+    """Return a kernel as a failed one: its identity stays, its numbers go, as one that is wrong casts doubt on all."""
     return replace(unmeasured(kernel), status="failed", status_reason=why)
 
 
@@ -51,17 +51,17 @@ def unmeasured(kernel: Kernel, counters: Mapping[str, float] = NO_VALUES, hotspo
 
 
 def bug_reason(error: Exception) -> str:
-    """Say that a kernel, or a report, met a bug of rooflens, and where."""
-    return f"{_BUG}: {bug_place(error)}: {error} (a bug of rooflens: please report it)"
+    """Say that a kernel, or a report, met a bug in rooflens, and where."""
+    return f"{_BUG}: {bug_place(error)}: {error} (a bug in rooflens: please report it)"
 
 
 def is_bug(kernel: Kernel) -> bool:
-    """Return whether it is a bug of rooflens that a kernel failed of."""
+    """Return whether a kernel failed because of a bug in rooflens."""
     return tells_bug(kernel.status_reason)
 
 
 def tells_bug(reason: str | None) -> bool:
-    """Return whether the reason why a kernel failed is a bug of rooflens."""
+    """Return whether the reason why a kernel failed is a bug in rooflens."""
     return reason is not None and reason.startswith(_BUG)
 
 

@@ -25,7 +25,7 @@ MEASURES: Mapping[str, str] = {
     "local_sectors": "L2 sectors that the addresses of local memory touch",
     "shared_wavefronts": "wavefronts that the addresses of shared-memory accesses need",
     "shared_excess_wavefronts": "part of them beyond what the bytes would fill",
-    "fp16_constant_threads": "thread instructions of the packed fp16 kind that only load a constant",
+    "fp16_constant_threads": "packed fp16 thread instructions that only load a constant",
 }
 """Measure -> meaning; beside these, samples by stall reason under `STALL`."""
 

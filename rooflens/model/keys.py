@@ -29,7 +29,7 @@ _ODD = re.compile(r"[^\w.:]+")
 
 
 def launch_id(kernel: Kernel) -> LaunchId:
-    """Return what launches of two runs have in common that are the same, but for their order."""
+    """Return what identifies a launch from run to run, but for its order among its like."""
     return kernel.nvtx_range, kernel.name, kernel.grid, kernel.block
 
 

@@ -60,8 +60,8 @@ def keyed(analyses: Sequence[Analysis]) -> list[tuple[str, Analysis]]:
 def added_up(analyses: Sequence[Analysis]) -> list[tuple[str, Analysis]]:
     """Add launches up by kernel and verdict, under the key of the longest one; failed ones stay by themselves.
 
-    A verdict stands for its own launches only, so that time by verdict stays what it was; so do times, where a launch
-    without one would leave its whole sum without.
+    Launches of different verdicts stay apart, so that time by verdict stays what it was; so do launches without a time,
+    one of which would leave the whole sum without.
     """
     parts: defaultdict[tuple[str, ...], list[tuple[str, Analysis]]] = defaultdict(list)
     for key, analysis in keyed(analyses):
@@ -130,7 +130,7 @@ class Launch(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """True when the kernel failed while it was profiled."""
+        """Whether its kernel failed (`Kernel.failed`): it counts in no sum."""
         return self.analysis.kernel.failed
 
     @property
@@ -145,7 +145,7 @@ class Launch(Struct, frozen=True):
 
     @property
     def estimated(self) -> bool:
-        """True when a part of its FLOPs is estimated and not counted."""
+        """Whether a part of its FLOPs is estimated and not counted."""
         return "estimated" in self.analysis.flop_source.values()
 
 
@@ -250,7 +250,7 @@ def counted_ns(analysis: Analysis) -> float | None:
 
 
 def rest_of(groups: Sequence[Group], drawn: Sequence[Launch], total_ns: float) -> Other | None:
-    """Sum the kernels up that are not drawn; None where there are none."""
+    """Sum up the kernels that are not drawn; None where there are none."""
     keys = {launch.group_key for launch in drawn}
     rest = [group for group in groups if group.key not in keys]
     if not rest:

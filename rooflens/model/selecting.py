@@ -1,12 +1,12 @@
 """Choose launches by kernel and by NVTX range: what `--kernel` and `--nvtx` mean, in every command and in the API.
 
-A launch is chosen where one of the kernel patterns, if there are any, and one of the NVTX patterns, if there are any,
-meet it. A kernel pattern is
+A launch is chosen where it matches one of the kernel patterns, if there are any, and one of the NVTX patterns, if there
+are any. A kernel pattern is
 
 - a key of `rooflens.model.keys`, which is one launch;
 - a glob with `*` or `?`, which covers the name of the function, the whole name, or a key;
-- `re:` and a regular expression, which is found anywhere in the name;
-- any other text, which stands anywhere in the name, in capitals or not.
+- `re:` and a regular expression, which matches anywhere in the name;
+- any other text, which may stand anywhere in the name, whatever its case.
 
 A name that a table has cut with `…` is a glob too. An NVTX pattern is a glob which covers any range that was open at
 the launch, or several from outside in (`step*/forward`), or a regular expression over all of them.
@@ -62,7 +62,7 @@ def select(reports: Iterable[AnalyzedReport], selection: Selection | None) -> tu
     """Keep the launches that are wanted, and the reports that hold any.
 
     Raises:
-        NoMatchError: No launch is wanted; the hint names kernels that are called alike.
+        NoMatchError: No launch is wanted; the hint names kernels with similar names.
         UsageError: A pattern cannot be read.
     """
     if not selection:
@@ -74,7 +74,7 @@ def select(reports: Iterable[AnalyzedReport], selection: Selection | None) -> tu
 
 
 class Chooser:
-    """Choose launches report by report, and remember what there was, to say so where nothing is wanted."""
+    """Choose launches report by report, and remember the names met, for the hint where nothing matches."""
 
     def __init__(self, selection: Selection) -> None:
         """Read the patterns.
@@ -98,11 +98,11 @@ class Chooser:
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """Patterns that have met no launch so far."""
+        """Patterns that have matched no launch so far."""
         return tuple(pattern for pattern in (*self._kernel, *self._nvtx) if pattern not in self._met)
 
     def check(self) -> None:
-        """Refuse a choice of nothing, once all reports have come.
+        """Raise where nothing was chosen, once all reports have come.
 
         Raises:
             NoMatchError: No launch was wanted.
@@ -193,7 +193,7 @@ def _called(name: str, function_name: str) -> tuple[str, ...]:
 
 
 def _meeting(matchers: Mapping[str, Matcher], texts: Iterable[str]) -> frozenset[str]:
-    """Return the patterns that meet one of some texts."""
+    """Return the patterns that match one of some texts."""
     return frozenset(pattern for pattern, matches in matchers.items() if any(map(matches, texts)))
 
 
@@ -202,7 +202,7 @@ def _either(patterns: Iterable[str]) -> str:
 
 
 def _hint(patterns: Iterable[str], seen: Sequence[str]) -> str:
-    """Name what is called alike, or else what there is."""
+    """Name what is spelled alike, or else what there is."""
     if not seen:
         return "the reports hold no NVTX ranges: `ncu --nvtx` records them"
     alike = list(dict.fromkeys(name for pattern in patterns for name in _alike(pattern, seen)))

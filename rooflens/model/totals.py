@@ -291,13 +291,13 @@ def first_move(analysis: Analysis) -> str:
 
 
 def first_findings(analysis: Analysis) -> Iterator[Finding]:
-    """Find what made the first move."""
+    """Yield the findings that made the first move."""
     move = first_move(analysis)
     return (finding for finding in analysis.findings if finding.move == move)
 
 
 def place_of_move(analysis: Analysis) -> str:
-    """Name the place of the finding that made the first move."""
+    """Return file and line of the finding that made the first move; empty where not known."""
     places = (place.hotspot for finding in first_findings(analysis) for place in finding.where)
     found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
     return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""

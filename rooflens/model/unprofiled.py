@@ -75,11 +75,11 @@ class Unprofiled:
             the whole program otherwise.
         kernel_ns: Union of the intervals in which kernels or copies ran; None where nobody looked.
         launches: Kernels that were launched in the measured part.
-        source: Who measured: the workload itself, nsys, or nobody but the clock on the wall.
+        source: What measured: the workload itself, nsys, or only a wall clock.
         iterations: How often the workload did its work in `wall_ns`.
         launch_counts: Launches of each kernel and shape, where they are known.
         gaps_after: The longest gaps by the kernel that ran before them, longest sum first, where they are known.
-        cublas_ns: Kernel time of cuBLAS for the same work as often; None where the workload did not measure it.
+        cublas_ns: Kernel time of cuBLAS for as many iterations of the same work; None where it was not measured.
     """
 
     wall_ns: int

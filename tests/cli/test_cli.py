@@ -228,7 +228,7 @@ def test_a_damaged_unprofiled_run_is_named_when_ingested(report: Path, tmp_path:
     sidecar(report).write_text("{}")
     said = run("ingest", report, "--store", tmp_path / "store")
     assert said.exit_code == 0
-    assert "no record of an un-profiled run" in said.stderr
+    assert "not a record of an un-profiled run" in said.stderr
     (digest,) = Store(tmp_path / "store").digests()
     assert Store(tmp_path / "store").unprofiled(digest) is None
 

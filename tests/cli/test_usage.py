@@ -163,6 +163,7 @@ def test_the_newest_report_of_the_folder_is_the_first_example(tmp_path: Path) ->
         ("rooflens gpus h100-s", "h100-sxm"),
         ("rooflens workloads atten", "attention"),
         ("rooflens predict gemm --gpu h100-s", "h100-sxm"),
+        ("rooflens analyze metrics.csv --gpu h100-s", "h100-sxm"),
         ("rooflens predict gemm --dtype tf", "tf32"),
         ("rooflens predict gemm --out-dtype fp3", "fp32"),
         ("rooflens profile atten", "attention"),

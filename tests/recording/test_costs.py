@@ -57,7 +57,7 @@ def test_what_was_measured_stays(gpu_box: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("behaviour", "error"),
-    [("half", "ncu left a report that is not whole"), ("nothing", "ncu succeeded but wrote no report")],
+    [("half", "the report that ncu wrote cannot be read"), ("nothing", "ncu succeeded but wrote no report")],
 )
 def test_a_bad_report_is_no_report(gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, error: str) -> None:
     """A way that leaves half a report, or none, has its error and no report; the half is put aside."""

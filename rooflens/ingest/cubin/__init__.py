@@ -1,1 +1,1 @@
-"""Reads the compiled code that reports hold: source lines of instructions, and which of them only load a constant."""
+"""The compiled code in reports: source lines of instructions, and which of them only load a constant."""

@@ -1,4 +1,4 @@
-"""The parts of a cubin, which is an ELF file of 64 bits: code by function, line tables, what relocations refer to."""
+"""The parts of a cubin, which is a 64-bit ELF file: code by function, line tables, targets of relocations."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _MAGIC = b"\x7fELF\x02\x01"
 """ELF, 64 bits, little-endian: what every cubin is."""
 
 _HEADER = Struct("<18xH20xQI6xHHH")
-"""Machine, offset of the table of sections, flags, size of its rows, their number, and which has their names."""
+"""Machine, offset of the section table, flags, size of its rows, how many there are, and which has their names."""
 
 _SECTION = Struct("<II16xQQ24x")
-"""Name, type, offset and length. What sections refer to each other by is left out: loaded cubins have it wrong."""
+"""Name, type, offset and length. Links between sections are not read: in loaded cubins they are wrong."""
 
 _SYMBOL = Struct("<I20x")
 _RELOCATION = Struct("<Q4xI")
-"""The place it is about, and the number of its symbol."""
+"""Offset of the place to relocate, and index of its symbol."""
 
 _RELOCATIONS = ((b".rel", 16), (b".rela", 24))
-"""How sections of relocations are named after the one they are about, and how many bytes a relocation takes."""
+"""Prefixes of the names of relocation sections, and how many bytes a relocation takes in each."""
 
 _NVIDIA = 190
 _ABI, _OLD_ABI = 7, 51
-"""Byte that tells the version of the ABI, and the version until CUDA 12, which has the GPU elsewhere in the flags."""
+"""Offset of the ABI version, and the version up to CUDA 12, which has the GPU elsewhere in the flags."""
 
 
 class Section(NamedTuple):
@@ -43,27 +43,27 @@ class Cubin:
         data: All of it.
 
     Raises:
-        ValueError, LookupError, struct.error: It is none, or damaged; other methods raise the same.
+        ValueError, LookupError, struct.error: It is not a cubin, or damaged; other methods raise the same.
     """
 
     def __init__(self, data: bytes) -> None:
         machine, offset, flags, row_bytes, count, names = _HEADER.unpack_from(data)
         if not data.startswith(_MAGIC) or machine != _NVIDIA or offset > len(data):
-            raise ValueError("no cubin")
+            raise ValueError("not a cubin")
         self.data = data
         self.capability = flags & 0xFF if data[_ABI] == _OLD_ABI else flags >> 8 & 0xFF
-        """Of the GPU that it is for: 90 for 9.0."""
+        """Compute capability that it is compiled for: 90 for 9.0."""
         rows = [_SECTION.unpack_from(data, offset + number * row_bytes) for number in range(count)]
         texts = rows[names][2]
         self._sections = {self._text(texts + name): Section(start, start + length) for name, _, start, length in rows}
 
     def section(self, name: bytes) -> bytes | None:
-        """Return what a section holds; None where there is none of that name."""
+        """Return the bytes of a section; None where there is none of that name."""
         found = self._sections.get(name)
         return self.data[found.start : found.end] if found else None
 
     def symbols_in(self, section: bytes) -> Mapping[int, bytes]:
-        """Return the names of the symbols whose addresses belong into a section, by their place from its start."""
+        """Return the names of the symbols whose addresses go into a section, by offset in it."""
         found: dict[int, bytes] = {}
         for prefix, row_bytes in _RELOCATIONS:
             for row in range(0, len(relocations := self.section(prefix + section) or b""), row_bytes):

@@ -1,9 +1,9 @@
-"""What an instruction is by how it is encoded, from Volta on, as far as that decides amounts.
+"""The kind of an instruction by its encoding, from Volta on, as far as our counts depend on it.
 
-Bits 0 to 8 name the operation, 9 to 11 what its operands are. The first factor of a packed fp16 multiply-add is the
-register in bits 24 to 31. The second one is the register in bits 32 to 39, or that in bits 64 to 71 where those before
-hold an immediate value or a place in constant memory to add. Register 255 is zero: with it as a factor nothing is
-computed, and a constant is loaded. Held against NVIDIA's disassembler for each of these GPUs.
+Bits 0 to 8 give the operation, 9 to 11 the kinds of its operands. The first factor of a packed fp16 multiply-add is the
+register in bits 24 to 31. The second is the register in bits 32 to 39, or in bits 64 to 71 where the former hold an
+immediate value or an address in constant memory to add. Register 255 is zero: with it as a factor nothing is computed,
+and a constant is loaded. Checked against NVIDIA's disassembler for each of these GPUs.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _PACKED: Mapping[int, frozenset[int]] = {
     **dict.fromkeys((70, 72, 75, 80, 86, 87, 89, 90), frozenset({_HFMA2, _HFMA2_MMA})),
     **dict.fromkeys((100, 101, 103, 110, 120, 121), frozenset({_HFMA2})),
 }
-"""Compute capability -> packed multiply-adds; GPUs that are not here may encode all otherwise."""
+"""Compute capability -> packed multiply-adds; other GPUs may encode everything differently."""
 
 _ZERO = 255
 _FIRST_FACTOR_AT = 24
 _SECOND_FACTOR_AT = {1: 32, 2: 64, 3: 64, 7: 64}
-"""Kind of operands -> the first bit of the second factor, where that is a register."""
+"""Kinds of operands -> the first bit of the second factor, where that is a register."""
 
 
 def kind_of(instruction: bytes, capability: int) -> Kind | None:
-    """Say what an instruction is; None for GPUs whose encoding is not known.
+    """Return the kind of an instruction; None for GPUs whose encoding is not known.
 
     Args:
         instruction: Its 16 bytes.
-        capability: Of the GPU that it is for: 90 for 9.0.
+        capability: Compute capability that it is compiled for: 90 for 9.0.
     """
     packed = _PACKED.get(capability)
     if packed is None or len(instruction) < INSTRUCTION_BYTES:

@@ -1,8 +1,8 @@
-"""Instructions in text that were asked for before, kept in the user's cache: to ask the disassembler takes it seconds.
+"""SASS text in the user's cache: NVIDIA's disassembler takes seconds to give it.
 
-They are kept by the digest of the report and by the installed disassembler, so a report that was changed, or another
-version of the module, is asked for anew. In the text stand the addresses that the code was loaded to: those of one
-report are of no use to another one, even of the same program.
+It is kept by the digest of the report and by the installed disassembler, so it is read again for a changed report or
+with another version of the module. The text holds the addresses that the code was loaded to, so one report's text is of
+no use to another, even of the same program.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Texts: TypeAlias = "dict[int, dict[int, str | None]]"
-"""Text by address by number of the result; None where the disassembler knows none."""
+"""Text by address, by index of the result; None where the disassembler has none."""
 
 MOST_BYTES = 32 << 20
-"""So much is kept, of some thousand reports: then those go that were written first."""
+"""How much is kept, enough for some thousand reports; beyond that the oldest are dropped."""
 
 _FOLDER = "sass-1"
 _WRITES_BETWEEN_TRIMS = 256
@@ -33,14 +33,14 @@ _writes = count()
 
 
 def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dict[int, str]] | None:
-    """Return instructions in text that were kept; None where one of those that are wanted was not.
+    """Return the text of instructions from the cache; None where any that is wanted is not there.
 
     Args:
-        digest: Of the report.
-        wanted: Addresses by number of the result.
+        digest: SHA-256 of the report, in hex.
+        wanted: Addresses, by index of the result.
 
     Returns:
-        The text by address, by number of the result; none where the disassembler knows none.
+        The text by address, by index of the result, without those for which the disassembler has none.
     """
     name = _name(digest)
     data = kept(name) if name else None
@@ -57,12 +57,12 @@ def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dic
 
 
 def keep_sass(digest: str, wanted: Mapping[int, Sequence[int]], found: Mapping[int, Mapping[int, str]]) -> None:
-    """Keep what the disassembler said of all that was wanted.
+    """Keep what the disassembler gave for all that was wanted.
 
     Args:
-        digest: Of the report.
-        wanted: Addresses by number of the result.
-        found: Text by address, by number of the result.
+        digest: SHA-256 of the report, in hex.
+        wanted: Addresses, by index of the result.
+        found: Text by address, by index of the result.
     """
     name = _name(digest)
     if name is None:
@@ -77,7 +77,7 @@ def keep_sass(digest: str, wanted: Mapping[int, Sequence[int]], found: Mapping[i
 
 
 def _name(digest: str) -> str | None:
-    """Return the name of a report's texts; None where there is no disassembler that could have written any."""
+    """Return the name of a report's text in the cache; None where no disassembler is installed."""
     try:
         spec = find_spec(_MODULE)
         if spec is None or spec.origin is None:

@@ -1,8 +1,8 @@
 """Line tables of cubins: which source line an instruction was compiled from.
 
-They are in the form of DWARF 2, with two instructions of NVIDIA's more, which say what was inlined where. At one
-address stand several rows then, from the function itself to the innermost that was inlined into it; the first one
-counts, as it does for NVIDIA's tools.
+They have the form of DWARF 2, with two opcodes more of NVIDIA's, which say what was inlined where. One address then has
+several rows, from the function itself to the innermost that was inlined into it; the first one counts, as it does in
+NVIDIA's tools.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TABLE = b".debug_line"
 _UNIT = Struct("<IHI")
 """Bytes that follow, version, and bytes of the header that follow."""
 _HEADER = Struct("<BxbBB")
-"""Bytes of the shortest instruction, least step of the line, number of such steps, and the first short code."""
+"""Bytes of the shortest instruction, smallest line step, number of line steps, and the first special opcode."""
 _VERSION = 2
 _ADDRESS = Struct("<Q")
 _ADVANCE = Struct("<H")
@@ -53,7 +53,7 @@ class Lines:
         self._starts: list[int] = []
 
     def add(self, offset: int, place: tuple[str, int] | None) -> None:
-        """Add a row of the table: from there on; the first row at an offset counts."""
+        """Add a row of the table, which holds from this offset on; the first row at an offset counts."""
         self._places.setdefault(offset, place)
 
     def at(self, offset: int) -> tuple[str, int] | None:
@@ -65,10 +65,10 @@ class Lines:
 
 
 def read_lines(cubin: Cubin) -> Mapping[bytes, Lines]:
-    """Read the line table of each function, by its mangled name; none where the cubin has no table.
+    """Read the line table of each function, by its mangled name; empty where the cubin has no table.
 
     Raises:
-        ValueError, IndexError, struct.error: The table is damaged, or holds what nobody knows.
+        ValueError, IndexError, struct.error: The table is damaged, or holds something unknown.
     """
     found: dict[bytes, Lines] = {}
     data = cubin.section(_TABLE) or b""
@@ -115,7 +115,7 @@ def _unit(data: bytes, start: int) -> _Unit:
 
 
 class _Program:
-    """The program of a table at work."""
+    """The state machine that runs a table's program."""
 
     def __init__(self, data: bytes, unit: _Unit, functions: Mapping[int, bytes]) -> None:
         self._data = data
@@ -128,7 +128,7 @@ class _Program:
         self._function, self._offset, self._file, self._line = b"", 0, 1, 1
 
     def rows(self) -> Iterator[tuple[bytes, int, tuple[str, int] | None]]:
-        """Yield function, offset in it, and file and line from there on; no place behind the end of a function."""
+        """Yield function, offset in it, and file and line from there on; None at the end of a function."""
         data, unit = self._data, self._unit
         while self._at < unit.end:
             code = data[self._at]
@@ -147,7 +147,7 @@ class _Program:
                 self._begin()
 
     def _step(self, code: int) -> None:
-        """Carry out what makes no row."""
+        """Carry out an opcode that makes no row."""
         unit = self._unit
         if code == _ADVANCE_PC:
             self._offset += self._unsigned() * unit.least_bytes
@@ -165,14 +165,14 @@ class _Program:
                 self._unsigned()
 
     def _ends(self) -> bool:
-        """Carry out what has a length before it; return whether a function ends there."""
+        """Carry out an extended opcode, which states its length; return whether a function ends there."""
         length = self._unsigned()
         start, code = self._at, self._data[self._at]
         self._at += length
         if code == _SET_ADDRESS:
             if self._function or self._offset:
                 raise ValueError("a function in two parts")
-            self._function = self._functions[start + 1]  # what stands there is where it was loaded to, or zero
+            self._function = self._functions[start + 1]  # the address itself is where it was loaded to, or zero
         elif code == _DEFINE_FILE:
             raise ValueError("a file that the header does not name")
         return code == _END_SEQUENCE
@@ -194,7 +194,7 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _unsigned(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number of seven bits a byte, and return where the next thing begins."""
+    """Read a LEB128 number, and return where the next thing begins."""
     number = shift = 0
     while data[at] & 0x80:
         number |= (data[at] & 0x7F) << shift

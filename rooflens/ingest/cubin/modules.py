@@ -1,4 +1,4 @@
-"""The modules of a report: each a cubin, the functions that were loaded of it, and the source files that it names."""
+"""The modules of a report: each a cubin, the functions that were loaded from it, and the source files it names."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.stored import Kind
 
 _DAMAGE = (ValueError, LookupError, ArithmeticError, struct.error)
-"""What reading a cubin raises that is damaged, or holds what nobody knows."""
+"""What reading a cubin raises if it is damaged, or holds something unknown."""
 
 
 class Modules:
     """All modules of a report.
 
     Args:
-        sources: Messages that say something of one, in the order of the file.
+        sources: Encoded messages about modules, in the order of the file.
     """
 
     def __init__(self, sources: Iterable[bytes]) -> None:
@@ -38,10 +38,10 @@ class Modules:
         self._found: dict[int, Module | None] = {}
 
     def module(self, source: bytes) -> Module | None:
-        """Return the module that a result refers to; None where it is not here, or not in a form that is known.
+        """Return the module that a result refers to; None where it is missing, or its form is not known.
 
         Args:
-            source: What the result says of its source.
+            source: The encoded reference in the result.
         """
         message = decode("SourceData", source)
         reference = message.Reference if message is not None else 0
@@ -56,8 +56,8 @@ class Module:
     Args:
         cubin: Its code.
         lines: The line table of each function.
-        functions: Names of functions by the address they were loaded to; of some reports none.
-        files: Texts of source files by name.
+        functions: Names of functions by the address they were loaded to; empty in some reports.
+        files: Text of source files by name.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Module:
         self.files = files
 
     def listing(self, function: bytes, start: int | None) -> Listing | None:
-        """Return what is known of a function's instructions, and of those it calls; None where no address is.
+        """List the instructions of a function and of those it calls; None where no address is known.
 
         Args:
             function: Its mangled name.
@@ -80,7 +80,7 @@ class Module:
 
 
 class Listing:
-    """The instructions of one result, of which the report itself holds all but the text."""
+    """The instructions of one result, from the report itself, which has all but their text."""
 
     has_sass = False
 
@@ -91,11 +91,11 @@ class Listing:
         self._codes: dict[bytes, bytes] = {}
 
     def sass(self, address: int) -> str | None:  # noqa: ARG002 - as the disassembler takes it
-        """Return nothing: it takes a disassembler."""
+        """Return None: text takes a disassembler."""
         return None
 
     def kind(self, address: int) -> Kind | None:
-        """Say what an instruction is; None where that is not known."""
+        """Return the kind of an instruction; None where its encoding is not known."""
         function, offset = self._place(address)
         if function not in self._codes:
             self._codes[function] = self._module.cubin.section(b".text." + function) or b""
@@ -112,16 +112,16 @@ class Listing:
         return self._module.files
 
     def _place(self, address: int) -> tuple[bytes, int]:
-        """Return the function that an address is in, and how far; no function before the first one."""
+        """Return the function that an address is in, and the offset in it; an empty name before the first one."""
         index = bisect_right(self._starts, address) - 1
         return (self._functions[self._starts[index]], address - self._starts[index]) if index >= 0 else (b"", 0)
 
 
 def _module(messages: Iterable[Any]) -> Module | None:
-    """Put together what messages say of one module."""
+    """Combine the messages about one module; None where they contradict each other, or its code is unreadable."""
     binaries = {message.Binary for message in messages if message.Binary}
     if len(binaries) != 1:
-        return None  # programs that were profiled together may call two modules the same
+        return None  # programs that were profiled together may give two modules one reference
     try:
         cubin = Cubin(binaries.pop())
         lines = read_lines(cubin)

@@ -1,1 +1,1 @@
-"""Work that is done elsewhere: in processes of this machine, on a Dask cluster, under MPI."""
+"""Work done elsewhere: in other processes of this machine, on a Dask cluster, or under MPI."""

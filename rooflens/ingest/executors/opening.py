@@ -1,4 +1,4 @@
-"""Find the executor that was asked for: `process:8`, `dask:tcp://host:8786`, `mpi`, or one that a program brings."""
+"""Open the executor that was asked for: `process:8`, `dask:tcp://host:8786`, `mpi`, or the caller's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 ExecutorChoice: TypeAlias = str | Executor
-"""As `--executor` takes it, or any executor that pickles its calls or shares our memory."""
+"""What `--executor` accepts, or any executor that pickles its calls or shares our memory."""
 
 _FORMS = "`process:8`, `dask:tcp://host:8786` or `mpi`"
 _BYTES_PER_WORKER = 1 << 30
@@ -28,9 +28,9 @@ class Workers(Struct, frozen=True):
     """Where tasks are done.
 
     Attributes:
-        open: Gives an executor, within a block; again where one broke.
-        count: Tasks that it does side by side, about.
-        can_reopen: A broken one can be opened again.
+        open: Gives an executor, for a block; a second time if the first one broke.
+        count: About how many tasks it runs at once.
+        can_reopen: Whether a broken one can be opened again.
     """
 
     open: Callable[[], AbstractContextManager[Executor]]
@@ -43,7 +43,7 @@ def find_workers(choice: ExecutorChoice) -> Workers:
 
     Raises:
         UsageError: There is no such kind.
-        EnvironmentMissingError: What it needs is not installed, or nobody answers there.
+        EnvironmentMissingError: What it needs is not installed, or nothing answers at the address.
     """
     if isinstance(choice, Executor):
         return Workers(lambda: _lent(choice), max(1, getattr(choice, "_max_workers", 1)), can_reopen=False)
@@ -58,7 +58,7 @@ def find_workers(choice: ExecutorChoice) -> Workers:
 
 
 def processes(count: int | None = None) -> Workers:
-    """Return processes of this machine: one a core by default, and no more than its memory holds."""
+    """Return processes of this machine: by default one for each core, as far as the memory suffices."""
     if count is None:
         room = (physical_bytes() or _BYTES_PER_WORKER) // _BYTES_PER_WORKER
         count = max(1, min(usable_cores(), room))
@@ -73,7 +73,7 @@ def _count(text: str, choice: str) -> int:
 
 @contextmanager
 def _ended(executor: Executor) -> Iterator[Executor]:
-    """Give an executor of ours; what it still does when the block is left is given up."""
+    """Give an executor of ours; what it still does when the block ends is given up."""
     try:
         yield executor
     finally:
@@ -82,7 +82,7 @@ def _ended(executor: Executor) -> Iterator[Executor]:
 
 @contextmanager
 def _lent(executor: Executor) -> Iterator[Executor]:
-    """Give an executor that is somebody else's to end."""
+    """Give an executor of the caller's, who ends it."""
     yield executor
 
 
@@ -102,7 +102,7 @@ def _dask(address: str) -> Workers:
 
     @contextmanager
     def opened() -> Iterator[Executor]:
-        # Pure: a task is known by what it is given, so that one which is sent twice is done once.
+        # Pure: Dask knows a task by its arguments, so one that is sent twice is done once.
         with connected() as client:
             yield client.get_executor(pure=True)
 
@@ -125,5 +125,5 @@ def _mpi() -> Workers:
     size = MPI.COMM_WORLD.Get_size()
     if size < 2:
         hint = "`mpiexec -n 8 python -m mpi4py.futures -m rooflens ingest ... --executor mpi`"
-        raise EnvironmentMissingError("there is one MPI process, and none to do the work", hint)
+        raise EnvironmentMissingError("there is only one MPI process, and none to do the work", hint)
     return Workers(lambda: _ended(MPIPoolExecutor()), size - 1)

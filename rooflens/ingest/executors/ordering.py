@@ -1,4 +1,4 @@
-"""Have things done side by side, and take what comes of them in the order in which they were given."""
+"""Run tasks in parallel, and return their results in the order in which they were given."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Result = TypeVar("Result")
 def run_in_order(
     workers: Workers, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[tuple[Item, Result | InputError]]:
-    """Call a function for each item, on workers; yield each with what came of it, or why nothing did.
+    """Call a function for each item, on workers; yield each item with its result, or why there is none.
 
     Args:
-        workers: Where.
-        function: As `run_tasks` takes it, of one item.
-        items: Taken only as there is room.
+        workers: Where to call it.
+        function: As for `run_tasks`, but of one item.
+        items: Consumed only as there is room.
 
     Raises:
         RooflensError, EnvironmentMissingError: As `run_tasks` does.

@@ -1,4 +1,4 @@
-"""Processes of this machine as an executor: one that dies costs the call it was at, and no other."""
+"""Processes of this machine as an executor: one that dies costs only the call it was making."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class ProcessExecutor(Executor):
-    """So many processes that make calls side by side.
+    """An executor of so many processes.
 
     Unlike `concurrent.futures.ProcessPoolExecutor` it can be used in daemonic workers and from scripts without a main
-    guard, a process that dies breaks nothing but its own call, and none outlives us.
+    guard, a process that dies fails only its own call, and none outlives us.
     """
 
     def __init__(self, count: int) -> None:
@@ -26,12 +26,12 @@ class ProcessExecutor(Executor):
         self._children = Children("the worker", limited=False, sharers=count)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Have a function of a module called in one of the processes, with what can be pickled."""
+        """Have a function that can be imported by its name called in one of the processes; arguments are pickled."""
         call = partial(fn, **kwargs) if kwargs else fn
         return self._threads.submit(self._children.call, call, args)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - the class's own signature
-        """End the processes: after their calls, or at once where those are cancelled."""
+        """End the processes: after their calls, or at once if those are cancelled."""
         self._threads.shutdown(wait=wait and not cancel_futures, cancel_futures=cancel_futures)
         if wait or cancel_futures:
             self._children.close()

@@ -1,8 +1,8 @@
 """Run tasks on workers that may die, a few at a time, and find the items that kill them.
 
-A task whose worker dies, or that fails, is tried once more, then item by item: only an item that fails alone is lost.
-Where one death takes the whole executor along, as in `ProcessPoolExecutor`, all that it had is tried once more, then
-task by task with nothing beside, so that no task is blamed for its neighbour.
+A task that fails, or whose worker dies, is tried once more, then item by item: only an item that fails alone is lost.
+Where one death breaks the whole executor, as in `ProcessPoolExecutor`, all tasks that it had are tried once more, then
+one at a time with nothing beside, so that no task is blamed for its neighbour.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _IN_FLIGHT = 2
-"""Tasks handed over for each that can be done at once: the next one waits there, the others here."""
+"""How many tasks are submitted for each that can run at once, so that a worker never waits for its next one."""
 
 _LOST_HINT = "read it alone (`rooflens analyze`) to see what it does; the other reports are not touched by it"
 
 
 class Lost(Struct, Generic[Item], frozen=True):
-    """An item that no worker survived, or that fails by itself."""
+    """An item that killed every worker, or that fails by itself."""
 
     item: Item
     error: InputError
 
 
 class _Batch(Struct, Generic[Item]):
-    """Some items that are done together, and how often that was tried in vain."""
+    """Items that are done together, and how often that failed; `alone` where nothing else may run beside."""
 
     items: tuple[Item, ...]
     attempts: int = 0
@@ -55,12 +55,12 @@ def run_tasks(
     """Call a function for each task, on workers; yield the results as they come.
 
     Args:
-        workers: Where.
-        function: Pickled by its name; a partial one, with what it is given. It may be called more than once for a task.
-        tasks: Items that belong together; taken only as there is room, so that there may be any number.
+        workers: Where to call it.
+        function: Pickled by its name, a partial one with its arguments. It may be called more than once for a task.
+        tasks: Items that belong together; consumed only as there is room, so there may be any number.
 
     Raises:
-        RooflensError: The function raises one twice: it is about all tasks, not one.
+        RooflensError: The function raised one twice: it concerns all tasks, not one.
         EnvironmentMissingError: The workers cannot import what they need.
     """
     with ExitStack() as stack:
@@ -88,7 +88,7 @@ class _Run(Generic[Item, Result]):
         self._executor: Executor | None = None
 
     def fill(self) -> bool:
-        """Hand over tasks while there is room; False when all is done."""
+        """Submit tasks while there is room; False when all are done."""
         while len(self._running) < _IN_FLIGHT * self._workers.count:
             batch = self._next()
             if batch is None:
@@ -106,7 +106,7 @@ class _Run(Generic[Item, Result]):
             if not batch.alone or not self._running:
                 self._again.remove(batch)
                 return batch
-        if self._again:  # one that waits to be alone
+        if self._again:  # one that must run alone waits
             return None
         items = next(self._fresh, None)
         return None if items is None else _Batch(items)
@@ -128,7 +128,7 @@ class _Run(Generic[Item, Result]):
         return self._executor
 
     def next_results(self) -> Iterator[Result | Lost[Item]]:
-        """Wait for tasks that end; yield their results, and put those that failed back in line."""
+        """Wait for tasks to end; yield their results, and queue those that failed again."""
         done, _ = wait(self._running, return_when=FIRST_COMPLETED)
         for future in done:
             batch, executor = self._running.pop(future)
@@ -143,7 +143,7 @@ class _Run(Generic[Item, Result]):
                 yield result
 
     def _leave(self, executor: Executor) -> None:
-        """Leave an executor that broke, if that is the one in use; a lent one is followed by processes of our own."""
+        """Drop an executor that broke, if it is the one in use; the caller's is replaced by processes of our own."""
         if executor is not self._executor:
             return
         self._executor = None
@@ -151,7 +151,7 @@ class _Run(Generic[Item, Result]):
             self._workers = processes(self._workers.count)
 
     def _failed(self, batch: _Batch[Item], error: BaseException, *, alone: bool) -> Iterator[Lost[Item]]:
-        """Put what failed back in line, as a whole or in pieces; yield an item that fails alone."""
+        """Queue what failed again, as a whole or in pieces; yield an item that fails alone."""
         if isinstance(error, ImportError):
             raise EnvironmentMissingError(
                 f"a worker cannot import what it needs: {error}", "install the same rooflens where the workers run"
@@ -170,7 +170,7 @@ class _Run(Generic[Item, Result]):
 
 
 def _attempt(function: Callable[[Any], Result], items: tuple[Any, ...], attempt: int) -> Result:  # noqa: ARG001 - tells one try from the next, where a task is known by what it is given
-    """Do a task, on the worker."""
+    """Run a task on the worker."""
     return function(items)
 
 

@@ -122,10 +122,15 @@ def read_export(data: bytes, gpu: str | None = None, is_wanted: Callable[[str], 
 
     Args:
         data: The file, or what came from a pipe; it may hold whatever else ncu and the program printed.
-        gpu: Display name of the GPU, for launches that do not name theirs.
+        gpu: Short or display name of the GPU, for launches that do not name theirs.
         is_wanted: Says which metrics are read; all of them by default.
     """
-    return Export(data, gpu, Facts(is_wanted))
+    return Export(data, gpu and _displayed(gpu), Facts(is_wanted))
+
+
+def _displayed(gpu: str) -> str:
+    """Return the display name of a GPU given by its short name; any other name as it is."""
+    return next((one.names[0] for one in load_datasheets() if one.id == gpu.casefold()), gpu)
 
 
 def _kernels(data: bytes, facts: Facts) -> Iterator[ExportedKernel]:

@@ -1,1 +1,1 @@
-"""Many reports, into memory or into a store: here, or as tasks of an executor."""
+"""Read many reports into memory or into a store, in this process or as tasks of an executor."""

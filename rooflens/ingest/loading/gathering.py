@@ -1,4 +1,4 @@
-"""Large reports cut into spans for workers to read, and made whole of what comes back."""
+"""Divide large reports into spans for workers to read, and put the results together again."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Task(Protocol[Result_co]):
-    """What is done with reports, and with spans of them."""
+    """What workers do with reports, and with spans of them."""
 
     def __call__(self, items: tuple[Item, ...]) -> Sequence[Result_co | SpanDone]:
-        """Read them; return what becomes of reports, and spans that are still to be gathered."""
+        """Read them; return the result of each report, and each span, which are still to be put together."""
 
     def whole(self, spans: Sequence[Span], done: Sequence[SpanDone]) -> Iterator[Result_co]:
-        """Make one result of all spans of a report, given what became of each."""
+        """Make one result from all spans of a report, given what became of each."""
 
     def refused(self, job: Job, error: InputError) -> Result_co:
-        """Return what becomes of a report that no worker survives."""
+        """Return the result of a report that kills its workers."""
 
 
 def by_workers(
     workers: Workers, task: Task[Result], jobs: Iterable[Job], options: ReadOptions, total_bytes: int
 ) -> Iterator[Result]:
-    """Have reports read by workers, and yield what becomes of them as it comes."""
+    """Have workers read reports, and yield the results as they come."""
     planned: dict[Job, tuple[Span, ...]] = {}
     tasks = tasks_of(jobs, options, task_bytes(total_bytes, workers.count), planned)
     yield from gathered(run_tasks(workers, task, tasks), task, planned)
@@ -46,7 +46,7 @@ def by_workers(
 def tasks_of(
     jobs: Iterable[Job], options: ReadOptions, most_bytes: int, planned: dict[Job, tuple[Span, ...]]
 ) -> Iterator[tuple[Item, ...]]:
-    """Put reports together to tasks of so many bytes, and cut large ones into spans of as many, noted in `planned`."""
+    """Group reports into tasks of so many bytes, and divide larger ones into spans, which are added to `planned`."""
     for group in grouped(jobs, most_bytes):
         spans = plan_spans(group[0], options, most_bytes) if len(group) == 1 and is_large(group[0]) else ()
         if spans:
@@ -61,7 +61,7 @@ def gathered(
     task: Task[Result],
     planned: dict[Job, tuple[Span, ...]],
 ) -> Iterator[Result]:
-    """Yield what tasks return; spans when all of their report are there, as one, which is then `planned` no more."""
+    """Yield the results of tasks; a report's spans once all are there, as one, after which it leaves `planned`."""
     waiting: dict[Job, dict[int, SpanDone]] = {}
     for result in results:
         items: Sequence[Result | SpanDone]

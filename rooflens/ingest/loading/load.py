@@ -1,6 +1,6 @@
-"""Load reports into memory or into a store: the two things the command line asks of ingest.
+"""Load reports into memory or into a store: what the command line asks of ingest.
 
-Few reports are read in this very process, many by processes of this machine, or wherever an executor has them read.
+Few reports are read in this process, many by several processes of this machine, or by an executor if one is given.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import Unprofiled
 
 _MUCH_BYTES = 256 << 20
-"""From here on several processes start: what they save is more than the second that they take to begin."""
+"""From here on several processes start: they save more than the second that they take to start."""
 
 _WORTH_SHARING_BYTES = 16 << 20
-"""From here on one more process reads beside us: it begins in a quarter of the time that so much takes to read."""
+"""From here on one more process reads beside us: it starts in a quarter of the time that reading so much takes."""
 
 _FAILURES_AT_ONCE = 1_000
 
@@ -50,9 +50,9 @@ class Loaded(Struct):
     Attributes:
         reports: Each run with its kernels.
         failures: Path as it was given, and error.
-        skipped_count: Reports that were there already under another name among those asked for.
-        digests: Of the reports read.
-        notes: Path, and what a user should know of how that report was read.
+        skipped_count: How many reports were the same as another one under a different name.
+        digests: Digests of the reports read.
+        notes: Path, and what a user should know about how that report was read.
     """
 
     reports: list[tuple[Run, tuple[Kernel, ...]]] = field(default_factory=list)
@@ -66,12 +66,12 @@ class Ingested(Struct):
     """What became of the reports that were to be stored.
 
     Attributes:
-        report_count: Of those stored now.
-        kernel_count: Of their kernels.
+        report_count: How many reports were stored.
+        kernel_count: How many kernels they have.
         failures: Path as it was given, and error, of those that could not be read.
-        skipped_count: Reports that were there already: in the store, or under another name among those asked for.
-        warnings: Path of a report, and why what lies beside it is not stored with it.
-        notes: Path, and what a user should know of how that report was read.
+        skipped_count: How many were in the store already, or the same as another one under a different name.
+        warnings: Path of a report, and why a file beside it is not stored with it.
+        notes: Path, and what a user should know about how that report was read.
     """
 
     report_count: int = 0
@@ -92,9 +92,9 @@ def load_reports(
 
     Args:
         jobs: Files to read.
-        on_outcome: Hears of each report as it is read.
+        on_outcome: Called for each report as it is read.
         options: What is wanted of them.
-        executor: Where to read them; by default here, or where there is much to read in processes of this machine.
+        executor: Where to read them; by default in this process, or in several if there is much to read.
     """
     wanted = options or ReadOptions()
     order = {job: position for position, job in enumerate(jobs)}
@@ -126,13 +126,13 @@ def _outcomes(
 
 
 def _is_shared(jobs: Sequence[Job], options: ReadOptions, total_bytes: int) -> bool:
-    """Return whether one more process is to read beside us; NVIDIA's reader works in several of its own."""
+    """Return whether one more process should read beside us; NVIDIA's reader has several of its own anyway."""
     is_much = total_bytes >= _WORTH_SHARING_BYTES and len(jobs) > 1
     return is_much and options.reader != "ncu-report" and usable_cores() > 1
 
 
 def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
-    """Put an outcome where it belongs; a report that came under another name already counts as skipped."""
+    """Add an outcome; a report that came before under another name counts as skipped."""
     if isinstance(outcome.result, InputError):
         loaded.failures.append((outcome.job.source, outcome.result))
     elif outcome.result.run.digest in loaded.digests:
@@ -144,7 +144,7 @@ def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
 
 
 def _no_unprofiled(_: Path) -> None:
-    """Find no run without the profiler."""
+    """Find no un-profiled run."""
 
 
 def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their defaults
@@ -156,19 +156,19 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
     options: ReadOptions | None = None,
     executor: ExecutorChoice | None = None,
 ) -> Ingested:
-    """Read reports into a store; what it holds already is skipped, and parts of many are committed as they come.
+    """Read reports into a store; those that it holds already are skipped, and parts are committed as they come.
 
-    Whoever reads the reports writes them, on any machine that sees the store; here they are committed, one after the
-    other, so that memory does not grow with their number.
+    The process that reads a report writes it, on any machine that sees the store; this one commits what was written, so
+    memory does not grow with the number of reports.
 
     Args:
         jobs: Files to read.
         store: Where to.
-        on_read: Hears of each report that was read.
-        unprofiled_of: Finds the run without the profiler that belongs to a report, to be kept with it; a function of a
-            module. Raises InputError where what is there is none: the report is stored without.
-        options: What is wanted of each report; its values, by default.
-        executor: Where to read them; by default here, or where there is much to read in processes of this machine.
+        on_read: Called for each report that was read.
+        unprofiled_of: Finds a report's un-profiled run, to be stored with it; it can be imported by its name. If it
+            raises InputError, the report is stored without.
+        options: What is wanted of each report; by default also its values.
+        executor: Where to read them; by default in this process, or in several if there is much to read.
     """
     task = IngestTask(store.place, options or ReadOptions(raw="values"), unprofiled_of, uuid.uuid4().hex)
     total_bytes, workers = _plan(jobs, task.options, executor)
@@ -187,7 +187,7 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
 
 
 def _plan(jobs: Sequence[Job], options: ReadOptions, executor: ExecutorChoice | None) -> tuple[int, Workers | None]:
-    """Return how many bytes there are to read, and by whom; None for this process."""
+    """Return how many bytes there are to read, and the workers to read them; None for this process."""
     total_bytes = sum(map(bytes_of, jobs))
     if executor is not None:
         from rooflens.ingest.executors.opening import find_workers  # noqa: PLC0415 - only where one is named
@@ -204,7 +204,7 @@ def _plan(jobs: Sequence[Job], options: ReadOptions, executor: ExecutorChoice | 
 def _new(
     jobs: Sequence[Job], store: Store, unprofiled_of: Callable[[Path], Unprofiled | None], ingested: Ingested
 ) -> Iterator[Job]:
-    """Yield the reports that are to be read, and count the others; an empty store spares reading each file twice."""
+    """Yield the reports that are not stored yet, and count the others; with an empty store no file is read for that."""
     held = store.digests()
     for job in jobs:
         if held and _is_stored(job, store, unprofiled_of):
@@ -223,7 +223,7 @@ def _written(jobs: Iterator[Job], task: IngestTask, total_bytes: int, workers: W
 
 
 def _commit(written: Written, store: Store, ingested: Ingested) -> None:
-    """Make what was written visible, and count it."""
+    """Commit what was written, and count it."""
     read_count = len(written.jobs) - len(written.failures)
     ingested.failures += written.failures
     ingested.warnings += written.warnings
@@ -239,7 +239,7 @@ def _commit(written: Written, store: Store, ingested: Ingested) -> None:
 
 
 class _Failures:
-    """Reports that could not be read, on their way to the store's table: each once, however often it was tried."""
+    """Reports that could not be read, to be stored in the table `failures`: each once, however often it was tried."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -255,7 +255,7 @@ class _Failures:
             self.write()
 
     def write(self) -> None:
-        """Commit what there is."""
+        """Commit what was added."""
         from rooflens.model.store.parts import write_part  # noqa: PLC0415 - pyarrow: only where there are some
         from rooflens.model.store.rows import failure_table  # noqa: PLC0415
 
@@ -265,7 +265,7 @@ class _Failures:
 
 
 def _is_stored(job: Job, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> bool:
-    """Return whether a report is stored with its un-profiled run: that may have been written since."""
+    """Return whether a report is stored together with its un-profiled run, which may have been written since."""
     try:
         with fetched(job) as path:
             if not path.is_file() or not store.is_current(digest := _digest(path)):
@@ -277,7 +277,7 @@ def _is_stored(job: Job, store: Store, unprofiled_of: Callable[[Path], Unprofile
 
 
 def _digest(path: Path) -> str:
-    """Return the digest that the reader gives a report: plain and compressed it is one."""
+    """Return the digest that a reader gives a report: the same plain and compressed."""
     if is_packed(path):
         digest = hashlib.sha256()
         for chunk in chunks(path):

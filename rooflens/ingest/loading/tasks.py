@@ -1,7 +1,7 @@
-"""What is done with some reports at once, wherever that is: in this process, or by a worker that may die.
+"""What is done with several reports at once, in this process or by a worker that may die.
 
-All that is here can be pickled by its name, and what a task to the store returns is small whatever it read: the part
-files are written by whoever read the reports, and committed by whoever holds the store.
+All functions can be pickled by their names. What a task for the store returns is small whatever it read: the worker
+writes the part files, and the process that holds the store commits them.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import Unprofiled
 
 _SECONDS_PER_PART = 20.0
-"""What was read for so long makes a part: whoever is killed loses no more."""
+"""After so long what was read becomes a part: a process that is killed loses no more."""
 
 Item: TypeAlias = Job | Span
-"""What tasks are made of."""
+"""What tasks consist of."""
 
 _MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 2_000, 4 << 20, 128 << 20
 _TASKS_PER_WORKER = 4
@@ -47,7 +47,7 @@ _LARGE_BYTES, _KERNELS_AT_ONCE = 64 << 20, 2_000
 """A report of more bytes is stored in pieces of so many kernels."""
 
 _ONCE = ("runs", "unprofiled")
-"""Tables in which a report has one row, or those of its whole."""
+"""Tables that are about the whole report, and written with its first piece only."""
 _STOP_SECONDS = 0.05
 
 
@@ -55,11 +55,11 @@ class Written(Struct, frozen=True):
     """What became of some jobs on their way to the store.
 
     Attributes:
-        jobs: All that it is about.
-        failures: The source of each that could not be read, and why.
-        part: The reports of the others, written and not committed; None where there are none.
-        warnings: The source of each that was stored without its un-profiled run, and why.
-        notes: The source, and what a user should know of how that report was read.
+        jobs: The jobs.
+        failures: The source of each report that could not be read, and why.
+        part: The other reports, written but not committed; None where there are none.
+        warnings: The source of each report that was stored without its un-profiled run, and why.
+        notes: The source, and what a user should know about how that report was read.
     """
 
     jobs: tuple[Job, ...]
@@ -70,17 +70,17 @@ class Written(Struct, frozen=True):
 
 
 class SpanDone(Struct, frozen=True):
-    """What became of a span of a report: whoever planned the spans has them, and is not sent what he knows.
+    """What became of a span of a report, without the span itself, which the process that planned it still has.
 
     Attributes:
-        job, number: Those of the span.
-        run: Of its report; None where the span could not be read.
-        held: Kernels that are still to get the texts of their instructions.
-        kernels: The others, where they are wanted in memory.
-        part: They and their values, written, where they are wanted in the store.
-        warnings: As those of `Written`.
-        failure: Why it could not be read so; the whole report may be, by another reader.
-        lost: Set where no worker survived it.
+        job, number: As in the span.
+        run: The run of its report; None where the span could not be read.
+        held: Kernels whose instructions may still get their text.
+        kernels: The other kernels, if they are wanted in memory.
+        part: The other kernels and their values, written, if they are wanted in the store.
+        warnings: As for `Written`.
+        failure: Why the span could not be read; another reader may still read the whole report.
+        lost: The error, where reading it kills workers.
     """
 
     job: Job
@@ -100,8 +100,8 @@ class IngestTask(Struct, frozen=True):
     Attributes:
         place: The store.
         options: What is wanted of each report.
-        unprofiled_of: Finds the run without the profiler that belongs to a report.
-        run: Tells one ingest from the next, where a task is known by what it is given.
+        unprofiled_of: Finds a report's un-profiled run.
+        run: Tells one ingest from the next, for executors that know a task by its arguments.
     """
 
     place: Place
@@ -110,7 +110,7 @@ class IngestTask(Struct, frozen=True):
     run: str = ""
 
     def _wanted(self) -> ReadOptions:
-        """Return what is wanted of reports that go into the store: rows, but where values by instance are kept."""
+        """Return what is wanted of reports for the store: kernels as rows, unless values by instance are kept."""
         if self.options.raw == "all":
             return self.options
         from rooflens.ingest.columns.reading import read_rows  # noqa: PLC0415 - numpy and pyarrow, as below
@@ -118,12 +118,12 @@ class IngestTask(Struct, frozen=True):
         return replace(self.options, read_rows=read_rows)
 
     def __call__(self, items: tuple[Item, ...]) -> list[Written | SpanDone]:
-        """Read reports, or spans of one; return what is to be committed, and what is to be gathered before."""
+        """Read reports, or spans; return what can be committed, and spans that are to be put together first."""
         jobs = [item for item in items if not isinstance(item, Span)]
         try:
             done: list[Written | SpanDone] = [self._span(item) for item in items if isinstance(item, Span)]
             return [*done, *self.written(jobs, children=1)]
-        except OSError as error:  # of the store: the readers' are errors of their reports
+        except OSError as error:  # of the store: those of readers count as errors of their reports
             raise InputError(f"cannot write to the store `{self.place}`: {error.strerror or error}") from error
 
     def written(self, jobs: Iterable[Job], children: int | None = None) -> Iterator[Written]:
@@ -139,7 +139,7 @@ class IngestTask(Struct, frozen=True):
                 yield from self.parts(read_reports(group, self._wanted(), children=children))
 
     def _in_pieces(self, job: Job) -> Written:
-        """Write a report while it is read: of one with very many kernels there is never more than a piece in memory."""
+        """Write a report while it is read, so that only a piece of it is in memory at a time."""
         from rooflens.model.store.parts import PartWriter  # noqa: PLC0415 - as below
 
         batch = _Batch([job])
@@ -147,7 +147,7 @@ class IngestTask(Struct, frozen=True):
             with fetched(job) as path, PartWriter(self.place) as writer:
                 for number, piece in enumerate(read_parts(path, job.source, self._wanted(), _KERNELS_AT_ONCE)):
                     self._add_piece(writer, batch, job, piece, is_first=not number)
-        except UnknownContentError:  # late in the file: what was written is gone, and it is read anew, by who knows it
+        except UnknownContentError:  # late in the file: what was written is dropped, and NVIDIA's module reads it
             return next(self.parts(read_reports((job,), self._wanted())))
         except InputError as error:
             return Written((job,), ((job.source, error),), None, tuple(batch.warnings))
@@ -166,7 +166,7 @@ class IngestTask(Struct, frozen=True):
         batch.notes += ((job.source, note) for note in piece.notes)
 
     def _span(self, span: Span) -> SpanDone:
-        """Write a span of a report as a part that is nothing by itself."""
+        """Write a span of a report as a part that does not count by itself."""
         from rooflens.model.store.parts import PartWriter, group_of  # noqa: PLC0415 - as below
 
         batch, held, run = _Batch(), Held(), None
@@ -177,16 +177,16 @@ class IngestTask(Struct, frozen=True):
                     self._add_piece(writer, batch, span.job, piece, is_first=not span.number and not number)
         except OSError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is: who reads the report whole says it
+        except Exception as error:  # noqa: BLE001 - whatever it is: reading the whole report will say it
             return SpanDone(span.job, span.number, None, failure=str(error))
         return SpanDone(span.job, span.number, run, held, part=writer.summary, warnings=tuple(batch.warnings))
 
     def refused(self, job: Job, error: InputError) -> Written:
-        """Return what becomes of a report that no worker survives."""
+        """Return the result of a report that kills its workers."""
         return Written((job,), ((job.source, error),), None)
 
     def whole(self, spans: Sequence[Span], done: Sequence[SpanDone]) -> Iterator[Written]:
-        """Make one part of all spans of a report, or read it again where one of them could not be read.
+        """Make one part of all spans of a report, or read it again if one of them could not be read.
 
         Raises:
             OSError: The store cannot be written to.
@@ -214,7 +214,7 @@ class IngestTask(Struct, frozen=True):
             yield from self.written([job])
 
     def _last_piece(self, spans: Sequence[Span], done: Sequence[SpanDone]) -> tuple[list[PartSummary], tuple[str, ...]]:
-        """Write the kernels that the readers of spans held back, with the texts of their instructions."""
+        """Write the kernels that were held back when the spans were read, with the text of their instructions."""
         from rooflens.model.store.parts import PartWriter, group_of  # noqa: PLC0415 - as below
 
         job, digest, run = spans[0].job, spans[0].container.digest, done[0].run
@@ -261,7 +261,7 @@ class IngestTask(Struct, frozen=True):
                 return
 
     def _write(self, writer: PartWriter, batch: _Batch, outcome: Outcome) -> None:
-        """Write a report, without its un-profiled run where that is damaged; note why not where it was not read."""
+        """Write a report, without its un-profiled run if that is damaged; or note why it could not be read."""
         from rooflens.model.store.rows import ReportRows  # noqa: PLC0415 - as above
 
         report = outcome.result
@@ -326,11 +326,11 @@ class LoadTask(Struct, frozen=True):
         return SpanDone(span.job, span.number, piece.run, held, kernels=piece.kernels)
 
     def refused(self, job: Job, error: InputError) -> Outcome:
-        """Return what becomes of a report that no worker survives."""
+        """Return the result of a report that kills its workers."""
         return Outcome(job, error)
 
     def whole(self, spans: Sequence[Span], done: Sequence[SpanDone]) -> Iterator[Outcome]:
-        """Make one report of all spans, or read it again where one of them could not be read."""
+        """Make one report of all spans, or read it again if one of them could not be read."""
         job, run = spans[0].job, done[0].run
         lost = next((one.lost for one in done if one.lost is not None), None)
         if lost is not None:
@@ -354,7 +354,7 @@ def is_large(job: Job) -> bool:
 
 
 def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
-    """Put reports together to so many bytes, unpacked, and no more than 2,000; one that is larger stays alone."""
+    """Group reports up to so many bytes, unpacked, and at most 2,000 reports; a larger one stays alone."""
     group: list[Job] = []
     group_bytes = 0
     for job in jobs:
@@ -385,9 +385,9 @@ def read_reports(
     Args:
         jobs: Files to read.
         options: What is wanted of them.
-        children: How many to read at once. By default one after the other, but one a core where NVIDIA's reader is
-            asked for: its children work by themselves.
-        read: What reads one file; tests put one here that hangs or dies.
+        children: How many to read at once. By default 1, but one for each core with NVIDIA's reader, which works in
+            children anyway.
+        read: Reads one file; tests give one that hangs or dies.
     """
     wanted = options or ReadOptions()
     if children is None:

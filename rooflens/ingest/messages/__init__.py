@@ -1,1 +1,1 @@
-"""The messages that a report is made of, and what they say of processes and NVTX ranges."""
+"""The protocol-buffer messages of a report, and what they say of processes and NVTX ranges."""

@@ -1,7 +1,7 @@
 """The protocol-buffer messages of an Nsight Compute report, from one table.
 
 NVIDIA publishes the format ("Report File Format" in the Customization Guide; the definitions ship with every Nsight
-Compute). Only the fields that rooflens reads or writes stand here; a decoder carries all others along unread.
+Compute). Only the fields that rooflens reads or writes are here; a decoder carries all others along unread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCALARS = (
     ("uint32", "Uint32Value", 4),
     ("uint64", "Uint64Value", 5),
 )
-"""The kinds of a value: one of them in a single value, any number where the values of a metric are merged."""
+"""The kinds of a value: a single value has one of them, merged values of a metric any number of each."""
 
 # message -> rows of (label, type, field, number). A type that starts with a capital is another message of this table.
 # Text is declared as bytes, which is the same on the wire: reports hold command lines and paths in whatever code page
@@ -108,8 +108,8 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("required", "uint64", "Y", 2),
         ("required", "uint64", "Z", 3),
     ),
-    # The same message read fast: metrics come as bytes. What is known but not needed stands here, too, so that fields
-    # that nobody knows are told from it.
+    # The same message read fast: metrics come as bytes. Fields that are known but not needed are listed too, so that
+    # unknown ones can be told from them.
     "FastResult": (
         ("required", "uint32", "ThreadID", 1),
         ("required", "uint64", "APICallID", 2),
@@ -140,8 +140,8 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("repeated", "MetricValuePair", "MetricValueList", 3),
         ("optional", "uint32", "Kind", 4),
     ),
-    # A metric read fast: without its instances, but for the last one undecoded, or with them merged, as its definition
-    # has them in no ncu.
+    # A metric read fast: with only its last instance, not decoded, or with all of them merged. ncu's own definition has
+    # neither.
     "MetricHead": (
         ("required", "uint32", "NameId", 1),
         ("optional", "MetricValue", "MetricValue", 2),
@@ -184,7 +184,7 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "uint32", "Kind", 2),
         ("optional", "bytes", "Title", 4),
     ),
-    # What is profiled as a range, a command list or a graph: well-formed, and launched by whom.
+    # A range, a command list or a graph that was profiled: enough to check it, and to find who launched it.
     "OtherResult": (
         ("optional", "uint32", "ThreadID", 1),
         ("repeated", "MetricResult", "MetricResults", 4),
@@ -242,7 +242,7 @@ def message(name: str) -> type[Any]:
 
 
 def decode(name: str, encoded: bytes) -> Any:
-    """Decode a message; None where `encoded` is none or lacks a required field."""
+    """Decode a message; None where `encoded` is not one, or lacks a required field."""
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - loaded with the first report
 
     try:
@@ -253,7 +253,7 @@ def decode(name: str, encoded: bytes) -> Any:
 
 
 def unknown_fields(decoded: Any) -> set[int]:
-    """Return the numbers of the fields of a decoded message that its definition here lacks; not those inside others."""
+    """Return the numbers of a decoded message's own fields that its definition here lacks, not of nested ones."""
     return {field.field_number for field in _unknown_field_set()(decoded)}
 
 
@@ -266,7 +266,7 @@ def _unknown_field_set() -> Any:
 
 @cache
 def _classes() -> Mapping[str, type[Any]]:
-    """Build all classes in a pool of their own, so that no other package's NVIDIA messages can clash with them."""
+    """Build all classes in a pool of their own, so that they cannot clash with another package's NVIDIA messages."""
     from google.protobuf import descriptor_pool, message_factory  # noqa: PLC0415 - 20 ms that `--help` need not pay
 
     pool = descriptor_pool.DescriptorPool()

@@ -1,8 +1,8 @@
 """The NVTX ranges that a result was launched in, as one path.
 
 A report keeps each result's whole NVTX state: push/pop ranges as a stack for each thread and domain, start/end ranges
-as a set for each domain, and for every range the last CUDA call before it began. That call puts the ranges of all
-domains and both kinds into one order.
+as a set for each domain, and for every range the last CUDA call before it began. Those calls order the ranges of all
+domains and both kinds.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SEPARATOR = "/"
 def range_path(state: bytes, thread_id: int) -> str | None:
     """Join the names of the open ranges from the outermost in: `train/step/forward`, `nccl:allreduce`.
 
-    Names of the default domain stand alone, others behind their domain's. Start/end ranges hold for every thread,
-    push/pop ranges for the one that opened them.
+    Names in the default domain stand alone, others follow the name of their domain. Start/end ranges hold for every
+    thread, push/pop ranges for the one that opened them.
 
     Args:
         state: Encoded NvtxState; kernels of one range share theirs.
@@ -43,14 +43,14 @@ def range_path(state: bytes, thread_id: int) -> str | None:
 
 
 def _ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield last call before it began, domain and name of every range; of equal calls the outer range comes first."""
+    """Yield the last call before it, the domain and the name of every range; of equal calls the outer range first."""
     for domain in state.StartEndDomains:
         for found in sorted(domain.Ranges, key=lambda opened: opened.Id):
             yield found.LastApiCallId, domain.Id, found.Name
     for thread in state.Threads:
         if thread_id == thread.TID:
             for domain in thread.PushPopDomains:
-                # A stack is in order whatever its calls say: versions that note none leave zeros.
+                # A stack is in order whatever its calls say: versions that record none leave zeros.
                 calls = accumulate((found.LastApiCallId for found in domain.Stack), max)
                 for call, found in zip(calls, domain.Stack, strict=True):
                     yield call, domain.Id, found.Name
@@ -62,5 +62,5 @@ def _label(name: str, domain_id: int, domains: dict[int, str], default_id: int) 
 
 
 def _text(encoded: bytes) -> str:
-    """Decode text of whatever code page the program had."""
+    """Decode text as UTF-8, replacing what is not: programs use any code page."""
     return encoded.decode("utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""What a report says of the processes it profiled: who wrote it, how, when and where."""
+"""What a report says of the processes that were profiled: by which ncu, how, when and where."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYNTHETIC_PROVIDER = "rooflens synthetic report"
 
 _NCU_PROVIDER = "Nsight Compute Target"
 _LATEST_UNIX_S = 2**33
-"""In the year 2242: a later time is damage, and dates end with the year 9999."""
+"""In the year 2242: a later time is damage; Python's dates end with the year 9999."""
 _MODES = ("clock_control", "cache_control", "replay_mode")
 
 
@@ -25,11 +25,11 @@ class Session(Struct, frozen=True):
     Attributes:
         ncu_version: Version of the ncu that wrote the report, without its build number.
         host: Name of the machine that ran the process.
-        clock_control: ncu's clock mode where its settings or its command line state it, in lower case.
-        cache_control: The same of its cache mode, which only a command line states.
-        replay_mode: The same of its replay mode.
-        created_unix_s: When ncu made the report.
-        notes: What stands there and cannot be.
+        clock_control: ncu's clock mode if its settings or its command line state it, in lower case.
+        cache_control: The same for its cache mode, which only a command line states.
+        replay_mode: The same for its replay mode.
+        created_unix_s: When ncu made the report, in seconds since 1970.
+        notes: Impossible values that were left out, one sentence each.
     """
 
     process_id: int
@@ -45,7 +45,7 @@ class Session(Struct, frozen=True):
 
     @property
     def process_label(self) -> str | None:
-        """Name of the program without folders, and the number: `python 4711`; None without a number."""
+        """Name of the program without folders, and the process ID: `python 4711`; None without an ID."""
         name = re.split(r"[/\\]", self.process_name or "")[-1]
         return f"{name} {self.process_id}".lstrip() if self.process_id else None
 
@@ -86,7 +86,7 @@ def _session_facts(details: Any) -> dict[str, Any]:
 
 
 def _session(process_id: int, known: dict[str, Any]) -> Session:
-    """Make a session of its gathered facts; what the settings lack is taken from ncu's command line."""
+    """Make a session from its facts; modes that the settings lack are taken from ncu's command line."""
     command_line = known.get("command_line") or ""
     options = {name: known.get(name) or _option(command_line, name) for name in _MODES}
     created_unix_s = known.get("created_unix_s")
@@ -94,18 +94,18 @@ def _session(process_id: int, known: dict[str, Any]) -> Session:
     return Session(
         process_id=process_id,
         process_name=known.get("process_name"),
-        # Where ncu names no machine, the address it connected to is left, which for local runs is 127.0.0.1.
+        # If ncu names no machine, there is still the address it connected to: 127.0.0.1 for local runs.
         host=known.get("host") or known.get("address"),
         ncu_version=known.get("ncu_version"),
         command_line=known.get("command_line"),
         created_unix_s=None if is_odd else created_unix_s,
-        notes=(f"the report's date is left out: nothing is made {created_unix_s} s after 1970",) if is_odd else (),
+        notes=(f"the report's date is left out: {created_unix_s} s after 1970 is impossible",) if is_odd else (),
         **{name: mode.lower() if mode else None for name, mode in options.items()},
     )
 
 
 def _option(command_line: str, name: str) -> str | None:
-    """Return the value that ncu's command line gives the option `name`, written with underscores here."""
+    """Return the value of an option in ncu's command line; `name` is written with underscores."""
     found = re.search(rf"(?:^|\s)--{name.replace('_', '-')}[ =]+([a-z-]+)", command_line)
     return found[1] if found else None
 

@@ -1,1 +1,1 @@
-"""What is stored of single instructions, samples and opcodes: metrics with instances, whoever read them."""
+"""Metrics and their instances (by instruction, sample or opcode), whichever reader took them from the file."""

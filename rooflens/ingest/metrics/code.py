@@ -1,7 +1,7 @@
 """Read what a report says of single instructions: sums over the kernel, and its hottest lines and instructions.
 
-Metrics of this kind have one instance an instruction, with its address as correlation id. A kernel has thousands, and
-text costs a tenth of a millisecond each: only what is among the hottest is named, the rest is in the sums.
+Metrics of this kind have one instance for each instruction, with its address as correlation id. A kernel has thousands,
+and text costs a tenth of a millisecond each: only the hottest get text, the rest only count in the sums.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Grain
 
 ByAddress: TypeAlias = "dict[int, float]"
-"""Amount by address of the instruction, zeros left out."""
+"""Amount by address of an instruction, zeros left out."""
 
 Key = TypeVar("Key", tuple[str, int], int, str)
 """A line, the address of an instruction, or a function."""
@@ -42,7 +42,7 @@ _SHARED, _IDEAL_SHARED = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_sh
 _SAMPLES = "smsp__pcsamp_sample_count"
 _STALLED = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
 _ISSUED = "selected"
-"""Samples in which the warp issued: part of the samples, and no stall."""
+"""Samples in which the warp issued: they count as samples, but not as a stall."""
 
 _ACCESS, _MEMORY = "memory_access_type", "memory_type"
 FUNCTIONS = "launch__function_pcs"
@@ -56,12 +56,12 @@ _LOADS, _STORES, _OF_SHARED = 2, 4, 16
 
 _PACKED = "HFMA2"
 _CONSTANT_LOAD = re.compile(r"HFMA2\S*\s+\w+,(?:[^,]*,)?\s*[-|]*RZ\b")
-"""A packed multiply-add with the zero register as a factor: it computes nothing, compilers load constants with it."""
+"""A packed multiply-add with the zero register as a factor: it computes nothing; compilers load constants with it."""
 _LOAD = re.compile(r"(?:^|\s)LD")
 _NO_TEXT = ("", "???")
 
 _MOST_SAMPLED, _MOST_OF_OTHERS, _MOST_OF_A_STALL = 20, 5, 3
-"""So many lines and so many instructions are kept with most samples, and with most of each other measure."""
+"""How many lines, and instructions, are kept with the most samples, the most of each other measure, and of a stall."""
 _LEAST_STALL_SHARE = 0.05
 _MOST_PER_GRAIN: Mapping[Grain, int] = {"line": 28, "sass": 28, "function": 8}
 _MOST_CHARACTERS = 400
@@ -74,9 +74,9 @@ class Code(Struct, frozen=True):
     """What is known of a kernel's instructions.
 
     Attributes:
-        hotspots: The hottest lines, instructions and functions, each with its whole amounts.
-        totals: Sum over all instructions by measure, 0 where measured and none found.
-        needs_texts: A measure is missing that the text of the instructions would have given.
+        hotspots: The hottest lines, instructions and functions, each with all its amounts.
+        totals: Sum over all instructions by measure; 0 where measured and nothing was counted.
+        needs_texts: Whether a measure is missing that the text of the instructions would give.
         start: Address that the offsets of hot spots count from.
     """
 
@@ -92,13 +92,13 @@ class Instructions(Struct, frozen=True):
     Attributes:
         amounts: Amount by address, by measure.
         sectors: Sectors of global memory, of loads and stores together; None where they are not stored.
-        excess_sectors: Those of them that a better access would not need.
+        excess_sectors: The sectors beyond what ideal access patterns would need; None where not stored.
         access: Bits that tell loads from stores, by address.
         memory: Bits that tell the kinds of memory, by address.
         opcodes: Executed opcodes with their counts; empty where unknown.
-        function_name: Of the kernel.
+        function_name: Name of the kernel's function.
         starts: Address of the first instruction of each function, sorted.
-        warps: How many warps were launched.
+        warps: How many warps were launched; None where unknown.
         figures: What published figures say of the instructions; None for every other report.
     """
 
@@ -115,7 +115,7 @@ class Instructions(Struct, frozen=True):
 
     @property
     def start(self) -> int | None:
-        """Address of the kernel's first instruction, where that was executed or is the only one of a function."""
+        """Address of the kernel's first instruction; None where several functions leave it open."""
         if len(self.starts) == 1:
             return self.starts[0]
         return None if self.starts else min(self.amounts.get("warp_inst", ()), default=None)
@@ -129,12 +129,12 @@ class _Function(Struct, frozen=True):
 
 
 def uses(name: str) -> bool:
-    """Return whether something is read of the instances of this metric."""
+    """Return whether the instances of this metric are read."""
     return name in _NAMES or figures.uses(name) or _STALLED.match(name) is not None
 
 
 def needs(name: str) -> bool:
-    """Return whether this metric is read where there are instances of others."""
+    """Return whether this metric is read besides those with instances."""
     return name in _LAUNCH or name == FUNCTIONS
 
 
@@ -142,9 +142,9 @@ def gather(metrics: Metrics, opcodes: Mapping[str, int], function_name: str) -> 
     """Gather what is stored by instruction; None where nothing is.
 
     Args:
-        metrics: Of the result.
+        metrics: The result's metrics.
         opcodes: Its executed opcodes with their counts; empty where unknown.
-        function_name: Of the kernel.
+        function_name: Name of the kernel's function.
     """
     shared = _amounts(metrics, _SHARED)
     sectors = _amounts(metrics, *_GLOBAL)
@@ -178,7 +178,7 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
 
     Args:
         instructions: What is stored of them.
-        texts: What they are, and where they come from; None where nobody else than published figures can say.
+        texts: Their kinds, text and source lines; None where only a published report's own figures can tell.
     """
     reader = _Reader(instructions, instructions.figures or texts)
     measured = reader.measured()
@@ -191,7 +191,7 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
     if not known:
         return Code((), totals, needs_texts)
     functions = reader.functions(min(known), executed)
-    # A few samples are of what ran before or beside the kernel. Behind its last instruction one may stand.
+    # A few samples are of what ran before or beside the kernel; one may lie right after its last instruction.
     start, end = functions[0].start, max(known) + _INSTRUCTION_BYTES
     inside = {pc for amounts in measured.values() for pc in amounts if start <= pc <= end}
     return Code(tuple(_hotspots(reader, measured, totals, functions, inside)), totals, needs_texts, start)
@@ -273,7 +273,7 @@ class _Reader(Struct):
         return found
 
     def kind(self, address: int) -> Kind | None:
-        """Say what an instruction is: by its encoding, or else by its text; None where neither is known."""
+        """Return the kind of an instruction by its encoding, or else by its text; None where neither is known."""
         if self.texts is not None and (known := self.texts.kind(address)) is not None:
             return known
         text = self.text(address)
@@ -284,7 +284,7 @@ class _Reader(Struct):
         return "load" if _LOAD.search(text) else "other"
 
     def text(self, address: int) -> str | None:
-        """Return the instruction at an address in text."""
+        """Return the text of the instruction at an address; None where there is none, which is then noted as needed."""
         if self.texts is None or not self.texts.has_sass:
             self.needs_texts = True
             return None
@@ -293,7 +293,7 @@ class _Reader(Struct):
         return self._known[address]
 
     def line(self, address: int) -> tuple[str, int] | None:
-        """Return the file and the line an instruction was compiled from."""
+        """Return the file and the line an instruction was compiled from; None where not known."""
         place = self.texts.line(address) if self.texts else None
         return (place[0][:_MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else None
 
@@ -303,9 +303,9 @@ class _Reader(Struct):
         return {name: text.splitlines() for name, text in files.items() if text}
 
     def functions(self, lowest: int, entered: Mapping[int, float]) -> tuple[_Function, ...]:
-        """Find the functions of the kernel's code by address; only its own has a known name.
+        """Find the functions of the kernel's code by address; only the kernel's own has a known name.
 
-        With several, it is the one into which each warp of the launch went once.
+        With several, that is the one which each warp of the launch entered once.
 
         Args:
             lowest: Address of the kernel's lowest instruction.
@@ -323,7 +323,7 @@ class _Reader(Struct):
 
 
 def _samples(metrics: Metrics) -> dict[str, ByAddress | None]:
-    """Read the samples and the stalls among them; where only reasons are stored, their sum are the samples."""
+    """Read the samples and the stalls among them; where only reasons are stored, the samples are their sum."""
     reasons: dict[str, ByAddress] = {}
     for name in metrics.names():
         match = _STALLED.match(name)
@@ -341,7 +341,7 @@ def _samples(metrics: Metrics) -> dict[str, ByAddress | None]:
 
 
 def _amounts(metrics: Metrics, *names: str) -> ByAddress | None:
-    """Read the first of some metrics that is stored by instruction, or as 0 for all of them; None where none is."""
+    """Read the first of these metrics that is stored by instruction, or as 0 in all; None where none is."""
     for name in names:
         stored = metrics.metric(name)
         if stored is not None and _is_by_address(stored):
@@ -352,7 +352,7 @@ def _amounts(metrics: Metrics, *names: str) -> ByAddress | None:
 
 
 def _warps(metrics: Metrics) -> float | None:
-    """Return how many warps were launched."""
+    """Return how many warps were launched; None where the launch size is not stored."""
     stored = [metrics.metric(name) for name in _LAUNCH]
     blocks, threads = (found.value if found else None for found in stored)
     if not isinstance(blocks, (int, float)) or not isinstance(threads, (int, float)):
@@ -367,7 +367,7 @@ def _is_by_address(stored: Stored) -> bool:
 
 
 def _by_address(stored: Stored) -> ByAddress:
-    """Read the instances, leaving out what no count can be."""
+    """Read the instances, without amounts that no counter can reach."""
     amounts: ByAddress = defaultdict(float)
     for address, amount in zip(stored.keys or (), stored.values, strict=True):
         if 0 < amount <= _MOST_EVENTS:  # type: ignore[operator]  # the first is a number, and so are the others
@@ -396,7 +396,7 @@ def _hotspots(
     functions: Sequence[_Function],
     inside: Collection[int],
 ) -> Iterator[Hotspot]:
-    """Yield the hottest lines, instructions and functions of the addresses inside the kernel."""
+    """Yield the hottest lines, instructions and functions, of addresses inside the kernel only."""
     starts = [function.start for function in functions]
     function_of = {pc: functions[bisect_right(starts, pc) - 1].name for pc in inside}
     line_of = {pc: place for pc in inside if (place := reader.line(pc))}
@@ -426,7 +426,7 @@ def _hotspots(
 
 
 def _grouped(measured: Mapping[str, ByAddress], key_of: Mapping[int, Key]) -> dict[str, dict[Key, float]]:
-    """Sum each measure over the instructions of a line or function; what has no key is left out."""
+    """Sum each measure over the instructions of each line or function; those without one are left out."""
     columns: dict[str, dict[Key, float]] = {}
     for measure, amounts in measured.items():
         column: dict[Key, float] = defaultdict(float)
@@ -440,7 +440,7 @@ def _grouped(measured: Mapping[str, ByAddress], key_of: Mapping[int, Key]) -> di
 def _hottest(
     columns: Mapping[str, Mapping[Key, float]], grain: Grain, totals: Mapping[str, float]
 ) -> list[tuple[Key, dict[str, float]]]:
-    """Choose what is hottest by any measure, the first by each before the second by any; most samples first."""
+    """Choose the hottest by all measures in turn, first the top of each, then the second; sort by samples."""
     stalled = sum(total for measure, total in totals.items() if measure.startswith(STALL))
     rankings = [_ranking(_idle_threads(columns), _MOST_OF_OTHERS)]
     for measure, column in columns.items():
@@ -457,14 +457,14 @@ def _hottest(
 
 
 def _ranking(column: Mapping[Key, float], count: int) -> list[Key]:
-    """Return the keys of the largest amounts above zero, at most so many; of equal amounts the last keys."""
+    """Return the keys of the largest amounts above zero, at most so many; ties go to the last keys."""
     least = min(sorted(column.values())[-count:], default=0.0)
     largest = sorted(((n, key) for key, n in column.items() if n >= least and n > 0), reverse=True)
     return [key for _, key in largest[:count]]
 
 
 def _idle_threads(columns: Mapping[str, Mapping[Key, float]]) -> dict[Key, float]:
-    """Return how many threads of the executed warps did nothing."""
+    """Return how many threads of the executed warps were inactive."""
     if "thread_inst" not in columns:
         return {}
     threads = columns["thread_inst"]

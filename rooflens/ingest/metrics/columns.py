@@ -1,4 +1,4 @@
-"""Stored values of many results that store the same metrics, and the rows of the table `metrics` they make."""
+"""Stored values of many results that store the same metrics, and the rows of the table `metrics` made from them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 _MOST_MADE = 2
-"""So many times more rows are made, and left out again, than there are: results mostly store the same metrics."""
+"""How many times more rows than stored may be made and then dropped: results mostly store the same metrics."""
 
 
 class _Absent:
-    """Stands where a metric has instances and no value of its own: it makes no row."""
+    """Stands for a metric with instances but no value of its own, which makes no row."""
 
 
 ABSENT: Any = _Absent()
@@ -33,10 +33,10 @@ class ValueColumns(NamedTuple):
     """Values of results that store the same metrics; names are empty where a metric is not wanted.
 
     Attributes:
-        indices: Numbers of the results in their report.
+        indices: Indices of the results in their report.
         double_names, doubles: Names, and a row for each with a column for each result.
-        count_names, counts: The same of whole numbers.
-        other_names, others: The same of values of any kind, as lists.
+        count_names, counts: The same for whole numbers.
+        other_names, others: The same for values of any kind, as lists.
     """
 
     indices: NDArray[np.int64]
@@ -49,14 +49,14 @@ class ValueColumns(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """The names of what makes rows."""
+        """Names of the metrics that make rows."""
         others = (
             name for name, some in zip(self.other_names, self.others, strict=True) if some.count(ABSENT) < len(some)
         )
         return {*self.double_names, *self.count_names, *others} - {""}
 
     def some(self, chosen: NDArray[np.bool_]) -> ValueColumns:
-        """Return those of some results."""
+        """Return the values of some results."""
         others = [list(compress(values, chosen)) for values in self.others]
         return self._replace(
             indices=self.indices[chosen], doubles=self.doubles[:, chosen], counts=self.counts[:, chosen], others=others
@@ -64,7 +64,7 @@ class ValueColumns(NamedTuple):
 
 
 def metric_rows(digest: str, parts: Sequence[ValueColumns]) -> list[pa.RecordBatch]:
-    """Make rows of `metrics`, each batch sorted by name and result: one, but where results store different metrics."""
+    """Make rows of `metrics`, sorted by name and result within a batch; one batch, unless results differ too much."""
     names = [part.names for part in parts]
     made = sum(len(part.indices) for part in parts) * len(set[str]().union(*names))
     stored = sum(len(part.indices) * len(some) for part, some in zip(parts, names, strict=True))
@@ -110,14 +110,14 @@ class _Column:
         self._are_there[place, which] = True if are_there is None else are_there
 
     def put_some(self, place: int, which: slice, values: Sequence[Any], number_of: NDArray[np.intp]) -> None:
-        """Put values of a metric, of which each result has one, by its number; None is no value of this kind."""
+        """Put values of a metric: those whose number each result has; None is not a value of this kind."""
         are_there = np.array([value is not None for value in values], np.bool_)
         if are_there.any():
             made = np.array([value or 0 for value in values], self._values.dtype)
             self.put(place, which, made[number_of], are_there[number_of])
 
     def array(self, order: NDArray[np.intp] | None) -> pa.Array:
-        """Return them one after the other, results in some order, null where there is none."""
+        """Return all values as one array, metric by metric, results in this order, null where there is none."""
         values, are_there = (
             rows if order is None else rows.take(order, axis=1) for rows in (self._values, self._are_there)
         )
@@ -125,7 +125,7 @@ class _Column:
 
 
 class _Columns:
-    """The columns of values."""
+    """The columns of the table `metrics`."""
 
     def __init__(self, names: int, results: int) -> None:
         shape = (names, results)
@@ -134,7 +134,7 @@ class _Columns:
         self._are_rows = np.ones(shape, np.bool_)
 
     def put_any(self, place: int, which: slice, values: Sequence[Value | None]) -> None:
-        """Put values of any kind of a metric; most of them are one object."""
+        """Put values of a metric of any kind; most of them are the same object."""
         ids = np.fromiter(map(id, values), np.uint64)
         _, firsts, number_of = np.unique(ids, return_index=True, return_inverse=True)
         distinct = [values[first] for first in firsts.tolist()]
@@ -146,11 +146,11 @@ class _Columns:
         self._are_rows[place, which] = np.array([one is not ABSENT for one in distinct], np.bool_)[number_of]
 
     def leave_out(self, places: Sequence[int], which: slice) -> None:
-        """Leave out metrics that some results do not store."""
+        """Drop the rows of metrics that some results do not store."""
         self._are_rows[places, which] = False
 
     def batch(self, digest: str, names: Sequence[str], indices: NDArray[np.int32]) -> pa.RecordBatch:
-        """Make rows of them."""
+        """Make the rows."""
         order = None if (indices[1:] > indices[:-1]).all() else np.argsort(indices)
         places = np.repeat(np.arange(len(names), dtype=np.int32), len(indices))
         columns = {
@@ -171,6 +171,6 @@ class _Columns:
 
 
 def _array(values: NDArray[Any], kind: pa.DataType, are_there: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Take numbers over as they are."""
+    """Make an Arrow array from the memory of a NumPy array."""
     bits = None if are_there is None else pa.py_buffer(np.packbits(are_there, bitorder="little"))
     return pa.Array.from_buffers(kind, values.size, [bits, pa.py_buffer(np.ascontiguousarray(values))])

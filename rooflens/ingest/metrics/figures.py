@@ -1,8 +1,8 @@
-"""What a published set of figures says of single instructions, instead of the code that it leaves out.
+"""What a published report says of single instructions, in place of the code that was removed from it.
 
-Such a report holds no machine code and no source text (`fixtures/README.md`). What is read of those is stored as
-metrics of our own, by address as ncu stores its own: what kind of instruction stands there, the opcodes of the hottest
-ones, and the line that each was compiled from.
+Such a report holds no machine code and no source text (`fixtures/README.md`). What we read from those is stored as
+metrics of our own, by address as ncu stores its own: the kind of each instruction, the opcodes of the hottest ones, and
+the line that each was compiled from.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.stored import Metrics, Value
 
 PREFIX = "rooflens__"
-"""Names of our own metrics begin so; NVIDIA has none that do."""
+"""Prefix of our own metrics; none of NVIDIA's has it."""
 
 KIND = f"{PREFIX}instruction_kind"
-"""Address -> kind; instructions that it leaves out are of the kind `other`."""
+"""Address -> kind; instructions that are not listed are of the kind `other`."""
 
 OPCODE = f"{PREFIX}opcode"
 """Address -> opcode with its modifiers, without operands."""
 
 LINE_IN = f"{PREFIX}line_in:"
-"""With the name of a source file behind it: address -> number of the line."""
+"""Followed by the name of a source file: address -> line number."""
 
 _KINDS = frozenset(get_args(Kind))
 
 
 class Figures:
-    """The instructions of one result as far as figures and names tell them.
+    """The instructions of one result, as far as a published report tells.
 
     Args:
-        kinds: By address; of those that are left out it is `other`.
-        opcodes: By address, of some.
+        kinds: By address; the others are `other`.
+        opcodes: By address, for some.
         lines: File and line by address.
     """
 
@@ -50,7 +50,7 @@ class Figures:
         self._lines = lines
 
     def kind(self, address: int) -> Kind:
-        """Say what an instruction is."""
+        """Return the kind of an instruction."""
         return self._kinds.get(address, "other")
 
     def sass(self, address: int) -> str | None:
@@ -62,7 +62,7 @@ class Figures:
         return self._lines.get(address)
 
     def source_files(self) -> Mapping[str, str]:
-        """Return nothing: source text is left out."""
+        """Return nothing: source text was removed."""
         return {}
 
 
@@ -72,7 +72,7 @@ def uses(name: str) -> bool:
 
 
 def read_figures(metrics: Metrics) -> Figures | None:
-    """Read what a result stores of its instructions under our names; None where it stores nothing so."""
+    """Read what a result stores of its instructions under our names; None where it stores nothing."""
     names = [name for name in metrics.names() if uses(name)]
     if not names:
         return None

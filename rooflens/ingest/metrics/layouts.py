@@ -1,7 +1,7 @@
-"""Metrics of many kernels read at once where they stand alike.
+"""Read all doubles of a kernel at once, where another kernel stored the same metrics in the same order.
 
-The kernels of a report store the same metrics in the same order, most of them one double each. A layout is learnt from
-one kernel; of every other that has it, all doubles are told by one comparison, and taken out by one call.
+The kernels of a report mostly do, and most metrics are one double each. A layout is learnt from one kernel; for every
+other that has it, one comparison recognizes all doubles, and one call takes them out.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 DOUBLE_BYTES = 8
 ENCODED = -1
-"""In place of a row of a table: the metric has instances or is long, and comes apart, encoded."""
+"""In place of a row index: the metric has instances or is long, and is added apart."""
 
 _NOTHING, _ALL = b"\x00", b"\xff"
 
 _MOST_ALIKE, _MOST_LEARNT = 8, 256
-"""So many layouts are held of one number of metrics, and so many are learnt of a report: there are a handful."""
+"""The most layouts kept for each number of metrics, and learnt from a report: a report has a handful."""
 
 
 class Layout:
-    """Which metrics of a kernel are one double, and what stands around those.
+    """Which metrics of a kernel are one double, and the bytes around those.
 
     Args:
         entries: The encoded metrics of one kernel.
-        starts: Where the double of each begins; None where it is none.
-        names: Name of each metric; empty where nobody wants it.
-        is_used: Tells the names that a kernel record is made of.
+        starts: Where the double of each begins; None where it is not one double.
+        names: Name of each metric; empty where it is not wanted.
+        is_used: Whether a kernel record needs the metric of a name.
 
     Attributes:
-        names: Of the doubles.
-        used: Which of the doubles a kernel record is made of.
+        names: Names of the doubles.
+        used: Which of the doubles a kernel record needs.
         used_names: Their names.
-        other_names, others_used: The same of the other metrics.
+        other_names, others_used: The same for the other metrics.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Layout:
         self.others_used = [bool(name) and is_used(name) for name in self.other_names]
 
     def doubles(self, entries: Sequence[bytes]) -> tuple[float, ...] | None:
-        """Return the doubles of a kernel with as many metrics; None where they do not stand there."""
+        """Return the doubles of a kernel with as many metrics; None where it has another layout."""
         plain = list(compress(entries, self._are_doubles))
         joined = b"".join(plain)
         if len(joined) != self._values.size or _number(joined) & self._mask != self._around:
@@ -86,7 +86,7 @@ class Layouts:
         self._learnt_count = 0
 
     def find(self, entries: Sequence[bytes]) -> tuple[Layout, tuple[float, ...]] | None:
-        """Return the layout of a kernel with its doubles; None where it has none that is known."""
+        """Return the layout of a kernel, and its doubles; None where the layout is not known."""
         known = self._by_count.get(len(entries), [])
         for place, layout in enumerate(known):
             if (doubles := layout.doubles(entries)) is not None:
@@ -97,7 +97,7 @@ class Layouts:
 
     @property
     def may_learn(self) -> bool:
-        """Whether more layouts are held: in a report whose kernels are all different they serve nobody."""
+        """Whether more layouts are learnt: in a report whose kernels all differ they are of no use."""
         return self._learnt_count < _MOST_LEARNT
 
     def learn(
@@ -107,8 +107,8 @@ class Layouts:
 
         Args:
             entries: The encoded metrics of the kernel.
-            found: For each where its double begins, None where it is none, and its name, as for `Layout`.
-            is_used: Tells the names that a kernel record is made of.
+            found: For each, where its double begins, None where it is not one double, and its name, as for `Layout`.
+            is_used: Whether a kernel record needs the metric of a name.
         """
         self._learnt_count += 1
         names = [name for _, name in found]

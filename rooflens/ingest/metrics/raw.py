@@ -1,4 +1,4 @@
-"""The rows of the tables `metrics` and `instances`: stored values as they were, in packed blocks that stay small."""
+"""The rows of the tables `metrics` and `instances`: values as stored, packed block by block to keep memory small."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.stored import Stored, Value
 
 ROWS_PER_BLOCK = 250_000
-"""Python lists of so many values take some 15 MB; packed they take a third."""
+"""How many values are gathered before they are packed: as Python lists some 15 MB, packed a third of that."""
 
 
 class RawTable:
     """Gather the values of one report, and pack them block by block.
 
     Args:
-        digest: Of the report.
-        with_instances: Keep the values of instances, too.
+        digest: SHA-256 of the report, in hex.
+        with_instances: Whether to keep the values of instances too.
     """
 
     def __init__(self, digest: str, *, with_instances: bool = True) -> None:
@@ -45,7 +45,7 @@ class RawTable:
         Args:
             kernel_index: Its position in the report.
             values: By metric; None where one has no value of its own.
-            instances: What has instances; a value of the same name is the metric's own.
+            instances: Metrics with instances, whose own values are in `values`.
         """
         bare = [name for name, stored in instances.items() if stored.values and values[name] is None]
         own = {name: value for name, value in values.items() if name not in bare} if bare else values
@@ -58,7 +58,7 @@ class RawTable:
             self._instances.extend(kernel_index, repeat(name, count), stored.values, range(count), keys)
 
     def remember(self, name: str, value: Value | None) -> int:
-        """Return a number for a metric with its value: what many results have in common is said once."""
+        """Return an index for a metric with its value, so that what many results share is kept once."""
         return self._packed.remember(name, value)
 
     def add_packed(
@@ -68,9 +68,9 @@ class RawTable:
 
         Args:
             kernel_index: Its position in the report.
-            names: Of its doubles.
-            doubles: As many.
-            rows: Numbers of its other values (`remember`); those that are `ENCODED` are added apart.
+            names: Names of its doubles.
+            doubles: As many values.
+            rows: Indices of its other values (`remember`); those that are `ENCODED` are added apart.
         """
         self._packed.add(kernel_index, names, doubles, rows)
 
@@ -79,11 +79,11 @@ class RawTable:
         self._columns.append(values)
 
     def forget(self) -> None:
-        """Make all numbers of values invalid."""
+        """Make all indices that `remember` returned invalid."""
         self._packed.forget()
 
     def finish(self) -> tuple[pa.Table, pa.Table | None]:
-        """Return the rows of both tables, those since it was last asked."""
+        """Return the rows of both tables that were added since the last call."""
         columns, self._columns = self._columns, []
         rows = pa.Table.from_batches(metric_rows(self._digest, columns), schema=METRICS)
         values = pa.concat_tables([rows, self._packed.finish(), self._metrics.finish()])
@@ -91,7 +91,7 @@ class RawTable:
 
 
 class _Packed:
-    """Rows of results that store the same metrics: their columns are copied, and not made value by value."""
+    """Rows of results that store the same metrics: whole columns are copied, not single values."""
 
     def __init__(self, digest: str) -> None:
         self._digest = digest
@@ -188,7 +188,7 @@ class _Rows:
         places: Iterable[int] = (),
         keys: Iterable[str | None] = (),
     ) -> None:
-        """Add rows of one result; `places` and `keys` are those of instances."""
+        """Add rows of one result; `places` and `keys` belong to instances."""
         before = len(self._values)
         self._names.extend(names)
         self._values.extend(values)
@@ -220,7 +220,7 @@ class _Rows:
 
 
 def _value_columns(values: Sequence[Value | None]) -> dict[str, pa.Array]:
-    """Return the columns of values by their kind; null where a value is of another."""
+    """Return a column for each kind of value; null where a value is of another kind."""
     return {
         "value_double": pa.array([value if type(value) is float else None for value in values], pa.float64()),
         "value_uint64": pa.array([value if type(value) is int else None for value in values], pa.uint64()),
@@ -229,7 +229,7 @@ def _value_columns(values: Sequence[Value | None]) -> dict[str, pa.Array]:
 
 
 def _as_arrow(values: array[Any], kind: pa.DataType) -> pa.Array:
-    """Take numbers over as they are: the array can no longer grow."""
+    """Make an Arrow array from the memory of an array, which can then no longer grow."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
@@ -238,7 +238,7 @@ def _repeated(text: str, count: int) -> pa.DictionaryArray:
 
 
 def _encoded(texts: Sequence[str | None]) -> pa.DictionaryArray:
-    """Encode texts by a dictionary, which Arrow does more slowly."""
+    """Encode texts by a dictionary, faster than Arrow does."""
     codes: dict[str, int] = {}
     indices = [None if text is None else codes.setdefault(text, len(codes)) for text in texts]
     return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(list(codes), pa.string()))

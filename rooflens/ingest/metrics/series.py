@@ -1,7 +1,7 @@
 """Read what a report sampled while a kernel ran: units over time, from the kernel's start to its end.
 
-Samples come from one pass or several, each with its own clock; a pass is told by the range of its time stamps, and all
-are put on one axis from the start of the kernel. Samples before and after the kernel are dropped.
+Samples come from one pass or several, each with its own clock. The range of time stamps tells the pass, and all are put
+on one axis from the start of the kernel. Samples before and after the kernel are dropped.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _UNITS: Mapping[str, tuple[str, ...]] = {
     "xu": (f"sm__inst_executed_pipe_xu_realtime{_PCT}",),
     "issue": (f"sm__inst_executed_realtime{_PCT}",),
 }
-"""Level or pipe -> the metrics that sample it, best first, in per cent of its peak."""
+"""Level or pipe -> the metrics that sample it, in per cent of its peak, best first."""
 
 _RESIDENT = ("tpc__warps_active.sum.per_cycle_elapsed", "smsp__warps_active.sum", "sm__cycles_active.avg")
-"""What shows how many warps are resident, in any unit: only its course is read."""
+"""Metrics that follow the number of resident warps, in any unit: only their course is read."""
 
 _ON_THE_SM = (*_RESIDENT, *(name for unit, names in _UNITS.items() if unit not in {"dram", "l2"} for name in names))
-"""What is zero while no kernel runs: these tell where it starts and ends in a report without the time of either."""
+"""Metrics that are zero while no kernel runs: they tell its start and end in a report without time stamps of either."""
 
 _SAMPLED = re.compile(r"(?:pmsampling:|(?:\w+\.)?Triage\w*\.)(?P<name>.+)")
-"""The names that ncu has given to sampled metrics: with the group of its passes until 2024, with a prefix since."""
+"""Names of sampled metrics: until 2024 ncu put the group of passes before the metric, since then a prefix."""
 _WANTED = frozenset(name for group in (*_UNITS.values(), _RESIDENT) for name in group)
 _START, _END = "profiler__timestamp_workload_start_", "profiler__timestamp_workload_end_"
 
@@ -53,7 +53,7 @@ MIN_SAMPLES = 8
 MOST_SAMPLES = 65_536
 """ncu's buffer holds far fewer for one metric: more is damage."""
 MOST_KEPT = 240
-"""As many points as a small chart shows; of more samples the means of neighbours are kept."""
+"""As many points as a small chart shows; more samples are averaged with their neighbours."""
 
 
 class _Samples(Struct, frozen=True):
@@ -64,17 +64,13 @@ class _Samples(Struct, frozen=True):
 
 
 def uses(name: str) -> bool:
-    """Return whether something is read of the instances of this metric."""
+    """Return whether the instances of this metric are read."""
     match = _SAMPLED.fullmatch(name)
     return name.startswith((_START, _END)) or (match is not None and match["name"] in _WANTED)
 
 
 def read_series(metrics: Metrics) -> Series | None:
-    """Read the series of one result; None where nothing, or too little, was sampled while it ran.
-
-    Args:
-        metrics: Of the result.
-    """
+    """Read the series of one result from its metrics; None where nothing, or too little, was sampled while it ran."""
     names = {match["name"]: name for name in metrics.names() if (match := _SAMPLED.fullmatch(name))}
     stored = {short: _samples(metrics.metric(name)) for short, name in names.items() if short in _WANTED}
     samples = {name: found for name, found in stored.items() if found is not None}
@@ -100,7 +96,7 @@ def _over(course: Course, whole: float) -> Course:
 
 
 def _even(shares: Mapping[str, Course], interval_ns: float) -> Series | None:
-    """Make all units as long as most are, for passes differ by a sample; of many samples keep the means of some."""
+    """Give all units the median length, as passes differ by a sample; average neighbours of too many samples."""
     from statistics import median  # noqa: PLC0415 - only where something was sampled
 
     length = int(median(len(share) for share in shares.values())) if shares else 0
@@ -132,7 +128,7 @@ def _are_numbers(values: Sequence[Value]) -> TypeGuard[Sequence[float]]:
 
 
 def _windows(metrics: Metrics) -> list[tuple[int, int]]:
-    """Return start and end of the kernel in each pass."""
+    """Return start and end of the kernel in each pass, in nanoseconds of that pass's clock."""
     stamps: dict[str, int] = {}
     for name in metrics.names():
         if name.startswith((_START, _END)):
@@ -145,7 +141,7 @@ def _windows(metrics: Metrics) -> list[tuple[int, int]]:
 
 
 def _active_windows(samples: Mapping[str, _Samples]) -> list[tuple[int, int]]:
-    """Return the part of each pass in which the SMs did something, for reports without the time of the kernel."""
+    """Return the part of each pass in which the SMs were active, for reports without the kernel's time stamps."""
     passes: dict[tuple[int, int], list[int]] = {}
     for name in _ON_THE_SM:
         if (found := samples.get(name)) is not None:
@@ -162,7 +158,7 @@ def _interval_ns(samples: Iterable[_Samples]) -> float | None:
 
 
 def _course(samples: _Samples, windows: Sequence[tuple[int, int]], interval_ns: float) -> Course:
-    """Return the samples inside the kernel by their place from its start, None where one is missing."""
+    """Return the samples inside the kernel at equal steps from its start, None where one is missing."""
     within = [(start, end) for start, end in windows if start < samples.times_ns[-1] and end > samples.times_ns[0]]
     if not within:
         return ()

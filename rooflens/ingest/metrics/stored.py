@@ -1,4 +1,4 @@
-"""What a report stores of one result, whichever reader takes it out of the file."""
+"""What a report stores of one result, whichever reader took it from the file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Value: TypeAlias = "float | int | str"
-"""Amounts are floats, what ncu counts itself are ints, names and attributes are texts."""
-
+"""Measured amounts are floats, ncu's own counts are ints, names and attributes are texts."""
 
 OPCODE_TABLES = (
     "sass__thread_inst_executed_true_per_opcode_with_modifier_all",
@@ -27,7 +26,7 @@ class Stored(Struct, frozen=True):
 
     Attributes:
         value: Its own value, over all instances; None where it has none.
-        keys: What each instance is of, as an address or an opcode; None where the instances have no keys.
+        keys: What each instance belongs to, such as an address or an opcode; None where instances have no keys.
         values: One for each instance.
     """
 
@@ -37,7 +36,7 @@ class Stored(Struct, frozen=True):
 
     @property
     def is_zero(self) -> bool:
-        """True where it says that it counted nothing: then its instances are zeros, or left out."""
+        """Whether its own value is 0: then its instances are zeros, or left out."""
         return not isinstance(self.value, str) and self.value == 0
 
 
@@ -51,7 +50,7 @@ class Metrics(Protocol):
     """The metrics of one result by name."""
 
     def names(self) -> Iterable[str]:
-        """Return the names under which something is stored that may have instances."""
+        """Return the names of metrics that may have instances."""
 
     def metric(self, name: str) -> Stored | None:
         """Return what is stored under a name; None where nothing is."""
@@ -66,16 +65,16 @@ class Texts(Protocol):
     """What a disassembler, or the report itself, says of one result's instructions."""
 
     has_sass: bool
-    """It can give instructions in text."""
+    """Whether it can give the text of instructions."""
 
     def kind(self, address: int) -> Kind | None:
-        """Say what an instruction is by how it is encoded; None where only its text tells."""
+        """Return the kind of an instruction by its encoding; None where only its text tells."""
 
     def sass(self, address: int) -> str | None:
-        """Return the instruction at an address in text; None where there is none."""
+        """Return the text of the instruction at an address; None where there is none."""
 
     def line(self, address: int) -> tuple[str, int] | None:
-        """Return file and line, from 1, that an instruction was compiled from."""
+        """Return file and line, from 1, that an instruction was compiled from; None where not known."""
 
     def source_files(self) -> Mapping[str, str]:
         """Return the embedded source files by name."""

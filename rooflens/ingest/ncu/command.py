@@ -1,4 +1,4 @@
-"""Find Nsight Compute's `ncu` and write its command line. Nothing here starts a profile; `run_ncu` does."""
+"""Find Nsight Compute's `ncu` and write its command line; `rooflens.ingest.ncu.run` runs it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Version = tuple[int, int]
 PER_LAUNCH_CONFIG_SINCE: Version = (2024, 1)
 CONFIG_FILE_SINCE: Version = (2024, 1)
 SOURCE_NAMES_SINCE: Version = (2021, 2)
-"""Counts by instruction of memory accesses (`memory_*`) have had their names since."""
+"""First release with today's names of memory accesses by instruction (`memory_*`)."""
 PM_SAMPLING_SINCE: Version = (2024, 1)
-"""The section that samples units over time is there since."""
+"""First release with the section that samples units over time."""
 DEFAULT_MAX_LAUNCHES = 200
-"""Profiles that are collected at most unless the user says otherwise: at a second each, some minutes."""
+"""The most launches that are profiled unless the user says otherwise: at a second each, some minutes."""
 
 _ONE_OF_EACH = "per-launch-config"
 _RANGE_MODES = ("range", "app-range")
@@ -39,19 +39,19 @@ _INSTALL_PATTERNS = (
     "usr/lib/nsight-compute/ncu",
     "opt/nvidia/hpc_sdk/*/*/profilers/Nsight_Compute/ncu",
 )
-_INSTALL_HINT = "install Nsight Compute (it comes with the CUDA toolkit), or give its place with --ncu"
+_INSTALL_HINT = "install Nsight Compute (it comes with the CUDA toolkit), or give its path with --ncu"
 
 
 @dataclass(frozen=True, slots=True)
 class Ncu:
-    """One installed ncu; a version of None could not be found out, and gets no option that older ones lack."""
+    """One installed ncu; with an unknown version, None, it gets no option that older ones lack."""
 
     path: str
     version: Version | None = None
     version_text: str = "unknown"
 
     def knows(self, since: Version) -> bool:
-        """Return whether it is surely as new as a release."""
+        """Return whether it is known to be as new as a release."""
         return self.version is not None and self.version >= since
 
 
@@ -61,7 +61,7 @@ NEWEST = Ncu("ncu", (9999, 0), "assumed to be a current one")
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """One profile to take: what to run, which counters, of which launches, and how.
+    """One report to collect: what to run, which counters of which launches, and how.
 
     Attributes:
         program: Command line of the program.
@@ -70,23 +70,23 @@ class Collection:
         sections: Identifiers of ncu's own sections, whose rules then run too.
         extra_metrics: Names that the user adds.
         kernel: Name of the kernels to profile, or `regex:` and an expression; None for all.
-        launch_skip: Matching launches to pass over; choosing launches switches `one of each` off.
+        launch_skip: Matching launches to skip; with this or `launch_count`, launches are not profiled once each.
         launch_count: Matching launches to profile.
-        max_launches: Profiles to take at most where `launch_count` does not say.
+        max_launches: The most launches to profile where `launch_count` does not say.
         nvtx_include: NVTX filters: `NAME` is a start/end range, `NAME/` a push/pop one.
         replay_mode: kernel, application, range or app-range.
         cache_control: all (flushed before every pass) or none.
         clock_control: base (locked) or none.
         target_processes: all or application-only.
         graph_profiling: node or graph; None leaves it to ncu.
-        nvidia_set: One of NVIDIA's own sets, which takes the place of metrics and sections.
+        nvidia_set: One of NVIDIA's own sets, which replaces metrics and sections.
         options: Further options of ncu.
         import_source: Embed the text of the program's source files in the report.
         from_start: Profile from the start; else only between the program's calls of `cuProfilerStart` and `Stop`.
-        environment: Variables for ncu and the program, put over our own.
-        kill: End the program when as many launches are profiled as are asked for; these are then chosen.
-        keep_log: Keep what ncu says beside the report where all went well too.
-        recorded: Options of a command line that is repeated; they take the place of all above but program and output.
+        environment: Variables for ncu and the program, in addition to our own.
+        kill: Kill the program once the launches asked for are profiled; launches are then not profiled once each.
+        keep_log: Keep ncu's messages beside the report even if all went well.
+        recorded: Options of a command line to repeat; they replace all of the above but program and output.
     """
 
     program: tuple[str, ...]
@@ -115,11 +115,11 @@ class Collection:
 
 
 def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Ncu:
-    """Find ncu: the one given, else on PATH, else under CUDA_HOME or CUDA_PATH, else where it is usually installed.
+    """Find ncu: the one given, else on PATH, else under CUDA_HOME or CUDA_PATH, else in the usual places.
 
     Args:
         given: Path, folder or name from the user.
-        environment: Variables to look in; the process's own by default.
+        environment: Environment variables; by default those of this process.
         root: Folder under which the usual places are; tests put their own here.
 
     Raises:
@@ -138,7 +138,7 @@ def _given(given: str, environment: Mapping[str, str]) -> Ncu:
     place = Path(given, "ncu") if Path(given).is_dir() else Path(given)
     path = shutil.which(str(place), path=environment.get("PATH", ""))
     if path is None:
-        raise EnvironmentMissingError(f"there is no `ncu` to run at `{given}`", "give the program or its folder")
+        raise EnvironmentMissingError(f"there is no executable `ncu` at `{given}`", "give the program or its folder")
     ncu = _with_version(path)
     if ncu.version is None:
         raise EnvironmentMissingError(f"`{path}` does not answer `--version` as ncu does", _INSTALL_HINT)
@@ -171,7 +171,7 @@ def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
     """Return the base names of the hardware metrics that an ncu knows on a chip; None where it does not know the chip.
 
     One unknown name in `--metrics` fails the whole profile, and older releases know fewer. No GPU is needed. The answer
-    takes seconds, and one process may plan many collections: it is asked for once.
+    takes seconds, so it is asked for once a process.
     """
     answer = query((ncu.path, "--query-metrics", "--chips", chip))
     names = frozenset(line.split()[0] for line in (answer or "").splitlines() if "__" in line)
@@ -215,9 +215,9 @@ def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
 
 
 def profiles_one_of_each(ncu: Ncu, collection: Collection) -> bool:
-    """Return whether each distinct launch is profiled once, whatever its count.
+    """Return whether each distinct launch is profiled once, however often it runs.
 
-    NVIDIA names grid, block and shared memory as what tells launches apart; a public project saw kernels of equal shape
+    According to NVIDIA, grid, block and shared memory tell launches apart; a public project saw kernels of equal shape
     confused where their names are not mangled. Not yet run on a GPU.
     """
     if collection.recorded:

@@ -1,4 +1,4 @@
-"""Which GPUs the kernels of a report ran on: a program may choose another one than its counters were asked for."""
+"""Which GPUs the kernels of a report ran on: a program may choose another than the counters were meant for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def devices_of(report: Path) -> dict[str, str]:
-    """Return the compute capability of each GPU in a report by its name; nothing where it cannot be read here."""
+    """Return the compute capability of each GPU in a report, by its name; empty if it cannot be read here."""
     try:
         from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - needs what a bare GPU box may lack
 

@@ -1,4 +1,4 @@
-"""Say before a collection what it will cost, with what is known and what is not."""
+"""Estimate the cost of a collection before it starts, and say what is not known."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a collection is made of; None where it is not known.
+    """What the cost of a collection depends on; None where it is not known.
 
     Attributes:
         launches: Launches in the un-profiled run.
-        kernel_ns: Time of all these kernels together.
+        kernel_ns: Time of all these launches together.
         passes: Passes of each kernel, by the scheduler's count.
-        max_launches: Profiles that are taken at most.
-        one_of_each: Each distinct launch is profiled once.
-        saves_memory: Memory is saved before and restored after each pass.
+        max_launches: The most launches that are profiled.
+        one_of_each: Whether each distinct launch is profiled once.
+        saves_memory: Whether memory is saved before and restored after each pass.
     """
 
     launches: int | None

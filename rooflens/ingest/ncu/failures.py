@@ -1,4 +1,4 @@
-"""Say what went wrong with a profile: one table from ncu's words to our error, its message and its next step."""
+"""Say why profiling failed: one table from ncu's messages to our error, its message and the next step."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Failure:
     """One way for ncu to fail.
 
     Attributes:
-        pattern: Expression that is searched in ncu's messages; its first group fills `{}` in the message.
+        pattern: Regular expression searched for in ncu's messages; its first group fills `{}` in the message.
         error: Class to raise, which sets the exit code.
         message: What went wrong.
         hint: What to do next.
-        is_complaint: It follows from something else, and is told only where no cause is known.
+        is_complaint: It is a consequence of something else, told only where no cause is known.
     """
 
     pattern: str
@@ -32,13 +32,13 @@ class Failure:
 
 
 _PERMISSION_HINT = (
-    "run as root or with CAP_SYS_ADMIN (containers: `--cap-add SYS_ADMIN`), or let everybody: put "
+    "run as root or with CAP_SYS_ADMIN (containers: `--cap-add SYS_ADMIN`), or allow all users: put "
     "`options nvidia NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d/nvidia.conf and reboot"
 )
 _BUSY_HINT = "pause DCGM with `dcgmi profile --pause`, or end the other profiler; afterwards `dcgmi profile --resume`"
 _TMPDIR_HINT = "give ncu a folder of your own: `mkdir -p ~/tmp` and `export TMPDIR=~/tmp`"
 _REPLAY_HINT = "`--replay-mode application` reruns the program for each pass instead of saving memory"
-_BY_HAND = "`--dry-run` prints its command: run it by hand to see all it says"
+_BY_HAND = "`--dry-run` prints ncu's command: run it by hand to see all it says"
 _CLOCK_HINT = "`--clock-control none` leaves the clocks alone; the page then says so"
 
 FAILURES = (
@@ -71,12 +71,12 @@ FAILURES = (
         r"uses the Windows Subsystem for Linux|UnsupportedWindowsSubsystemForLinux",
         EnvironmentMissingError,
         "this driver does not allow profiling under WSL",
-        "update the NVIDIA driver of Windows and allow counters to all users in its control panel",
+        "update NVIDIA's Windows driver, and allow all users to access counters in the NVIDIA Control Panel",
     ),
     Failure(
         r"clock frequencies on MIG",
         EnvironmentMissingError,
-        "this GPU is split by MIG, and its clocks cannot be locked from a part of it",
+        "this GPU is split by MIG: its clocks cannot be locked from one instance",
         _CLOCK_HINT,
     ),
     Failure(
@@ -106,7 +106,7 @@ FAILURES = (
     Failure(
         r"part of an active SLI group|UnsupportedSliConfiguration",
         EnvironmentMissingError,
-        "this GPU is linked to another by SLI, and cannot be profiled that way",
+        "this GPU is part of an SLI group, and cannot be profiled in it",
         "switch SLI off in the driver's settings",
     ),
     Failure(
@@ -118,22 +118,22 @@ FAILURES = (
     Failure(
         r"LibraryNotLoaded",
         EnvironmentMissingError,
-        "ncu finds no driver for its counters (LibraryNotLoaded): a sandbox such as gVisor, in which rented "
-        "containers often run, or a container or WSL with only a part of the driver",
-        "`dmesg` names gVisor: profile on a machine or VM of your own; in a container of your own set "
-        "NVIDIA_DRIVER_CAPABILITIES=all and `--gpus all`; else point --ncu to one of the driver's CUDA version",
+        "ncu finds no driver library for counters (LibraryNotLoaded): this is a sandbox such as gVisor, in which "
+        "rented containers often run, or a container or WSL with only a part of the driver",
+        "if `dmesg` names gVisor, profile on a machine or VM of your own; start a container of your own with "
+        "NVIDIA_DRIVER_CAPABILITIES=all and `--gpus all`; else point --ncu to an ncu of the driver's CUDA version",
     ),
     Failure(
         r"LibraryInvalidVersion",
         EnvironmentMissingError,
-        "ncu and the NVIDIA driver do not fit together (LibraryInvalidVersion)",
-        "point --ncu to an Nsight Compute of the driver's CUDA version, which `nvidia-smi` names",
+        "this ncu does not match the NVIDIA driver (LibraryInvalidVersion)",
+        "point --ncu to an Nsight Compute of the driver's CUDA version, which `nvidia-smi` shows",
     ),
     Failure(
         r"Profiling is not supported on (?:this )?device(?: \d+)?\.|\bUnsupportedGpu\b",
         EnvironmentMissingError,
-        "this ncu does not know the GPU",
-        "`ncu --list-chips` says which it knows: take a newer one for a newer GPU, an older one for Pascal or Volta",
+        "this ncu does not support the GPU",
+        "`ncu --list-chips` lists those it does: a newer GPU needs a newer ncu, Pascal and Volta an older one",
     ),
     Failure(
         r"[Dd]river is not compatible with Nsight Compute|Insufficient driver version|InsufficientDriverVersion",
@@ -144,7 +144,7 @@ FAILURES = (
     Failure(
         r"CUDA_INJECTION64_PATH",
         EnvironmentMissingError,
-        "another tool injects itself into the program",
+        "another tool injects itself into the program (CUDA_INJECTION64_PATH)",
         "`unset CUDA_INJECTION64_PATH`",
     ),
     Failure(
@@ -180,7 +180,7 @@ FAILURES = (
     Failure(
         r"Insufficient free memory for profiling",
         EnvironmentMissingError,
-        "the GPU has too little free memory for what ncu puts there",
+        "the GPU has too little free memory for ncu's own data",
         "`--cache-control none`, fewer counters (`--detail quick`), or `--replay-mode application` need less",
     ),
     Failure(
@@ -194,7 +194,7 @@ FAILURES = (
         r"Failed to find metric (?:regex:\^)?(\w+(?:\.\w+)*)",
         InputError,
         "this GPU, or this ncu, has no metric `{}`",
-        "`rooflens metrics` lists the names for each chip; --chip says which GPU it is",
+        "`rooflens metrics` lists the names for each chip; --chip tells rooflens which GPU it is",
     ),
     Failure(
         r"Option '--section (\S+)' did not match any section",
@@ -223,7 +223,7 @@ FAILURES = (
     Failure(
         r"Invalid regex provided to --kernel option\.\s*([^\n]*)",
         UsageError,
-        "the expression of --kernel is not valid: {}",
+        "--kernel is not a valid regular expression: {}",
         "`--kernel regex:EXPRESSION` is matched against names without template arguments and parameters",
     ),
     Failure(
@@ -241,9 +241,9 @@ FAILURES = (
     Failure(
         r"Failed to prepare (?:kernel|range) for profiling|Unknown [Ee]rror on (?:this )?device",
         EnvironmentMissingError,
-        "ncu could not prepare a kernel for its counters, and does not say why",
-        "point --ncu to one of the CUDA version that the program is built for; end other profilers (`dcgmi profile "
-        "--pause`); `--replay-mode application` leaves the kernel alone",
+        "ncu could not prepare a kernel for profiling, and does not say why",
+        "point --ncu to an ncu of the CUDA version that the program was built with; end other profilers (`dcgmi "
+        "profile --pause`); `--replay-mode application` does not replay the kernel itself",
         is_complaint=True,
     ),
     Failure(
@@ -256,25 +256,24 @@ FAILURES = (
     Failure(
         r"Failed to initialize the profiler: (\w+)",
         EnvironmentMissingError,
-        "ncu's counters do not start: `{}`",
-        "check that the driver works (`nvidia-smi`), and point --ncu to one of its CUDA version",
+        "ncu cannot start its profiler: `{}`",
+        "check that the driver works (`nvidia-smi`), and point --ncu to an ncu of its CUDA version",
         is_complaint=True,
     ),
     Failure(
         r"Failed to (?:attach|setup first connection|create (?:profiling session|\w*ApiDebugger)|start \w+ client)",
         EnvironmentMissingError,
         "ncu could not connect to the program it started",
-        "it uses ports of 127.0.0.1 from 49152 on, and files in TMPDIR: a firewall, a sandbox or another ncu may be in "
-        "the way; `--ncu-args '--port 50000'` takes other ports",
+        "it uses ports of 127.0.0.1 from 49152 on, and files in TMPDIR: a firewall, a sandbox or another ncu may block "
+        "them; `--ncu-args '--port 50000'` takes other ports",
         is_complaint=True,
     ),
     Failure(
         r"terminated before first instrumented API call|No attachable process found",
         InputError,
         "the program ended under ncu before it used the GPU",
-        "check that it does without ncu, and in a process that ncu can follow: `--target-processes all`, no "
-        "container or "
-        "remote shell in between",
+        "check that it uses the GPU without ncu, and in a process that ncu can follow: `--target-processes all`, no "
+        "container or remote shell in between",
         is_complaint=True,
     ),
     Failure(
@@ -292,7 +291,7 @@ FAILURES = (
         is_complaint=True,
     ),
 )
-"""Every cause that is found is told; where there is none, the first of the complaints, which follow from causes."""
+"""Every cause that is found is told; without any, the first complaint, which is a consequence of some cause."""
 
 PROGRAM_FAILURES = (
     Failure(
@@ -305,29 +304,29 @@ PROGRAM_FAILURES = (
         r"unspecified launch failure|cudaErrorLaunchFailure|illegal memory access|misaligned address",
         InputError,
         "a kernel of the program failed under ncu",
-        "one that writes what it reads, or waits for others, differs when it is replayed: `--replay-mode application`; "
-        "`compute-sanitizer` finds accesses that only seem to work",
+        "a kernel that overwrites its input, or waits for others, may fail when replayed: `--replay-mode application`; "
+        "`compute-sanitizer` finds invalid accesses that otherwise go unnoticed",
     ),
 )
-"""What the program's own last words mean where ncu has nothing to say but that it ended badly."""
+"""What the program's own last words mean, where ncu says only that it failed."""
 
 _NCU_LINE = re.compile(r"^==(?:ERROR|WARNING)==|^unrecognised option|^the argument ", re.MULTILINE)
 _PROGRESS = re.compile(r"^==PROF== (?:Profiling|Connected).*$", re.MULTILINE)
-"""Lines that hold names which the program chose."""
+"""Lines with names that the program chose."""
 
 _ENDED_BADLY = re.compile(r"The application returned an error code")
 _SHOWN_ERRORS = 2
 
 
 def explain(log: str, program_streams: str, status: int | None) -> RooflensError:
-    """Make the error for a failed profile: it names every cause that ncu's words tell, with what to do about each.
+    """Make the error for a failed profile: it names every cause that ncu's messages tell, and what to do about each.
 
-    Its class, and so the exit code, is that of this machine where one of the causes is, else that of the first.
+    It is an EnvironmentMissingError if any cause is, which sets the exit code; else it is of the first cause's class.
 
     Args:
         log: ncu's log.
-        program_streams: What came out on stdout and stderr, where ncu's messages stand among the program's.
-        status: What ncu returned.
+        program_streams: What came out on stdout and stderr, of ncu and of the program.
+        status: Exit status of ncu; None where it was ended.
     """
     words = f"{_PROGRESS.sub('', log)}\n{ncu_lines(program_streams)}"
     found = _matches((failure for failure in FAILURES if not failure.is_complaint), words)
@@ -343,7 +342,7 @@ def explain(log: str, program_streams: str, status: int | None) -> RooflensError
 
 
 def _matches(failures: Iterable[Failure], words: str) -> list[tuple[Failure, str]]:
-    """Return the failures that some words tell of, each with its message."""
+    """Return the failures whose pattern these words match, each with its message."""
     found = ((failure, re.search(failure.pattern, words)) for failure in failures)
     return [
         (failure, failure.message.format(next((group for group in match.groups() if group), "")))
@@ -369,7 +368,7 @@ def _unknown(words: str, status: int | None) -> RooflensError:
 
 
 def too_slow(timeout_s: float, kernel: str | None) -> RooflensError:
-    """Make the error for a profile that did not end in time."""
+    """Make the error for a profile that exceeded its time limit."""
     where = f" in kernel `{kernel}`" if kernel else ""
     return InputError(
         f"ncu did not finish within {timeout_s:.3g} s; it was{where or ' before the first kernel'}",

@@ -1,4 +1,4 @@
-"""Further options of ncu that the user gives: passed on, but for those that are set here, which ncu takes only once."""
+"""Further ncu options that the user gives: passed on, except those that rooflens sets, which ncu takes only once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OURS = {
     "--config-file-path": None,
     "--profile-from-start": None,
 }
-"""Options that are set here -> the option of ours that sets them; None where nothing does."""
+"""Options that rooflens sets -> our option that changes them; None where none does."""
 
 _NO_PROFILES = (
     "--help",
@@ -43,7 +43,7 @@ _NO_PROFILES = (
     "--raw",
 )
 _NO_PROFILES_BEGIN = ("--list-", "--query-", "--print-")
-"""What makes ncu list, attach or print instead of writing a report."""
+"""Options that make ncu list, attach or print instead of writing a report."""
 
 _SHORT = {
     "-k": "--kernel-name",
@@ -56,14 +56,14 @@ _SHORT = {
     "-v": "--version",
 }
 _LEAST_OF_A_NAME = 4
-"""ncu takes the beginning of an option for the whole; shorter beginnings than `--se` are nobody's."""
+"""ncu accepts the beginning of an option for all of it; none shorter than `--se` is unique."""
 
 
 def further_options(given: str) -> tuple[str, ...]:
-    """Split what the user gives for ncu as a shell does, and refuse what is set here.
+    """Split the user's options for ncu as a shell does, and refuse those that rooflens sets.
 
     Raises:
-        UsageError: A quote is not closed, or an option is set here or makes ncu write no report.
+        UsageError: A quote is not closed, or rooflens sets an option itself, or with it ncu would write no report.
     """
     try:
         parts = tuple(shlex.split(given))
@@ -81,11 +81,11 @@ _EXAMPLE = "for example --ncu-args '--section MemoryWorkloadAnalysis --call-stac
 
 
 def _refuse(option: str) -> None:
-    """Raise where ncu would take an option for one that is set here, or would not profile."""
+    """Raise where ncu would take an option for one that rooflens sets, or would not profile."""
     long = _SHORT.get(option[:2], option) if not option.startswith("--") else option
     if long in _NO_PROFILES or long.startswith(_NO_PROFILES_BEGIN):
-        raise UsageError(f"--ncu-args may not hold `{option}`: ncu would write no report", _EXAMPLE)
+        raise UsageError(f"--ncu-args cannot contain `{option}`: ncu would write no report", _EXAMPLE)
     for name, ours in _OURS.items():
         if name == long or (len(long) >= _LEAST_OF_A_NAME and name.startswith(long)):
             hint = f"give {ours} to this command" if ours else "it is always set: leave it out"
-            raise UsageError(f"--ncu-args may not hold `{option}`: rooflens sets ncu's {name} itself", hint)
+            raise UsageError(f"--ncu-args cannot contain `{option}`: rooflens sets ncu's {name} itself", hint)

@@ -1,4 +1,4 @@
-"""Follow ncu's log while it is written: kernels profiled so far, the one in work, passes."""
+"""Follow ncu's log while it is written: kernels profiled so far, the current one, passes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 _KERNEL = re.compile(r'==PROF== Profiling "(?P<name>.*?)"(?: - (?P<index>\d+))?(?=:| \()')
 _DONE = re.compile(r"100% - (?P<passes>\d+) pass(?:es)?\b")
-"""The passes of a kernel that failed are told too, without the last per cents."""
+"""Ends a kernel. ncu also tells the passes of a kernel that failed, but never reaches 100 %."""
 
 _REPLAYED = re.compile(r": Application replay pass (?P<number>\d+)\b")
-"""Of a kernel in application replay each run of the program shows one pass; some versions of ncu say nothing of it."""
+"""In application replay each run of the program shows one pass of each kernel; some versions of ncu show none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Progress:
 
     Attributes:
         doing: `running` the program un-profiled, `tracing` it, or `profiling` it.
-        profiled_count: Kernels of which ncu has all passes.
-        kernel: Name of the one in work, or of the last, as ncu abbreviates it.
+        profiled_count: How many kernels ncu has finished, with all passes.
+        kernel: Name of the current kernel, or of the last, as ncu abbreviates it.
         passes: Passes of the last finished kernel.
         quiet_s: Seconds since the last kernel was finished, or since the start.
     """
@@ -41,7 +41,7 @@ class Progress:
 class LogFollower:
     """Read a growing log; each line is read once.
 
-    In application replay the kernels are those of the run of the program that had most, and each run is a pass.
+    In application replay each run of the program is a pass, and the run with most kernels gives their number.
     """
 
     def __init__(self, log_file: Path) -> None:
@@ -56,7 +56,7 @@ class LogFollower:
         self._replayed: Counter[int] = Counter()
 
     def progress(self, elapsed_s: float) -> Progress:
-        """Read what is new and say how far ncu is."""
+        """Read what is new, and say how far ncu has come."""
         before = self.profiled_count
         self._read()
         if self.profiled_count != before:

@@ -1,4 +1,4 @@
-"""Look at a program's kernels without ncu: Nsight Systems (`nsys`) traces it, and its SQLite export is read here."""
+"""Time a program's kernels without ncu: Nsight Systems (`nsys`) traces it, and its SQLite export is read here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-"""Graphs that were traced whole: nothing in the export shows what ran in them."""
+"""Graphs that were traced as one: nothing in the export shows what ran in them."""
 _COPIES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
 _GAPS_KEPT = 20
 _INSTALL_PATTERNS = ("usr/local/cuda/bin/nsys", "usr/local/cuda-*/bin/nsys", "opt/nvidia/nsight-systems/*/bin/nsys")
@@ -46,13 +46,13 @@ class _Busy:
 
 
 def find_nsys(root: Path = Path("/")) -> str | None:
-    """Return the path of nsys, from PATH or where it is usually installed; None where there is none."""
+    """Return the path of nsys, from PATH or the usual places; None where there is none."""
     installed = (str(path) for pattern in _INSTALL_PATTERNS for path in sorted(root.glob(pattern), reverse=True))
     return shutil.which("nsys") or next(installed, None)
 
 
 _GRAPHS_BY_NODE = "--cuda-graph-trace=node"
-"""By default newer drivers trace each graph as one, without its kernels; nsys knows it since 2021.4."""
+"""Without it newer drivers trace each graph as one, without its kernels; nsys has the option since 2021.4."""
 
 
 def trace_argv(nsys: str, program: Sequence[str], export: Path, *, by_node: bool = True) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def trace_argv(nsys: str, program: Sequence[str], export: Path, *, by_node: bool
 
 
 def _has_graph_option(nsys: str) -> bool:
-    """Return whether nsys names the option in its help; where it has no help, it is taken for a current one."""
+    """Return whether nsys names the option in its help; without an answer it is taken to be a current one."""
     answer = query((nsys, "profile", "--help"))
     return answer is None or _GRAPHS_BY_NODE.partition("=")[0] in answer
 
@@ -105,7 +105,7 @@ def read_export(export: Path) -> Unprofiled | None:
     """Measure the busy time and count the launches in an SQLite export of nsys; None where it shows no kernels.
 
     Each GPU counts from its first to its last kernel: what a program does before and after is no gap. A graph that was
-    traced whole is busy from end to end; its launches are then not counted.
+    traced as one counts as busy from end to end, and then launches are not counted.
     """
     if not export.exists():
         return None
@@ -164,7 +164,7 @@ def _unnamed(database: sqlite3.Connection, table: str) -> dict[int, list[_Busy]]
 
 
 def _cut(work: Sequence[_Busy], copies: Iterable[_Busy]) -> list[_Busy]:
-    """Put the work of one GPU in order, with the copies that stand between its first and its last kernel."""
+    """Sort the work of one GPU, with the copies between its first and its last kernel."""
     first, last = min(busy.start for busy in work), max(busy.end for busy in work)
     within = (
         _Busy(max(copy.start, first), min(copy.end, last)) for copy in copies if copy.end > first and copy.start < last

@@ -1,7 +1,7 @@
-"""Programs of several ranks, as `torchrun` starts them: each rank gets an ncu of its own, and so a report of its own.
+"""Programs of several ranks, as `torchrun` starts them: each rank gets its own ncu, and so its own report.
 
-One ncu around `torchrun` would hold all ranks in turns. The command line is turned inside out instead: `torchrun`
-starts `rooflens collect` for each rank, which starts ncu and the script. Standard library only.
+One ncu around `torchrun` would stop the ranks in turn while they wait for each other. So the command line is turned
+inside out: `torchrun` starts `rooflens collect` for each rank, which starts ncu and the script. Standard library only.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 RANK = "%q{RANK}"
-"""What ncu, and `-o` of `collect`, replace by the variable RANK."""
+"""What ncu, and `-o` of `collect`, replace by the environment variable RANK."""
 
 NO_COMMUNICATION = (
     "regex:^(?!nccl|nvshmem|cross_device_reduce|one_shot_all_reduce|two_shot_all_reduce|multimem_all_reduce)"
 )
-"""All kernels but those that wait for other ranks: ncu would repeat them while it holds the others back."""
+"""All kernels except those that wait for other ranks: replayed alone, they would hang."""
 
 _LAUNCHER, _MODULES = "torchrun", ("torch.distributed.run", "torch.distributed.launch")
 _PLAIN, _MODULE, _OTHER = "--no-python", "--module", "--run-path"
@@ -39,10 +39,10 @@ _FLAGS = {"--standalone", "--use-env", _PLAIN, _MODULE, "-m", _OTHER}
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """A command line of `torchrun`, taken apart.
+    """A command line of `torchrun`, split.
 
     Attributes:
-        head: torchrun with its options, told to start a program that need not be Python.
+        head: torchrun with its options, including `--no-python`, so that it starts any program.
         program: What each rank runs.
     """
 
@@ -51,7 +51,7 @@ class Launcher:
 
 
 def split_launcher(command: Sequence[str]) -> Launcher | None:
-    """Take a command line apart; None where it is not torchrun's, or has no script."""
+    """Split a command line; None where it is not torchrun's, or has no script."""
     start = _after_name(command)
     if not start:
         return None
@@ -72,7 +72,7 @@ def split_launcher(command: Sequence[str]) -> Launcher | None:
 
 
 def _after_name(command: Sequence[str]) -> int:
-    """Return where the launcher's options begin; 0 where the command is no launcher."""
+    """Return where the launcher's options begin; 0 where the command is not a launcher."""
     if command and Path(command[0]).name == _LAUNCHER:
         return 1
     is_module = len(command) > 2 and command[1] == "-m" and command[2] in _MODULES
@@ -103,17 +103,17 @@ def parse_ranks(given: str) -> tuple[int, ...] | None:
     if given == "all":
         return None
     if not re.fullmatch(r"\d+(,\d+)*", given):
-        raise UsageError(f"--ranks is `{given}`", "it is `all`, or numbers: --ranks 0,1")
+        raise UsageError(f"--ranks cannot be `{given}`", "give `all`, or numbers: --ranks 0,1")
     return tuple(sorted({int(number) for number in given.split(",")}))
 
 
 def rank_argv(launcher: Launcher, profiled: Sequence[str], ranks: tuple[int, ...] | None = None) -> tuple[str, ...]:
-    """Write the command line that starts the profiled form of the program in each rank, or in some alone.
+    """Write the command line that starts the program under the profiler in each rank, or only in some.
 
     Args:
         launcher: What the user gave.
-        profiled: Command that profiles the program which is put behind it.
-        ranks: Those that are profiled; the others run the program as it is. None for all.
+        profiled: Command that profiles the program appended to it.
+        ranks: The ranks to profile; the others run the program as it is. None for all.
     """
     if ranks is None:
         return (*launcher.head, *profiled, *launcher.program)
@@ -123,7 +123,7 @@ def rank_argv(launcher: Launcher, profiled: Sequence[str], ranks: tuple[int, ...
 
 
 def expanded(path: Path, environment: Mapping[str, str] | None = None) -> Path:
-    """Replace `%q{NAME}` in a report's name by the variable of that name, as ncu does.
+    """Replace `%q{NAME}` in a report's name by the environment variable of that name, as ncu does.
 
     Raises:
         UsageError: There is no such variable.
@@ -133,14 +133,14 @@ def expanded(path: Path, environment: Mapping[str, str] | None = None) -> Path:
     def value(found: re.Match[str]) -> str:
         if found[1] not in variables:
             hint = "`torchrun` sets RANK, `mpirun` OMPI_COMM_WORLD_RANK, `srun` SLURM_PROCID"
-            raise UsageError(f"the variable {found[1]} of `{path}` is not set", hint)
+            raise UsageError(f"the environment variable {found[1]}, which `{path}` names, is not set", hint)
         return variables[found[1]]
 
     return Path(re.sub(r"%q\{(\w+)\}", value, str(path)))
 
 
 def reports_of(output: Path) -> list[Path]:
-    """Return the reports of all ranks that stand where a name with a rank in it says, by rank."""
+    """Return the reports of all ranks that match a name with a rank in it, sorted by rank."""
     before, _, after = output.name.removesuffix(PLAIN_SUFFIX).partition(RANK)
     name = re.compile(
         rf"{re.escape(before)}(\d+){re.escape(after)}({re.escape(PLAIN_SUFFIX)}|{re.escape(PACKED_SUFFIX)})"
@@ -156,11 +156,11 @@ def run_ranks(
     timeout_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> list[Path]:
-    """Run all ranks to their end and return their reports, by rank.
+    """Run all ranks to their end and return their reports, sorted by rank.
 
     Args:
         argv: As `rank_argv` writes it.
-        output: The reports' name, with `RANK` where the number stands.
+        output: The reports' name, with `RANK` in place of the number.
         timeout_s: Seconds after which all are ended; None for no limit.
         on_progress: Called many times a second.
 
@@ -190,7 +190,7 @@ def run_ranks(
 
 
 def _explained(said: str, status: int | None, written: Sequence[Path]) -> InputError:
-    """Say what the first rank that failed said: the launcher's own words come behind."""
+    """Make the error from what the first rank that failed printed; the launcher's own messages come after that."""
     error = re.search(r"(?:^|: ?|\]:)error: (.+)$", said, re.MULTILINE)
     hint = re.search(r"(?:^|: ?|\]:)hint: (.+)$", said[error.end() :] if error else "", re.MULTILINE)
     lines = [line.strip() for line in said.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Keep what a failed collection leaves: ncu's words, and the part of a report that it had written."""
+"""Keep what a failed collection leaves: ncu's messages, and the part of a report that it had written."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LAST_WORDS_BYTES = 64 << 10
-"""Of what the program says so much is kept; of what ncu says, all."""
+"""How much of the program's output is kept, from its end; ncu's log is kept whole."""
 
 _NO_EMPTY_BYTES = 64 << 10
-"""A report without kernels has a header and the machine's description; what is larger and unreadable may hold some."""
+"""A report without kernels is smaller: a header and the machine's description. A larger one may hold some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Rest:
 
     Attributes:
         command: ncu's command line.
-        words: Files of what was said, ncu's log first.
-        profiled_count: Kernels that ncu's log calls done.
-        left: What ncu wrote of a report; it may not be there.
+        words: Files with what was printed, ncu's log first.
+        profiled_count: How many kernels ncu's log calls done.
+        left: The partial report, if ncu wrote any.
         output: The name of the report that was asked for.
     """
 
@@ -49,7 +49,7 @@ def log_of(output: Path) -> Path:
 def keep_rest(error: RooflensError, rest: Rest) -> RooflensError:
     """Keep what there is, and return the error with a hint that says where.
 
-    Where the user stopped it and no kernel was done, there is nothing to keep.
+    If the user stopped it before any kernel was done, nothing is kept.
     """
     kept = found = None
     count = _kernels_in(rest.left)
@@ -63,8 +63,8 @@ def keep_rest(error: RooflensError, rest: Rest) -> RooflensError:
     holds = _holding(count, rest.profiled_count)
     hints = [
         error.hint,
-        f"ncu's words are kept in `{log}`" if log else "",
-        f"what it had written is kept, {holds}: `rooflens analyze {shlex.quote(str(found))}`" if found else "",
+        f"ncu's messages are kept in `{log}`" if log else "",
+        f"the report so far is kept, {holds}: `rooflens analyze {shlex.quote(str(found))}`" if found else "",
     ]
     told = type(error)("stopped before the end" if stopped and found else str(error), "; ".join(filter(None, hints)))
     told.kept = found
@@ -82,12 +82,12 @@ def _is_large(left: Path) -> bool:
 
 def _holding(count: int | None, profiled_count: int) -> str:
     if count is None:
-        return f"{profiled_count} kernels by its log" if profiled_count else "how many kernels is not known here"
-    return f"{count} whole kernel{'' if count == 1 else 's'}"
+        return f"{profiled_count} kernels by ncu's log" if profiled_count else "its kernels not counted"
+    return f"{count} complete kernel{'' if count == 1 else 's'}"
 
 
 def _kernels_in(left: Path) -> int | None:
-    """Count the kernels that can be read; None where that cannot be told."""
+    """Count the kernels that can be read; None where it cannot be read on this machine."""
     if not left.exists():
         return 0
     try:
@@ -100,7 +100,7 @@ def _kernels_in(left: Path) -> int | None:
 
 
 def keep_words(command: Sequence[str], words: Sequence[Path], output: Path) -> Path | None:
-    """Write the command and what was said into one file; None where nothing was said, or there is no room."""
+    """Write the command and what was printed into one file; None if nothing was printed, or it cannot be written."""
     said = [(file.name, _end(file, whole=index == 0)) for index, file in enumerate(words)]
     if not any(text for _, text in said):
         return None

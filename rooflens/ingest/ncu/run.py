@@ -1,4 +1,4 @@
-"""Take a profile: run ncu, follow it, explain its failures; a name gets a whole report or none, a part gets another."""
+"""Run ncu, follow it, and explain its failures. The output name gets a complete report or none; a part has its own."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _SUFFIXES = (PLAIN_SUFFIX, PACKED_SUFFIX)
 _PARTIAL = ".partial"
 _LEFT_AS = ("", "z", PLAIN_SUFFIX, PACKED_SUFFIX)
-"""What may stand behind the name that ncu was given. From 2026.3 on it compresses its reports and says so in their
-names; whether it turns a suffix into another or puts one behind is not yet seen on a GPU, so both are looked for."""
+"""What ncu may append to the name it was given. From 2026.3 on it compresses its reports and says so in their names;
+whether it changes the suffix or appends one is not yet seen on a GPU, so both are looked for."""
 
 _WARNING = "==WARNING== "
 _WRITTEN = "==PROF== Report:"
@@ -39,11 +39,10 @@ class Collected:
     """A report that was written.
 
     Attributes:
-        report: The name asked for, or with the suffix of the other kind: plain or compressed, as ncu left it.
-        profiled_count: Kernels in ncu's log with all their passes, else results in the report; None where neither
-            tells.
-        max_passes: Most passes that a kernel took.
-        capped: ncu was stopped at the cap on launches, so there may be more kernels than these.
+        report: The name asked for, with the suffix of what ncu wrote: plain or compressed.
+        profiled_count: Kernels that ncu's log calls done, else results in the report; None where neither tells.
+        max_passes: The most passes that a kernel took.
+        capped: Whether ncu was stopped at the cap on launches, so that there may be more kernels than these.
         warnings: What ncu warned of.
     """
 
@@ -57,7 +56,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run of ncu: the files of its log, stdout and stderr, and how it ended; None where it has not."""
+    """A run of ncu: the files of its log, stdout and stderr, and how it ended, None until it has."""
 
     command: tuple[str, ...]
     words: tuple[Path, Path, Path]
@@ -79,11 +78,11 @@ def collect(
     timeout_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Collected:
-    """Run ncu; the report is written beside under another name, and renamed when ncu ended well and it is whole.
+    """Run ncu. It writes the report under another name beside, renamed when ncu succeeded and the report is complete.
 
-    Whether it is compressed is ncu's choice; its suffix says what it is, and no older report of the other kind stays.
-    Where something fails, ncu's words are kept as `NAME.ncu.log`, and what there is of a report as
-    `NAME.ncu-rep.incomplete`: profiling it may have taken hours.
+    Whether it is compressed is ncu's choice; its suffix tells, and no older report of the other kind stays. If anything
+    fails, ncu's messages are kept as `NAME.ncu.log`, and what there is of a report as `NAME.ncu-rep.incomplete`:
+    profiling it may have taken hours.
 
     Args:
         ncu: The ncu to run.
@@ -92,7 +91,7 @@ def collect(
         on_progress: Called many times a second.
 
     Raises:
-        EnvironmentMissingError: Something about this machine is in the way.
+        EnvironmentMissingError: Something about this machine prevents profiling.
         InputError: ncu profiled nothing, failed, did not end in time or wrote a damaged report.
         UsageError: There is nothing to run, or no counters.
         StoppedError: Ctrl-C or a like signal.
@@ -157,14 +156,14 @@ def _accept(done: _Run, ncu: Ncu, collection: Collection, left: Path, timeout_s:
 
 
 def both_names(output: Path) -> tuple[Path, Path]:
-    """Return what a report is called when ncu writes it plain, and when it compresses it."""
+    """Return the name of a report if ncu writes it plain, and if it compresses it."""
     plain, packed = (output.with_suffix(suffix) for suffix in _SUFFIXES)
     return plain, packed
 
 
 def _partial(output: Path) -> Path:
     if output.suffix not in _SUFFIXES:
-        raise InputError(f"`{output}` is no name for a report", "its name ends in `.ncu-rep`")
+        raise InputError(f"`{output}` is not a name for a report", "end it in `.ncu-rep`")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -174,7 +173,7 @@ def _partial(output: Path) -> Path:
 
 
 def _sweep(output: Path) -> None:
-    """Remove what a collection left that was killed outright, and so could not clean up."""
+    """Remove what an earlier collection left if it was killed and could not clean up."""
     for path in output.parent.glob(f".{escape(output.stem)}.*{_PARTIAL}{PLAIN_SUFFIX}*"):
         pid = path.name.rpartition(_PARTIAL)[0].rpartition(".")[2]
         if pid.isdecimal() and not _is_alive(int(pid)):
@@ -182,7 +181,7 @@ def _sweep(output: Path) -> None:
 
 
 def _left_by_ncu(partial: Path) -> Path:
-    """Return where ncu wrote its report; the name it was given where it wrote none."""
+    """Return where ncu wrote its report; the name it was given if it wrote none."""
     places = [partial.with_name(f"{partial.name}{suffix}") for suffix in _LEFT_AS]
     return next((place for place in places if place.exists()), partial)
 
@@ -204,13 +203,13 @@ def _text(file: Path) -> str:
 def _may_be_capped(ncu: Ncu, collection: Collection) -> bool:
     """Return whether we stop ncu when it has profiled enough: it has no cap of its own on distinct launches.
 
-    Application replay has no kernel whole before the last run of the program, and would lose all.
+    In application replay no kernel is complete before the last run of the program: stopping would lose all.
     """
     return profiles_one_of_each(ncu, collection) and collection.replay_mode == "kernel"
 
 
 def _was_killed(done: _Run, collection: Collection) -> bool:
-    """Return whether ncu ended the program as it was asked to: its status is then that of a program that was ended."""
+    """Return whether ncu killed the program as it was asked to, so that its status is that of a killed program."""
     return collection.kill and done.follower.profiled_count >= (collection.launch_count or collection.max_launches)
 
 
@@ -218,7 +217,7 @@ def _result_count(report: Path) -> int | None:
     """Count the results of a report; None where what reads reports is not installed, as on a bare GPU box.
 
     Raises:
-        InputError: It is not whole.
+        InputError: It is cut or damaged.
     """
     try:
         from rooflens.ingest.reports.container import inspect  # noqa: PLC0415 - needs protobuf, which a bare GPU box may lack
@@ -228,7 +227,8 @@ def _result_count(report: Path) -> int | None:
     except ImportError:
         return None
     except InputError as error:
-        raise InputError(f"ncu left a report that is not whole: {error}", "profile again; is the disk full?") from error
+        message = f"the report that ncu wrote cannot be read: {error}"
+        raise InputError(message, "profile again; is the disk full?") from error
 
 
 def _warnings(log: str) -> tuple[str, ...]:

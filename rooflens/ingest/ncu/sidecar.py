@@ -1,4 +1,4 @@
-"""Where the run without the profiler that belongs to a report is kept."""
+"""Where the un-profiled run of a report is kept."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 
 def sidecar(report: Path) -> Path:
-    """Return the place of a report's un-profiled run: the same for a plain and a compressed one."""
+    """Return the path of a report's un-profiled run: the same for a plain and a compressed report."""
     return report.with_name(report.name.removesuffix(PACKED_SUFFIX).removesuffix(PLAIN_SUFFIX) + UNPROFILED_SUFFIX)

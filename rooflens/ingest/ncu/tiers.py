@@ -1,7 +1,7 @@
 """Metric tiers: what a collection asks ncu for, by chip, in the fewest replay passes.
 
 The rows of `rooflens.model.counters` say in which tier a counter is asked for, in which forms, on which chips. `quick`
-places a kernel at DRAM, `standard` feeds everything the model knows, `deep` adds what explains it.
+places a kernel under the DRAM roof, `standard` has all that the model uses, `deep` adds what explains it.
 `rooflens.ingest.ncu.passes` asks NVIDIA's scheduler what a tier costs, and a test holds the answers.
 
 Standard library only: `collect` reads this on machines that have nothing else.
@@ -29,8 +29,8 @@ NVIDIA_SECTIONS: dict[Detail, tuple[str, ...]] = {
 """ncu's own sections that a tier also asks for: its rules run only for them. Their counters are rows of `deep`."""
 
 PM_SAMPLING = "PmSampling"
-"""ncu's section of units sampled over time. Their names differ by chip and version, so ncu chooses
-them, and how often it samples."""
+"""ncu's section of units sampled over time. Metric names differ by chip and version, so ncu chooses them, and the
+sampling interval."""
 
 
 def sections_for(chip: str, detail: Detail, *, pm_sampling: bool) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def sections_for(chip: str, detail: Detail, *, pm_sampling: bool) -> tuple[str, 
     Args:
         chip: The chip, as `gh100`.
         detail: The tier.
-        pm_sampling: This ncu samples units over time.
+        pm_sampling: Whether this ncu can sample units over time.
     """
     sampled = pm_sampling and detail == "deep" and chip in PM_SAMPLED
     return (*NVIDIA_SECTIONS[detail], *((PM_SAMPLING,) if sampled else ()))
@@ -62,7 +62,7 @@ def metrics_for(chip: str, detail: str) -> tuple[Metric, ...]:
 
 
 def hardware_names(chip: str, detail: str) -> tuple[str, ...]:
-    """Return the names of a tier that cost hardware passes: what the scheduler can be asked about."""
+    """Return the names of a tier that cost hardware passes, which the scheduler knows."""
     return tuple(metric.name for metric in metrics_for(chip, detail) if metric.kind == "hardware")
 
 

@@ -1,7 +1,7 @@
 """Run a program without the profiler: does it work, how long does it take, and how much of that is gaps?
 
-ncu runs kernels one at a time, so launch gaps cannot be seen in its reports: they take a run of their own. What it
-shows is kept beside the report as `NAME.unprofiled.json`.
+ncu runs kernels one at a time, so its reports cannot show launch gaps: they take a run of their own. What it shows is
+kept beside the report as `NAME.unprofiled.json`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MISSING_STATUS = 3
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A program that ended well."""
+    """A run of a program that succeeded."""
 
     wall_ns: int
     stdout: str
@@ -50,7 +50,7 @@ def run_program(
 
     Raises:
         EnvironmentMissingError: It cannot be started.
-        ProgramError: It failed or did not end in time.
+        ProgramError: It failed, or did not end in time.
         StoppedError: Ctrl-C or a like signal.
     """
 
@@ -65,11 +65,11 @@ def run_program(
     if finished.timed_out:
         raise ProgramError(
             f"the program did not end within {timeout_s:g} s, without the profiler",
-            "give a longer --timeout, or a smaller problem",
+            "give a longer --timeout, or run a smaller problem",
         )
     if finished.status != 0:
         message = _failure(finished.status, *texts)
-        raise ProgramError(message, "this is the program's own failure: ncu was not yet run", finished.status)
+        raise ProgramError(message, "this is the program's own failure: ncu has not run yet", finished.status)
     return Ran(finished.wall_ns, texts[0])
 
 
@@ -129,7 +129,7 @@ def _failure(status: int | None, stdout: str, stderr: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """Return the line that says most: the last that calls itself an error, else the last."""
+    """Return the most telling line: the last that begins with `error`, else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if line.lower().startswith("error")]
     return (named or lines or [""])[-1].removeprefix("error: ")
@@ -147,12 +147,12 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
     """Return the un-profiled run kept beside a report; None where there is none.
 
     Raises:
-        InputError: There is one, and it is no such file.
+        InputError: There is one, and it is not a valid record.
     """
     path = sidecar(report)
     if not os.path.lexists(path):
         return None
-    what, hint = f"`{path}` is no record of an un-profiled run", "delete it, or collect again"
+    what, hint = f"`{path}` is not a record of an un-profiled run", "delete it, or collect again"
     document = parse_json(read_text(path, hint, is_named=False), what, hint)
     later = ("gaps_after", "cublas_ns")
     names = {field.name for field in fields(Unprofiled)} - set(later)

@@ -1,1 +1,1 @@
-"""Bring stores of older schema versions to this one."""
+"""Bring stores of older schema versions up to date."""

@@ -1,4 +1,4 @@
-"""Make a store of this version of one of schema 2, 3 or 4; the old one is kept beside it."""
+"""Make a store of this version from one of schema 2, 3 or 4; the old one is kept beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Migrated(Struct, frozen=True):
     Attributes:
         version: Schema version it had.
         kept: Where it is now.
-        failures: Store file and error of each report that could not be taken over.
+        report_count: How many reports the new store has.
+        failures: File in the store, and error, of each report that could not be migrated.
     """
 
     version: int
@@ -41,18 +42,18 @@ class Migrated(Struct, frozen=True):
 
 
 def migrate(folder: Path, *, with_instances: bool = False) -> Migrated:
-    """Write the reports of an old store into a new one, and let the two change places.
+    """Write the reports of an old store into a new one, and swap the two.
 
     Args:
-        folder: The old store, and the new one after it.
-        with_instances: Keep the values by instance, too.
+        folder: The old store, afterwards the new one.
+        with_instances: Keep the values by instance too.
 
     Raises:
-        InputError: It is no old store, one of schema 1, or there is no place to write beside it.
+        InputError: It is not an old store, is of schema 1, or the folder beside it cannot be written to.
     """
     version = old_version(Place(folder))
     if version is None:
-        Store.existing(folder)  # says what is wrong, where it is no store
+        Store.existing(folder)  # says what is wrong, if it is not a store
         raise InputError(f"`{folder}` is a store of this version already", "there is nothing to do")
     if version < OLDEST:
         raise InputError(f"`{folder}` holds schema version {version}", "ingest its reports into a new store")
@@ -73,7 +74,7 @@ def migrate(folder: Path, *, with_instances: bool = False) -> Migrated:
         folder.rename(kept)
         new.rename(folder)
     except OSError as error:
-        message = f"the new store stands in `{new}`, and cannot take the place of `{folder}`: {error.strerror}"
+        message = f"the new store is in `{new}`, and cannot take the place of `{folder}`: {error.strerror}"
         raise InputError(message, "rename the two yourself") from error
     return Migrated(version, kept, report_count, tuple(failures))
 

@@ -1,4 +1,4 @@
-"""Read the tables of one report of a store of schema 2, 3 or 4: one file a table and report, not all columns there."""
+"""Read one report of a store of schema 2, 3 or 4: a file for each table, without some of today's columns."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ WITH_HOTSPOTS = 3
 """The first schema version that kept hot spots."""
 
 _READER = "ncu-report"
-"""What read every report of those versions."""
+"""The reader of every report in those versions."""
 
 _RESOLVED = 4
-"""The first schema version whose kernels are taken as they are; those of older ones are made of raw values again."""
+"""The first schema version whose kernels are taken as they are; older ones are resolved again from raw values."""
 
 
 def read_old(folder: Path, digest: str) -> ReportRows:
@@ -87,7 +87,7 @@ def _hotspots(folder: Path, digest: str) -> dict[int, tuple[Hotspot, ...]]:
 
 
 def _upgraded(table: pa.Table) -> pa.Table:
-    """Give a table of kernels all columns of today: what was not known then is missing."""
+    """Give a table of kernels all of today's columns; what was not known then is missing."""
     arrays = []
     for field in KERNELS:
         known = table[field.name].to_pylist() if field.name in table.column_names else [None] * table.num_rows
@@ -97,7 +97,7 @@ def _upgraded(table: pa.Table) -> pa.Table:
 
 
 def _resolved(kernel: Kernel, raw: RawResult) -> Kernel:
-    """Resolve the counters of a kernel again; keep what the raw values do not have."""
+    """Resolve the counters of a kernel again; keep what cannot be had from the raw values."""
     again = to_kernel(raw, kernel.digest, kernel.source, synthetic=kernel.synthetic)
     return replace(
         again, name=kernel.name, hotspots=kernel.hotspots, code_totals=kernel.code_totals, series=kernel.series
@@ -105,7 +105,7 @@ def _resolved(kernel: Kernel, raw: RawResult) -> Kernel:
 
 
 def _raw_results(kernels: list[Kernel], values: pa.Table, instances: pa.Table) -> dict[int, RawResult]:
-    """Put the raw values of kernels together again, by position in the report."""
+    """Rebuild the raw results of kernels, by position in the report."""
     numbers: dict[int, dict[str, float]] = {kernel.index: {} for kernel in kernels}
     texts: dict[int, dict[str, str]] = {kernel.index: {} for kernel in kernels}
     tables: dict[int, dict[str, dict[str, int]]] = {kernel.index: {} for kernel in kernels}

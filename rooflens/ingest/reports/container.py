@@ -1,15 +1,15 @@
-r"""Checks the container of an Nsight Compute report before anything reads its numbers.
+r"""Check the container of an Nsight Compute report before anything reads its numbers.
 
-NVIDIA's reader opens a damaged file without complaint, as a report with no kernels or with fewer of them. Walking the
-container finds that, because its blocks must end exactly where the file ends:
+NVIDIA's reader opens a damaged file without complaint, as a report with fewer kernels or none. Walking the container
+finds that, because its blocks must end exactly where the file ends:
 
     "NVR\0" | u32 n | FileHeader (n bytes)
     blocks:    u32 n | BlockHeader (n bytes) | payload (PayloadSize bytes)
-    payload:   (u32 n | message (n bytes)) for each source, graph as the viewer draws it (ncu 2025 on), kernel,
-               range, command list and graph result
+    payload:   (u32 n | message (n bytes)) for each source, drawing of a graph (ncu 2025 on), and kernel, range,
+               command list and graph result
 
-A file that was cut exactly between two blocks is a shorter but flawless report: only that damage cannot be seen here,
-unless the strings that the remaining results refer to were cut away too.
+A file that was cut exactly between two blocks is a shorter but flawless report. Only that damage goes unseen, unless
+the strings that the remaining results refer to were cut away too.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from rooflens.ingest.reports.unpacking import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_CUT_HINT = f"{INTACT_HINT}; what is whole of it is read under a name that ends in `{INCOMPLETE_SUFFIX}`"
+_CUT_HINT = f"{INTACT_HINT}; its complete part is read under a name that ends in `{INCOMPLETE_SUFFIX}`"
 
 _LENGTH_BYTES = 4
 _KNOWN_VERSION = 7
 _MOST_KNOWN = 1024
-"""So many headers of blocks are kept to be compared with those of later ones."""
+"""How many block headers are kept, to be compared with later ones."""
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
 
 KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
-"""Kinds of results; only that of a kernel is a ProfileResult."""
+"""Kinds of results; only those of kernels are encoded as ProfileResult."""
 
 _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 
@@ -60,9 +60,9 @@ _FOREIGN_FORMATS = (
     (b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself with `git lfs pull`"),
 )
 _SUFFIX_HINTS = {
-    ".nsys-rep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
-    ".qdrep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
-    ".csv": "of tables, rooflens reads those of ncu: `ncu --import REPORT --page raw --csv --print-units base`",
+    ".nsys-rep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
+    ".qdrep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
+    ".csv": "rooflens reads ncu's tables only: `ncu --import REPORT --page raw --csv --print-units base` writes one",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",
@@ -81,7 +81,7 @@ class Origin(Struct, frozen=True):
     """Where one result was launched.
 
     Attributes:
-        process: Name and number of the process: `python 4711`; None where the report does not say.
+        process: Name and ID of the process: `python 4711`; None where the report does not say.
         nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.messages.nvtx`).
     """
 
@@ -90,7 +90,7 @@ class Origin(Struct, frozen=True):
 
 
 class Place(NamedTuple):
-    """Where one result stands in a report, as offsets from its start, and the process it was launched by."""
+    """Where one result is in a report, as offsets from its start, and the ID of the process that launched it."""
 
     kind: str
     process_id: int
@@ -103,12 +103,12 @@ class Outline(Struct, frozen=True):
 
     Attributes:
         places: One for each result, in the order of the file: kernels, ranges, command lists and graphs.
-        strings: Names of metrics by their number, as they are stored.
+        strings: Names of metrics by their index, as they are stored.
         sessions: One for each profiled process, in the order of the file.
         synthetic: The report says that it was generated and not recorded.
-        labels: Name and number of each process by its number.
-        unknown: What stands in the headers of the blocks that no known version of ncu writes; empty where nothing.
-        sources: Where the compiled code of the results stands, as offsets from the start of the report.
+        labels: Name and ID of each process, by its ID.
+        unknown: What in the headers of blocks no known version of ncu writes; empty where there is nothing.
+        sources: Start and end of each message with compiled code, as offsets from the start of the report.
     """
 
     places: Sequence[Place]
@@ -128,7 +128,8 @@ class Container(Struct, frozen=True):
     """A report whose container is intact.
 
     Attributes:
-        digest: SHA-256 of the file, in hex. The file is a plain one: a report has one digest, compressed or not.
+        digest: SHA-256 of the plain file, in hex: a report has one digest, compressed or not.
+        file_bytes: Size of the plain file.
         result_count: Results of every kind: kernels, ranges, command lists and graphs.
         origins: One for each result, in the order of the file.
         sessions: One for each profiled process, in the order of the file.
@@ -161,7 +162,7 @@ class _Block(Struct, frozen=True):
     """One block of the container; offsets count from the start of the file.
 
     Attributes:
-        is_repeated: A block before it has the same header, which says nothing new.
+        is_repeated: An earlier block has the same header, so this one says nothing new.
     """
 
     index: int
@@ -172,12 +173,12 @@ class _Block(Struct, frozen=True):
 
 
 def inspect(path: Path) -> Container:
-    """Check the container of the report at `path`, no compressed one, and return what it says of itself.
+    """Check the container of the plain report at `path`, and return what it says of itself.
 
-    The file is mapped, not loaded, and each result is decoded once. Messages of errors leave the path to the caller.
+    The file is mapped, not loaded, and each result is decoded once. Errors do not name the path: the caller does.
 
     Raises:
-        InputError: The file is missing, no report, of an unknown version, damaged or without results.
+        InputError: The file is missing, not a report, of an unknown version, damaged or without results.
     """
     try:
         file_bytes = regular_file_bytes(path)
@@ -191,14 +192,14 @@ def regular_file_bytes(path: Path) -> int:
     """Return the size of the file at `path`.
 
     Raises:
-        InputError: There is no regular file, or nothing in it.
+        InputError: It is not a regular file, or empty.
     """
     if not path.exists():
         raise InputError("no such file")
     if path.is_dir():
         raise InputError("is a directory, not a report")
     if not path.is_file():
-        raise InputError("is no regular file")
+        raise InputError("is not a regular file")
     if not (file_bytes := path.stat().st_size):
         raise InputError("the file is empty", INTACT_HINT)
     return file_bytes
@@ -225,14 +226,14 @@ def _inspect_mapped(data: mmap.mmap, suffix: str) -> Container:
 
 
 def outline(data: Bytes, suffix: str = "") -> Outline:
-    """Walk the container from the first byte to the last, without a look into its results.
+    """Walk the container from the first byte to the last, without decoding its results.
 
     Args:
         data: The whole report.
-        suffix: Ending of the file's name: it says more of what is no report.
+        suffix: Ending of the file's name: it tells more about a file that is not a report.
 
     Raises:
-        InputError: It is no report, of an unknown version, damaged or without results.
+        InputError: It is not a report, of an unknown version, damaged or without results.
     """
     places: list[Place] = []
     sources: list[tuple[int, int]] = []
@@ -269,12 +270,12 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
 
 
 class Part(Struct, frozen=True):
-    """What is whole of a report that may be cut.
+    """The complete part of a report that may be cut.
 
     Attributes:
-        path: A plain report of it.
-        result_count: Results in it.
-        damage: What is wrong with what comes after; empty where nothing is.
+        path: A plain report of that part.
+        result_count: How many results it has.
+        damage: What is wrong with the rest; empty where the report is complete.
     """
 
     path: Path
@@ -284,14 +285,14 @@ class Part(Struct, frozen=True):
 
 @contextmanager
 def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
-    """Give the whole part of a report, plain or compressed, that was cut while it was written.
+    """Give the complete part of a report, plain or compressed, that was cut while it was written.
 
-    ncu writes a block for each kernel, behind those of its code and of the names it is the first to use: what comes
-    before the first damaged block is a report of fewer kernels. Where nothing is damaged that is the file itself,
-    else a temporary one, which goes when the `with` block is left.
+    ncu writes a block for each kernel, after those with its code and with names that it is the first to use: what comes
+    before the first damaged block is a report of fewer kernels. Where nothing is damaged that is the file itself, else
+    a temporary file, removed when the `with` block ends.
 
     Raises:
-        InputError: It has no header of a report, or cannot be unpacked.
+        InputError: It does not begin as a report, or cannot be unpacked.
     """
     with unpacked_part(path, max_bytes) as plain, plain.open("rb") as file:
         size = regular_file_bytes(plain)
@@ -310,7 +311,7 @@ def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
 
 
 def _whole_part(data: Bytes) -> tuple[int, int, str]:
-    """Return up to where a report is whole, the results before that, and what is wrong there."""
+    """Return up to which offset a report is complete, how many results come before it, and what is wrong there."""
     end, count = _check_file_header(data, ""), 0
     try:
         for block in _blocks(data, end):
@@ -322,7 +323,7 @@ def _whole_part(data: Bytes) -> tuple[int, int, str]:
 
 
 def damaged_result(index: int, place: Place) -> InputError:
-    """Say that a result cannot be decoded."""
+    """Make the error for a result that cannot be decoded."""
     return InputError(
         f"damaged: {place.kind} result {index}, {place.end - place.start:,} bytes at offset {place.start:,}, cannot be "
         "decoded",
@@ -388,8 +389,8 @@ def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, _Header])
         data: The whole report.
         offset: Where the block begins.
         index: Its number, for messages.
-        known: Headers by how they are encoded, of blocks before it that have neither names nor a session: results of
-            equal size in one process have equal ones, which are decoded once.
+        known: Decoded headers by their bytes, of earlier blocks with neither names nor a session: blocks of equal size
+            in one process have equal headers, which are decoded once.
     """
     start = offset + _LENGTH_BYTES
     first_bytes = data[offset:start]
@@ -439,7 +440,7 @@ def _header(encoded: bytes, what: str) -> _Header:
 
 
 def _check_end(data: Bytes, end: int, what: str) -> None:
-    """Raise unless the file reaches to offset `end`."""
+    """Raise unless the file reaches offset `end`."""
     if end > len(data):
         missing_bytes = end - len(data)
         raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", _CUT_HINT)

@@ -1,12 +1,12 @@
-"""Read the results of a report straight from its bytes: no path, no process, nothing of NVIDIA's.
+"""Read the results of a report straight from its bytes: no path, no other process, nothing of NVIDIA's.
 
 A kernel holds some 250 metrics, nearly all of them one number, and thousands of kernels differ in nothing but those
-numbers. So metrics come undecoded. A double is told by the exact length of its metric and the bytes before it, which
-are those of every kernel that has this metric; other scalars repeat, and are looked up whole. Only what is new, and
-what has instances, is decoded: there one array of keys and one of values are left, because protocol buffers merge the
-occurrences of what is declared as one message (`rooflens.ingest.messages.messages`).
+numbers. So most metrics are not decoded. A double is recognized by the exact length of its metric and the bytes before
+it, which are the same in every kernel that has the metric; other scalars repeat, and are looked up whole. Only what is
+new, and what has instances, is decoded: instances become one array of keys and one of values, because protocol buffers
+merge the occurrences of what is declared as one message (`rooflens.ingest.messages.messages`).
 
-What the definitions do not know is not guessed at: `UnknownContentError` says what it was, for another reader may know.
+What the definitions do not know is not guessed: `UnknownContentError` says what it was, as another reader may know it.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ _CUT = {
     for tail, starts in ((b"", (5, 6)), (TAIL, (5, 6, 7)))
     for start in starts
 }
-"""Length of an encoded metric that may be one double -> where that starts, from the end.
+"""Length of an encoded metric that may be one double -> where the double starts, from the end.
 
-The number of its name has one to three bytes."""
+The index of its name takes one to three bytes."""
 
 _LONGEST_SCALAR_BYTES = 64
 """Longer metrics are texts or have instances: they are not looked up whole."""
 
 _MOST_KNOWN = 1 << 16
-"""So many encoded scalars are remembered, some 15 MB, before all are forgotten."""
+"""How many encoded scalars are remembered, some 15 MB, before all are forgotten."""
 
 _LONGEST_KNOWN_BYTES, _MOST_OWNS = 1 << 13, 1 << 10
-"""So long are metrics with instances whose own value is remembered, and so many, some 4 MB."""
+"""Longest metric with instances whose own value is remembered, and how many are, some 4 MB."""
 
 _MOST_NAMES = 1 << 12
-"""Of so many metrics it is remembered what they are used for: reports have most of them in common."""
+"""For how many metrics it is remembered what they are used for: reports share most of them."""
 
 _MESSAGES = {
     KERNEL: "FastResult",
@@ -84,14 +84,14 @@ METRICS_FIELD = 13
 """The field of a kernel that holds a metric."""
 
 _LAST_FIELD = 36
-"""The highest field of a result that an ncu until 2025.4 writes."""
+"""The highest field of a result that ncu up to 2025.4 writes."""
 
 
 class _Known(NamedTuple):
-    """A metric that was met before.
+    """A metric that was seen before.
 
     Attributes:
-        row: Where the table of stored values remembers it.
+        row: Its index in the table of stored values; `ENCODED` where it is not decoded.
     """
 
     name: str
@@ -100,11 +100,11 @@ class _Known(NamedTuple):
 
 
 class Own(NamedTuple):
-    """A metric as far as it is no instances.
+    """A metric without its instances.
 
     Attributes:
-        is_stored: It has a value, or neither value nor instances.
-        is_apart: It comes encoded, for it is long or has instances.
+        is_stored: It has a value of its own, or neither value nor instances.
+        is_apart: It comes encoded, because it is long or has instances.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Own(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What a result is, beside its metrics."""
+    """What a result holds beside its metrics."""
 
     function_name: str
     signature: str
@@ -124,7 +124,7 @@ class Head(NamedTuple):
 
 
 class _Scalars(dict[bytes, _Known]):
-    """EncodedMetrics by how they are encoded; those that were not met before are looked up."""
+    """Metrics by their bytes; new ones are looked up."""
 
     def __init__(self, look: Callable[[bytes], _Known]) -> None:
         super().__init__()
@@ -140,9 +140,9 @@ class Direct:
     Args:
         data: The whole report.
         found: What its container says.
-        raw: Takes every stored value; None where only those are wanted that kernel records are made of.
-        first: Number in the report of the first result of the outline, where that is of a part of the report.
-        with_lines: Read instructions with all that the report says of them at once: they will all be wanted so.
+        raw: Takes every stored value; None where only those are wanted that kernel records need.
+        first: Index in the report of the outline's first result, where that covers a part of the report.
+        with_lines: Read instructions with their source lines at once, as all will be wanted so.
 
     Raises:
         UnknownContentError: The container holds something unknown.
@@ -180,22 +180,22 @@ class Direct:
 
     @property
     def indices(self) -> range:
-        """The numbers of the results in the report."""
+        """The indices of the results in the report."""
         return range(self._first, self._first + len(self._outline.places))
 
     @property
     def by_instance(self) -> set[str]:
-        """Names that were met of which something is read of the instances."""
+        """Names of the metrics seen so far whose instances are read."""
         return self._used
 
     def encoded(self, indices: range, padding: int = 0) -> bytes:
-        """Return the bytes of results that follow each other, and so many of anything behind them."""
+        """Return the bytes of consecutive results, followed by so many bytes of anything."""
         start, end = self.place(indices[0]).start, self.place(indices[-1]).end + padding
         found = self._data[start:end]
         return found if len(found) == end - start else found.ljust(end - start, b"\0")
 
     def head(self, index: int, encoded: bytes) -> Head:
-        """Return what a result is of which the metrics are cut out.
+        """Return what a result holds beside its metrics, given its bytes without them.
 
         Raises:
             InputError: It is damaged.
@@ -207,7 +207,7 @@ class Direct:
         return self._head(message, index)
 
     def own(self, entry: bytes) -> Own:
-        """Return what a metric is, its instances apart; errors as `results`."""
+        """Return a metric without its instances; errors as `results`."""
         if len(self._scalars) >= _MOST_KNOWN:
             self._forget()
         name, value, row = self._scalars[entry]
@@ -224,20 +224,20 @@ class Direct:
         return code.gather(metrics, thread_opcodes(_tables(metrics)), name)
 
     def lined_code(self, index: int, stored: code.Instructions) -> code.Code | None:
-        """Return what the report says of a result's code, its text apart; None where its form is not known.
+        """Return what the report says of a result's code, without its text; None where its form is not known.
 
         Args:
-            index: Number of the result.
+            index: Index of the result.
             stored: What it stores by instruction.
         """
         return self._lined_code(index, self.message(index), stored)
 
     def known_code(self, index: int) -> code.Code | None:
-        """Return that of a result that was read so at once, and lacks nothing; None for all others."""
+        """Return the code of a result that was read with lines at once and lacks nothing; None for all others."""
         return self._codes.get(index)
 
     def listing(self, index: int, stored: code.Instructions, message: Any = None) -> Listing | None:
-        """List the instructions of a result's code; None where its form is not known, or it is no kernel."""
+        """List the instructions of a result's code; None where its form is not known, or it is not a kernel."""
         message = message or self.message(index)
         module = self._modules.module(message.Source) if self.place(index).kind == KERNEL else None
         return module.listing(message.KernelMangledName, stored.start) if module else None
@@ -247,7 +247,7 @@ class Direct:
         return code.read_code(stored, listing) if listing else None
 
     def _first_code(self, index: int, message: Any, stored: code.Instructions | None) -> code.Code:
-        """Return the code of a result as far as it is wanted at once."""
+        """Return the code of a result as it is read first: with lines if all are wanted so."""
         if stored is None:
             return code.Code()
         if self._with_lines and stored.figures is None:
@@ -267,11 +267,11 @@ class Direct:
         return text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(self.place(index).kind, "")
 
     def place(self, index: int) -> Place:
-        """Return where a result stands."""
+        """Return where a result is in the report."""
         return self._outline.places[index - self._first]
 
     def message(self, index: int) -> Any:
-        """Decode a result, but for its metrics and rules; errors as `results`."""
+        """Decode a result except its metrics and rules; errors as `results`."""
         return self._decoded_message(index, self.encoded(range(index, index + 1)))
 
     def _decoded_message(self, index: int, encoded: bytes) -> Any:
@@ -294,7 +294,7 @@ class Direct:
         )
 
     def _rules_of(self, index: int, encoded: bytes) -> tuple[Rule, ...]:
-        """Return what a rule of NVIDIA's says; launches of one kernel have many of them in common."""
+        """Return what one of NVIDIA's rules says; launches of one kernel share many of them."""
         if encoded not in self._rules:
             result = decode("RuleResult", encoded)
             if result is None:
@@ -332,7 +332,7 @@ class Direct:
         )
 
     def _metrics(self, message: Any, index: int) -> EncodedMetrics:
-        """Find the values of a result by name; long ones, and what has instances, stay encoded."""
+        """Find the values of a result by name; long ones, and those with instances, stay encoded."""
         if len(self._scalars) >= _MOST_KNOWN:
             self._forget()
         self._index = index
@@ -359,7 +359,7 @@ class Direct:
         return self._decoded(values, encoded)
 
     def _plain(self, entry: bytes) -> tuple[int | None, str]:
-        """Return where the double of a metric begins, None where it is not just that, and the metric's name."""
+        """Return where the double of a metric begins, None if it is not just one double, and the metric's name."""
         cut = _CUT.get(len(entry))
         if cut is not None and (cut == -DOUBLE_BYTES or entry.endswith(TAIL)):
             name = self._doubles.get(entry[:cut])
@@ -368,7 +368,7 @@ class Direct:
         return None, self._scalars[entry].name
 
     def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> EncodedMetrics | None:
-        """Find the values of a result whose doubles are known, as far as used; None where its other metrics differ."""
+        """Find the values that are used, given the doubles of a layout; None where the other metrics differ from it."""
         known = list(map(self._scalars.__getitem__, layout.others(entries)))
         names, rows = [name for name, _, _ in known], [row for _, _, row in known]
         if names != layout.other_names:
@@ -386,7 +386,7 @@ class Direct:
         return self._decoded(values, encoded, Packed(layout, doubles, rows))
 
     def _decoded(self, values: dict[str, Any], encoded: list[str], packed: Packed | None = None) -> EncodedMetrics:
-        """Decode what has instances; where nothing is read of them leave only the metric's own value."""
+        """Decode what has instances; where those are not read, keep only the metric's own value."""
         try:
             if encoded and (self._raw is None or not self._raw.with_instances):
                 self._leave_own(values, encoded)
@@ -395,7 +395,7 @@ class Direct:
             raise damaged_result(self._index, self.place(self._index)) from None
 
     def _leave_own(self, values: dict[str, Any], encoded: Sequence[str]) -> None:
-        """Leave only the own value of metrics of whose instances nothing is read."""
+        """Keep only the own value of metrics whose instances are not read."""
         needed = {*OPCODE_TABLES, *self._used}
         if not self._used.isdisjoint(values):
             needed.add(code.FUNCTIONS)  # of no use without instructions
@@ -408,7 +408,7 @@ class Direct:
                     values[name] = own
 
     def _own_of(self, entry: bytes) -> Value | None:
-        """Return a metric's own value; launches of one kernel have many of them in common."""
+        """Return a metric's own value; launches of one kernel share many of them."""
         if entry in self._owns:
             return self._owns[entry]
         own = own_of(entry)
@@ -419,13 +419,13 @@ class Direct:
         return own
 
     def _forget(self) -> None:
-        """Forget the scalars that were met: others come all the time."""
+        """Forget the scalars seen so far: new ones come all the time."""
         self._scalars.clear()
         if self._raw is not None:
             self._raw.forget()
 
     def _look(self, entry: bytes) -> _Known:
-        """Return what a metric is that was not met before; without a name where it is not wanted."""
+        """Return a metric that was not seen before; without a name where it is not wanted."""
         if (double := self._double(entry)) is not None:
             return double
         if len(entry) > _LONGEST_SCALAR_BYTES:
@@ -449,7 +449,7 @@ class Direct:
         return self._remember(entry, name, value)
 
     def _double(self, entry: bytes) -> _Known | None:
-        """Return what a metric is that is just one double, undecoded; None where it may be something else."""
+        """Return a metric that is just one double, without decoding it; None where it may be something else."""
         cut = _CUT.get(len(entry))
         if cut is None or (cut != -DOUBLE_BYTES and not entry.endswith(TAIL)):
             return None
@@ -486,7 +486,7 @@ class Direct:
 
 @lru_cache(maxsize=_MOST_NAMES)
 def _use_of(name: str) -> tuple[bool, bool]:
-    """Return whether something is read of a metric's instances, and whether a kernel record is made of it."""
+    """Return whether a metric's instances are read, and whether a kernel record needs the metric."""
     is_by_instance = code.uses(name) or series.uses(name)
     return is_by_instance, is_by_instance or is_wanted(name) or code.needs(name)
 

@@ -1,4 +1,4 @@
-"""The metrics of a result as they are encoded: told apart undecoded where that can be, and decoded where not."""
+"""The metrics of a result as they are encoded: recognized without decoding where possible, and decoded otherwise."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ _NAME, _VALUE, _KIND = 1, 2, 4
 """Fields of a metric."""
 
 _PLAIN, _SAMPLED = 0, 1
-"""Kinds of a metric: one of the second has doubles by time stamp, and no value without them."""
+"""Kinds of a metric: a sampled one has doubles by time stamp, and no value without them."""
 
 TAIL = bytes([_KIND << 3, _PLAIN])
-"""What stands behind a plain metric, in reports of newer versions of ncu."""
+"""The bytes after a plain metric, in reports of newer versions of ncu."""
 
 BEFORE_DOUBLE = bytes([_VALUE << 3 | 2, 1 + DOUBLE_BYTES, 3 << 3 | 1])
-"""What stands between the number of a metric's name and its double: two tags, and the length of the value."""
+"""The bytes between the index of a metric's name and its double: two tags, and the length of the value."""
 
 _COUNT_TAG, _MOST_COUNT_BYTES = 5 << 3, 9
-"""What stands before a whole number, and how many bytes of it are read undecoded."""
+"""Tag of a whole number, and the most bytes of one that is read without decoding the message."""
 
 _MOST_NAMES = 1 << 13
-"""Of so many numbers of names it is remembered how they are encoded."""
+"""For how many indices of names it is remembered how they are encoded."""
 
 _SCALARS = ("StringValue", "FloatValue", "DoubleValue", "Uint32Value", "Uint64Value")
 
 
 class DamagedMetricError(InputError):
-    """A metric cannot be decoded; of which result it is, who reads that knows."""
+    """A metric cannot be decoded; the reader of its result knows which result that is."""
 
     def __init__(self) -> None:
         super().__init__("damaged: a metric cannot be decoded", INTACT_HINT)
 
 
 class UnknownContentError(Exception):
-    """Says what in a report nobody here knows; another reader may."""
+    """A report holds something unknown here, which the text names; another reader may know it."""
 
 
 def _merged_metric(entry: bytes) -> Any:
@@ -59,7 +59,7 @@ def _merged_metric(entry: bytes) -> Any:
 
 
 def own_of(entry: bytes) -> Value | None:
-    """Return the own value of a metric that is long, or has instances: they are passed over, most of the cost."""
+    """Return the own value of a metric that is long, or has instances, without decoding those: they cost most."""
     metric = decode("MetricHead", entry)
     if metric is None:
         raise DamagedMetricError
@@ -87,7 +87,7 @@ def decoded(entry: bytes) -> Stored:
 
 
 def _merged(value: Any) -> Sequence[Value] | None:
-    """Return the merged scalars of all instances; None where they are not of one kind, for then their order is lost."""
+    """Return the merged scalars of all instances; None where they are of several kinds, as their order is then lost."""
     check_known(value, "a value", 0)
     found: list[Sequence[Any]] = [scalars for name in _SCALARS if (scalars := getattr(value, name))]
     if len(found) != 1:
@@ -119,7 +119,7 @@ def _are_alike(values: Sequence[Value | None]) -> TypeGuard[Sequence[Value]]:
 
 
 def check_kind(kind: int, *, fits: bool) -> None:
-    """Raise where a metric is of an unknown kind, or of sampled ones and does not look like it: readers drop that."""
+    """Raise where a metric is of an unknown kind, or sampled without samples, which other readers drop."""
     if kind not in {_PLAIN, _SAMPLED} or (kind == _SAMPLED and not fits):
         raise UnknownContentError(f"{'a metric' if fits else 'an odd metric'} of kind {kind}")
 
@@ -141,14 +141,14 @@ def _scalar(value: Any) -> Value | None:
 
 
 def check_known(message: Any, what: str, highest: int) -> None:
-    """Raise where a message has fields that are not in its definition, above those that are known and not needed."""
+    """Raise where a message has fields that its definition lacks, above the highest one known to be of no use."""
     unknown = unknown_fields(message)
     if unknown and max(unknown) > highest:
         raise UnknownContentError(f"field {min(number for number in unknown if number > highest)} of {what}")
 
 
 def name_id_of(entry: bytes) -> int:
-    """Return the number of a metric's name where that stands first, else -1."""
+    """Return the index of a metric's name if that comes first, else -1."""
     if entry[0] != _NAME << 3:
         return -1
     number = 0
@@ -161,13 +161,13 @@ def name_id_of(entry: bytes) -> int:
 
 @lru_cache(maxsize=_MOST_NAMES)
 def id_before_double(start: bytes) -> int:
-    """Return the number of a metric's name by what stands before its double, else -1; most reports number alike."""
+    """Return the index of a metric's name given the bytes before its double, else -1; most reports share indices."""
     name_id = name_id_of(start)
     return name_id if name_id >= 0 and start == before_value(name_id) + BEFORE_DOUBLE else -1
 
 
 def before_value(name_id: int) -> bytes:
-    """Return what stands before the value of a metric: the number of its name."""
+    """Return the bytes before the value of a metric: the index of its name."""
     number = bytearray()
     while name_id >= 0x80:
         number.append(name_id & 0x7F | 0x80)
@@ -176,7 +176,7 @@ def before_value(name_id: int) -> bytes:
 
 
 def whole_number(entry: bytes, names: Mapping[bytes, str]) -> tuple[str, int] | None:
-    """Return name and value of a metric that is one whole number, undecoded; None where it may be something else."""
+    """Return name and value of a metric that is one whole number; None where it may be something else."""
     for start in (3, 2, 4):
         if (name := names.get(entry[:start])) is not None:
             break
@@ -201,12 +201,12 @@ def whole_number(entry: bytes, names: Mapping[bytes, str]) -> tuple[str, int] | 
 
 
 def text_of(encoded: bytes) -> str:
-    """Decode text of whatever code page the program had."""
+    """Decode text as UTF-8, replacing what is not: programs use any code page."""
     return encoded.decode("utf-8", errors="replace")
 
 
 class Packed(NamedTuple):
-    """What a result stores where its layout is known: its doubles, and the rows of its other metrics."""
+    """What a result of a known layout stores: its doubles, and the rows of its other metrics."""
 
     layout: Layout
     doubles: tuple[float, ...]
@@ -214,13 +214,13 @@ class Packed(NamedTuple):
 
 
 class EncodedMetrics:
-    """What one result stores, decoded where it is asked for.
+    """What one result stores.
 
     Args:
-        values: By name; bytes are a metric that may have instances, encoded.
-        encoded: Names of those.
-        used: Names of which something is read of the instances.
-        packed: All that is stored, encoded ones apart, where `values` are only those that are used.
+        values: By name; bytes are an encoded metric, which may have instances.
+        encoded: Names of the encoded metrics.
+        used: Names of the metrics whose instances are read.
+        packed: All values but the encoded ones, where `values` has only those that are used.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class EncodedMetrics:
         self._packed = packed
 
     def names(self) -> list[str]:
-        """Return the names of what may have instances, sorted."""
+        """Return the names of metrics that may have instances, sorted."""
         return sorted(self._used.intersection(self.values))
 
     def metric(self, name: str) -> Stored | None:
@@ -245,7 +245,7 @@ class EncodedMetrics:
         return Stored(self.values[name]) if name in self.values else None
 
     def keep(self, raw: RawTable, index: int) -> None:
-        """Put every value into the table of them."""
+        """Put every value into the table of stored values."""
         if self._packed is None:
             raw.add(index, self.values, self._stored)
             return

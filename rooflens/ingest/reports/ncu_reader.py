@@ -1,4 +1,4 @@
-"""Make reports of what NVIDIA's `ncu_report` module says.
+"""Make reports from what NVIDIA's `ncu_report` module reads.
 
 The module can end the process on damaged input and keeps most of what it has read, so this code runs in children that
 may die (`rooflens.ingest.reports.pool`).
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions, Report
 
 _OF_UNIT, _OF_KERNEL = 1, 2
-"""Types of an estimated speed-up: that of the unit which the rule looks at, and that of the kernel."""
+"""Types of an estimated speed-up: of the unit that the rule looks at, and of the kernel."""
 
 _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
-"""What NVIDIA's bindings raise on damaged strings and values; a missing metric is an attribute of None."""
+"""What NVIDIA's bindings raise on damaged strings and values; using a missing metric, None, is an AttributeError."""
 
 
 def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
@@ -46,7 +46,7 @@ def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
         options: What is wanted of it.
 
     Raises:
-        InputError: The file is no report, is damaged, or reads back with fewer results than it holds.
+        InputError: The file is not a report, is damaged, or fewer results can be read than it holds.
     """
     container = inspect(path)
     raw = raw_table(container.digest, options)
@@ -58,7 +58,7 @@ def read_texts(path: Path, wanted: Mapping[int, Instructions]) -> dict[int, Code
 
     Args:
         path: A plain report.
-        wanted: What is stored of the instructions, by number of the result.
+        wanted: What is stored by instruction, by index of the result.
     """
     return {index: read_code(wanted[index], _Texts(action)) for index, action in actions(path, wanted)}
 
@@ -98,7 +98,7 @@ def _damage_of(index: int) -> Iterator[None]:
 
 
 class _Metrics:
-    """What NVIDIA's module says a result stores."""
+    """The metrics of a result, read by NVIDIA's module."""
 
     def __init__(self, action: Any) -> None:
         self._action = action
@@ -119,7 +119,7 @@ class _Metrics:
 
 
 def _own(metric: Any) -> Value | None:
-    """Return a metric's own value; without one the module says 0, which nobody measured."""
+    """Return a metric's own value; None where it has none, for which the module says 0."""
     return _clean_value(metric.value()) if metric.has_value() else None
 
 
@@ -147,7 +147,7 @@ class _Texts:
         self._action = action
 
     def kind(self, address: int) -> Kind | None:  # noqa: ARG002 - its encoding is not told
-        """Return nothing: the text tells."""
+        """Return None: the text tells."""
         return None
 
     def sass(self, address: int) -> str | None:
@@ -195,7 +195,7 @@ def _tables(metrics: _Metrics) -> dict[str, dict[str, int]]:
 
 
 def _values(action: Any, metrics: _Metrics, index: int, raw: RawTable | None) -> dict[str, Value | None]:
-    """Read the values of a result by name: all, with their instances, where there is a table for them."""
+    """Read the values of a result by name: with a table, all of them and their instances; else those wanted."""
     values: dict[str, Value | None] = {}
     instances: dict[str, Stored] = {}
     for name in metrics.names():
@@ -243,7 +243,7 @@ def _rules(action: Any) -> tuple[Rule, ...]:
 
 
 def _speedup_pct(estimation: Mapping[str, Any], of: int) -> float | None:
-    """Return an estimated speed-up of the type asked for; there are others, of nothing named."""
+    """Return an estimated speed-up if it is of this type; there are others, which name nothing."""
     value = estimation.get("speedup")
     if estimation.get("type") != of or not isinstance(value, (int, float)):
         return None

@@ -49,7 +49,7 @@ class ReadOptions(Struct, frozen=True):
         verify: Read it with both readers, and fail where they differ.
         raw: Which stored values are kept.
         max_unpacked_bytes: A compressed file that unpacks to more is refused.
-        gpu: Name of the GPU, for exports that do not name it.
+        gpu: Short or display name of the GPU, for exports that do not name it.
         deadline_s: Seconds that NVIDIA's module may take, before its allowance for the size of the file.
         read_rows: Reads kernels straight into rows; None for records of kernels.
         texts: Have NVIDIA's disassembler give the text of the hottest instructions, which takes a second.

@@ -1,11 +1,11 @@
 """Resolve counters: find each quantity under whatever names a report stores it, and say which names those were.
 
-Kernels of one report store the same names, and which recipes of the table can apply follows from the names alone. So
-every recipe is first written out as the ways in which it reads stored metrics, each with all the names it needs; of a
-set of names only the ways that can apply are kept, once (`plan_for`), and tried for every kernel.
+Kernels of one report store the same names, and the names alone decide which recipes of the table can apply. So every
+recipe is first written out as the ways in which it reads stored metrics, each with all the names it needs; for a set of
+names the ways that can apply are chosen once (`plan_for`), and tried for every kernel.
 
-The formulas are written once, for the numbers of one result as for columns of those of many: NaN stands for what is not
-known, and nothing is asked of a number but through `choose`.
+The formulas are the same for the numbers of one result and for columns of many: NaN stands for what is not known, and
+every condition goes through `choose`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ C2C_BYTES_PER_S = 450e9
 FASTEST_8B10B_MT_PER_S = 5000
 """PCIe 1 and 2 send ten bits for eight; PCIe 3 to 5 send 130 for 128."""
 MIN_PCT_FOR_PEAK = 0.01
-"""A peak is divided out of a per cent of peak only above this: below, too few events were counted for a quotient."""
+"""A peak is derived from a percentage of it only from here on: below, too few events were counted for a quotient."""
 
 _ROLLUPS = ("avg", "max", "sum")
 
@@ -62,13 +62,13 @@ _CLOCK_OF_UNIT = {
 }
 _TENSOR = "sm__ops_path_tensor_"
 _SETS_KEPT, _STEPS_KEPT = 256, 1 << 12
-"""Sets of names whose plans are kept, of which a report has a handful, and steps that plans have in common."""
+"""Sizes of the caches of plans by set of names, of which a report has a handful, and of steps that plans share."""
 
 Values: TypeAlias = Mapping[str, float]
 Numbers: TypeAlias = Mapping[str, Any]
-"""Numbers of one result by name, or columns of those of many."""
+"""Numbers of one result by name, or columns of many results."""
 Choose: TypeAlias = Callable[[Any, Any, Any], Any]
-"""Gives the second where the first is true, and else the third."""
+"""Returns the second argument where the first is true, else the third."""
 Find: TypeAlias = Callable[[Numbers, Numbers, Choose], Any]
 """Finds a value in the stored metrics and in the counters resolved so far; NaN where they give none."""
 
@@ -80,7 +80,7 @@ class Way(NamedTuple):
         needs: Names that must be stored.
         find: Finds the value.
         source: The stored names or the formula.
-        factors: What the one stored value is multiplied with, and then divided by, where that is all.
+        factors: Factor and divisor of the one stored value, where that is the whole formula; None otherwise.
     """
 
     needs: tuple[str, ...]
@@ -90,17 +90,20 @@ class Way(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A quantity with the ways to find it, in order of trust."""
+    """A quantity with the ways to find it, the most trusted first."""
 
     name: str
     ways: tuple[Way, ...]
 
 
 class Reads(NamedTuple):
-    """Neighbouring quantities that are each one stored value, found together: most of them are.
+    """Neighbouring quantities that are one stored value each, as most are, and so are read together.
 
     Attributes:
-        sources: The stored name of each, by the quantity's.
+        steps: The same quantities with all their ways, for when a value is missing.
+        sources: The stored name by the name of the quantity.
+        pick: Takes the stored values of all quantities.
+        factors, divisors: What each value is multiplied with, and divided by.
     """
 
     steps: tuple[Step, ...]
@@ -111,12 +114,12 @@ class Reads(NamedTuple):
 
 
 class Plan(Struct, frozen=True):
-    """How results are resolved that store one set of names.
+    """How to resolve results that store one set of names.
 
     Attributes:
-        counters: In the order of the table, for later rows use the clocks and the duration of earlier ones.
+        counters: In the order of the table, as later rows use the clocks and the duration of earlier ones.
         tensor_ops: Tensor counters by base name without prefix; they use the resolved counters.
-        tensor_peaks_per_s: The same of their peaks.
+        tensor_peaks_per_s: The same for their peaks.
     """
 
     counters: tuple[Step | Reads, ...]
@@ -129,9 +132,9 @@ class Resolved(Struct, frozen=True):
 
     Attributes:
         values: By counter name.
-        sources: For each resolved counter, where it came from.
-        tensor_ops: Operations by base name of a tensor counter without prefix and roll-up.
-        tensor_peaks_per_s: The same of their peaks.
+        sources: The stored name or the formula of each resolved counter.
+        tensor_ops: Operations, by base name of a tensor counter without prefix and roll-up.
+        tensor_peaks_per_s: Their peaks, in operations per second.
     """
 
     values: dict[str, float]
@@ -145,7 +148,7 @@ def resolve(stored: Values, plan: Plan | None = None) -> Resolved:
 
     Args:
         stored: The report's metrics by name, numbers only, NaN left out, in base units.
-        plan: How; by default by the plan for its names.
+        plan: How to; by default the plan for its names.
     """
     plan = plan or plan_for(tuple(stored))
     values: dict[str, float] = {}
@@ -163,7 +166,7 @@ def choose_one(condition: bool, value: float, other: float) -> float:  # noqa: F
 
 
 def _run(steps: Iterable[Step | Reads], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
-    """Put the value of each step that can be found into `found`; return where it came from."""
+    """Put the value of each step that works into `found`; return where it came from."""
     sources: dict[str, str] = {}
     for step in steps:
         if isinstance(step, Reads):
@@ -184,14 +187,14 @@ def _run(steps: Iterable[Step | Reads], stored: Values, resolved: Values, found:
 
 @lru_cache(maxsize=_SETS_KEPT)
 def shared(names_and_sources: tuple[str, ...]) -> dict[str, str]:
-    """Make one mapping for all kernels whose counters come from the same places: it takes more than their values."""
+    """Share one mapping among all kernels whose counters have the same sources: it is larger than their values."""
     half = len(names_and_sources) // 2
     return dict(zip(names_and_sources[:half], names_and_sources[half:], strict=True))
 
 
 @lru_cache(maxsize=_SETS_KEPT)
 def plan_for(names: tuple[str, ...]) -> Plan:
-    """Plan how results that store these names are resolved: keep the ways that need no others."""
+    """Plan how to resolve results that store these names: keep the ways that need no other names."""
     stored = frozenset(names)
     by_base: dict[str, list[str]] = {}
     for name in names:
@@ -207,7 +210,7 @@ def plan_for(names: tuple[str, ...]) -> Plan:
 
 
 def step_of(counter: Counter, ways: Iterable[Way]) -> Step:
-    """Make the step of a counter. A clock of 0 Hz was not measured: while it stood nothing ran."""
+    """Make the step of a counter. A clock of 0 Hz was not measured: nothing runs without a clock."""
     is_clock = counter.name.endswith("_clock_hz")
     return Step(counter.name, tuple(_unless_zero(way) if is_clock else way for way in ways))
 
@@ -233,7 +236,7 @@ def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step | Reads
 
 
 def _gathered(steps: Iterable[Step]) -> Iterator[Step | Reads]:
-    """Put neighbouring steps together whose first way is to read one value."""
+    """Join neighbouring steps whose first way is to read one value."""
     for is_plain, group in groupby(steps, key=lambda step: step.ways[0].factors is not None):
         alike = tuple(group)
         if is_plain and len(alike) > 1:
@@ -255,14 +258,14 @@ def _bases_by_counter() -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=_STEPS_KEPT)
 def _step_among(place: int, names: tuple[str, ...]) -> Step:
-    """Make the step of a counter, by its place in the table, where of its metrics these are stored."""
+    """Make the step of a counter, by its place in the table, if these of its metrics are stored."""
     counter, stored = COUNTERS[place], frozenset(names)
     ways = (way for recipe in counter.recipes for way in ways_of(recipe, stored))
     return step_of(counter, [way for way in ways if stored.issuperset(way.needs)])
 
 
 def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
-    """Yield the ways of one recipe; most of those that need a name which is not stored are left out at once."""
+    """Yield the ways of one recipe, without most of those that need a name which is not stored."""
     match recipe:
         case Exact(names=names, scale=scale):
             yield from (_read(name, scale) for name in names if name in stored)
@@ -347,7 +350,7 @@ _FORMS: tuple[tuple[str, Callable[[str], Way]], ...] = (
     (".sum.per_cycle_elapsed", _as_cycle_rate),
     ("", _read),
 )
-"""How names of an amount end. Without a roll-up stand the sums of Pascal, and those of reports of 2018 and 2019."""
+"""Endings of an amount's names. Sums of Pascal, and of reports of 2018 and 2019, have no roll-up."""
 
 
 def _over_time(name: str, source: str) -> Way:
@@ -358,7 +361,7 @@ def _over_time(name: str, source: str) -> Way:
 
 
 def _cycles_over(recipe: CyclesOverTime | CyclesOverRate) -> Iterator[Way]:
-    """Yield the ways from cycles to a clock, or with a clock to the time."""
+    """Yield the ways from cycles to a clock, or to the time by a clock."""
     if isinstance(recipe, CyclesOverTime):
         yield from (_over_time(name, f"{name} / t") for name in recipe.names)
     else:
@@ -376,7 +379,7 @@ def _over_rate(name: str, scale: float) -> Way:
 
 
 def _peak(recipe: Peak) -> Iterator[Way]:
-    """Yield the ways to a peak rate in units per second; what is no more than 0 is none."""
+    """Yield the ways to a peak rate in units per second; one that is not above 0 counts as missing."""
     base, clock, scale = recipe.base, recipe.clock, recipe.scale
     a_cycle, direct = f"{base}.sum.peak_sustained", f"{base}.sum.peak_sustained_elapsed.per_second"
 
@@ -389,7 +392,7 @@ def _peak(recipe: Peak) -> Iterator[Way]:
 
 
 def _over_share(rate_base: str, share_base: str, scale: float = 1.0) -> Iterator[Way]:
-    """Yield the ways to a peak as an achieved rate, best of the same pass as the per cent, over the per cent of it."""
+    """Yield the ways to a peak as the achieved rate over its share of peak, best both from the same pass."""
     for pct in _pcts(share_base, "elapsed"):
         for rate in (
             _read(f"{rate_base}.sum.per_second"),
@@ -422,7 +425,7 @@ def _pcts(base: str, period: str) -> tuple[str, ...]:
 
 
 def _share(recipe: Share) -> Iterator[Way]:
-    """Yield the ways to a fraction of the peak over the elapsed time, those of the SMs' active cycles last."""
+    """Yield the ways to a share of the peak over the elapsed time; those from the SMs' active cycles come last."""
     for base in recipe.bases:
         yield from (_hundredth(pct) for pct in _pcts(base, "elapsed"))
     for base in recipe.bases:
@@ -442,7 +445,7 @@ def _of_active(pct: str) -> Way:
 
 
 def _active_part(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
-    """Fraction of the elapsed cycles in which the mean SM had work, 0 to 1."""
+    """Return the fraction of the elapsed cycles in which the average SM was active, 0 to 1."""
     counted = _unless(stored.get("sm__cycles_elapsed.avg", nan), 0, choose)
     elapsed = resolved.get("sm_clock_hz", nan) * _duration_s(resolved, choose)
     elapsed = _unless(choose(counted == counted, counted, elapsed), 0, choose)  # noqa: PLR0124 - NaN differs from itself

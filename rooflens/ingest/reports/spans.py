@@ -1,8 +1,8 @@
 """One large report read by several workers: each takes a span of its results, and the first look at it is shared.
 
-Whoever plans the spans reads the file once: for its digest, and for where its results stand. Whoever reads a span holds
-that the file is still that one. Kernels that may be among those whose instructions come with text are given back as
-they are: which those are is certain when all spans are read.
+Planning the spans reads the file once, for its digest and for where its results are. Reading a span checks that the
+file is still the same. Kernels whose instructions may be wanted with text are handed back as they are: which ones those
+are is certain only when all spans are read.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ if TYPE_CHECKING:
 
 
 class Span(Struct, frozen=True):
-    """Some results of a report that follow each other.
+    """Consecutive results of a report.
 
     Attributes:
         job: The report.
-        number: Of the span, in the order of the file; `count` is how many there are.
-        first: Number in the report of its first result.
-        found: What the report's container says, with the places of these results alone.
+        number: Position among the report's spans, from 0.
+        count: How many spans the report has.
+        first: Index in the report of its first result.
+        found: What the report's container says, with the places of these results only.
         container: What the report says of itself.
-        stamp: Of the file when it was planned.
+        stamp: Stamp of the file when the spans were planned.
     """
 
     job: Job
@@ -53,9 +54,9 @@ class Span(Struct, frozen=True):
 
 
 def may_be_split(job: Job, options: ReadOptions) -> bool:
-    """Return whether spans of a report can be read: not where another than the direct reader is to read it.
+    """Return whether a report can be read in spans, which only the direct reader can do.
 
-    Of a compressed one each worker would have to unpack all; of an incomplete one only a part may be whole.
+    A compressed one would have to be unpacked by each worker; an incomplete one may be cut anywhere.
     """
     if options.reader == "ncu-report" or options.verify or is_incomplete(job.path):
         return False
@@ -63,7 +64,7 @@ def may_be_split(job: Job, options: ReadOptions) -> bool:
 
 
 def plan_spans(job: Job, options: ReadOptions, most_bytes: int) -> tuple[Span, ...]:
-    """Cut a report into spans of so many bytes; none where it is small, damaged, or for NVIDIA's module to read."""
+    """Divide a report into spans of so many bytes; none if it is small, damaged, or left to NVIDIA's module."""
     path = job.path
     if not may_be_split(job, options):
         return ()
@@ -73,7 +74,7 @@ def plan_spans(job: Job, options: ReadOptions, most_bytes: int) -> tuple[Span, .
             found = outline(data, path.suffix.lower())
             file_bytes = len(data)
     except InputError:
-        return ()  # who reads it whole says what is wrong
+        return ()  # reading it whole will say what is wrong
     groups = list(_groups(found.places, most_bytes))
     if found.unknown or len(groups) < 2:
         return ()
@@ -102,10 +103,10 @@ def read_span(span: Span, options: ReadOptions, held: Held, kernels_at_once: int
         span: The span.
         options: What is wanted of its report.
         held: Takes the kernels whose instructions may be wanted with text.
-        kernels_at_once: How many kernels a piece has at least; None for one piece.
+        kernels_at_once: Least number of kernels in a piece; None for one piece.
 
     Raises:
-        InputError: It is damaged, holds what is unknown here, or the file has changed since the span was planned.
+        InputError: It is damaged, holds something unknown, or the file has changed since the span was planned.
     """
     path, container = span.job.path, span.container
     try:
@@ -131,15 +132,15 @@ def read_span(span: Span, options: ReadOptions, held: Held, kernels_at_once: int
 def finish_spans(
     spans: Sequence[Span], options: ReadOptions, held: Sequence[Held]
 ) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
-    """Read the texts of instructions that are wanted, once all spans of a report are read.
+    """Read the text of instructions, once all spans of a report are read.
 
     Args:
-        spans: All of them, in their order.
+        spans: All of them, in order.
         options: What is wanted of the report.
-        held: What their readers held back.
+        held: The kernels that were held back while they were read.
 
     Returns:
-        The kernels that were held back, and what a user should know of how the report was read.
+        The kernels that were held back, and what a user should know about how the report was read.
 
     Raises:
         InputError: The file has changed.

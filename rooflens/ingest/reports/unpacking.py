@@ -1,8 +1,8 @@
 """Unpack reports: from 2026.3 on ncu writes `.ncu-repz`, the ordinary container as zstd frames; people use gzip.
 
-What a file is, its first bytes say, whatever its name; what was compressed twice is unpacked twice. A few megabytes
-can make terabytes, so that what comes out is counted as it comes, and nothing of it stays where it grows too large.
-Standard library only, but for zstd: a bare GPU box has to tell the kinds apart.
+The first bytes tell what a file is, whatever its name; what was compressed twice is unpacked twice. A few megabytes can
+unpack to terabytes, so the output is counted as it comes, and is deleted where it grows too large. Standard library
+only, except for zstd: a bare GPU box has to tell the kinds apart.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ MAGIC = b"NVR\0"
 """A report's first bytes."""
 
 PLAIN_SUFFIX, PACKED_SUFFIX = ".ncu-rep", ".ncu-repz"
-"""NVIDIA's reader goes by the name: it finds no results in a compressed report called `.ncu-rep`, nor the other way."""
+"""NVIDIA's reader goes by the name: it finds no results in a compressed report called `.ncu-rep`, nor in a plain one
+called `.ncu-repz`."""
 
 INCOMPLETE_SUFFIX = ".incomplete"
-"""What stands behind the name of a report whose collection failed: whoever gives such a name wants what is whole of it,
-where any other report that is cut is refused."""
+"""Appended to the name of a report whose collection failed. Of such a file the complete part is read; any other report
+that is cut is refused."""
 
 UNPROFILED_SUFFIX, LOG_SUFFIX = ".unprofiled.json", ".ncu.log"
-"""What takes the place of a report's own suffix in the names of the run without ncu, and of ncu's log."""
+"""Replace a report's own suffix in the names of its un-profiled run, and of ncu's log."""
 
 MAX_UNPACKED_BYTES = 4 << 30
-"""A file that unpacks to more is refused unless a limit is given. Published reports unpack to under 4 MB, and to 22 kB
-a kernel where there are many: this holds 190,000 of those."""
+"""By default, a file that unpacks to more is refused. Published reports unpack to under 4 MB, and to 22 kB a kernel
+where there are many: this is enough for 190,000 of those."""
 
 INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
 NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files that rooflens reads"
@@ -43,14 +44,14 @@ _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 """First bytes -> what a file is compressed with."""
 
 _MOST_LAYERS = 2
-"""A `.ncu-repz` that was compressed once more on its way; more layers than that are no accident."""
+"""Enough for a `.ncu-repz` that was compressed once more on its way; more layers are no accident."""
 
 _MOST_RATIO = 40
-"""Published reports shrink 1.9 to 19 times; only a time limit is made of this."""
+"""Published reports shrink 1.9 to 19 times; only a time limit depends on this."""
 
 _CHUNK_BYTES = 1 << 20
 _STEP_BYTES = 64 << 10
-"""What comes out of a layer at once: where it is cut, so much is lost before the cut."""
+"""How much a layer unpacks at once: at most this is lost before a cut."""
 
 _HEAD_BYTES = 4096
 
@@ -58,28 +59,28 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
-    """Return how the file at `path` begins; nothing where it is no file that can be read."""
+    """Return the first bytes of the file at `path`; none where it is not a file that can be read."""
     try:
         if not path.is_file():
             return b""
         with path.open("rb") as file:
             return file.read(size_bytes)
     except OSError:
-        return b""  # who opens it next says why
+        return b""  # opening it will say why
 
 
 def is_packed(path: Path) -> bool:
-    """Return whether the file at `path` is compressed; False where it is no file that can be read."""
+    """Return whether the file at `path` is compressed; False where it is not a file that can be read."""
     return _kind(first_bytes(path)) is not None
 
 
 def is_incomplete(path: Path) -> bool:
-    """Return whether a file is called a report whose collection failed."""
+    """Return whether a file has the name of a report whose collection failed."""
     return path.name.endswith(INCOMPLETE_SUFFIX)
 
 
 def likely_bytes(path: Path) -> int:
-    """Return about how large the report at `path` is at most, unpacked; 0 where there is none."""
+    """Return about how many bytes the report at `path` has at most, unpacked; 0 where there is none."""
     if not path.is_file():
         return 0
     file_bytes = path.stat().st_size
@@ -88,7 +89,7 @@ def likely_bytes(path: Path) -> int:
 
 @contextmanager
 def unpacked(path: Path, max_bytes: int | None = None) -> Iterator[Path]:
-    """Give the path of the plain report: `path` itself, or a temporary file that goes when the block is left.
+    """Give the path of the plain report: `path` itself, or a temporary file that is removed when the block ends.
 
     NVIDIA's reader wants a path, which it opens again for each result.
 
@@ -104,7 +105,7 @@ def unpacked(path: Path, max_bytes: int | None = None) -> Iterator[Path]:
 
 @contextmanager
 def unpacked_part(path: Path, max_bytes: int | None = None) -> Iterator[Path]:
-    """Do as `unpacked`, but of a compressed file that is cut or damaged give what comes before that.
+    """As `unpacked`, but give what comes before the damage where a compressed file is cut or damaged.
 
     Raises:
         InputError: It unpacks to too much, or there is no room for it.
@@ -123,10 +124,10 @@ def _up_to_damage(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def spooled(stream: BinaryIO | IO[bytes], max_bytes: int | None = None) -> Iterator[Path]:
-    """Give the path of a temporary file with all that comes out of a pipe; it goes when the block is left.
+    """Give the path of a temporary file with all that comes out of a pipe; it is removed when the block ends.
 
     Args:
-        stream: Is read to its end, as it is: what comes may be compressed.
+        stream: Read to its end and stored as it is, compressed or not.
         max_bytes: More than this is refused; by default `MAX_UNPACKED_BYTES`.
 
     Raises:
@@ -159,7 +160,7 @@ def _temporary_folder() -> TemporaryDirectory[str]:
 
 
 def _no_room(error: OSError) -> InputError:
-    hint = "a compressed report is unpacked into a temporary folder: TMPDIR names another one"
+    hint = "a compressed report is unpacked into a temporary folder: TMPDIR can name another one"
     return InputError(f"cannot be unpacked: {error.strerror or error}", hint)
 
 
@@ -177,7 +178,7 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
         kinds: list[str] = []
         while kind := _kind(stream.peek(4)):
             if len(kinds) == _MOST_LAYERS:
-                raise InputError(f"compressed more than {_MOST_LAYERS} times over: no report is", NOT_A_REPORT_HINT)
+                raise InputError(f"compressed more than {_MOST_LAYERS} times, as no report is", NOT_A_REPORT_HINT)
             kinds.append(kind)
             layer = _Counted(_Layer(stream, kind), limit, "unpacks to")
             stream = io.BufferedReader(layer, _CHUNK_BYTES)
@@ -196,7 +197,7 @@ def _kind(head: bytes) -> str | None:
 
 
 def _may_be_report(head: bytes) -> bool:
-    """Return whether it is a report, or a text: that may be an export of one, as who reads it will say."""
+    """Return whether it is a report, or a text, which may be an export of one."""
     return head.startswith((MAGIC, *_UTF16_MARKS)) or (bool(head) and b"\0" not in head)
 
 
@@ -237,7 +238,7 @@ def _zstd(stream: Any) -> Any:
 
 
 class _Counted(io.RawIOBase):
-    """A stream that ends in an error where it gives more than it may."""
+    """A stream that raises an error once it gives more than it may."""
 
     def __init__(self, stream: Any, max_bytes: int, verb: str) -> None:
         self._stream, self._max_bytes, self._left, self._verb = stream, max_bytes, max_bytes, verb
@@ -250,8 +251,8 @@ class _Counted(io.RawIOBase):
         self._left -= len(piece)
         if self._left < 0:
             raise InputError(
-                f"{self._verb} more than {_size(self._max_bytes)}, the most that is taken",
-                "`--max-unpacked SIZE` takes more, where you trust it and have the room; else profile fewer kernels",
+                f"{self._verb} more than {_size(self._max_bytes)}, the limit",
+                "`--max-unpacked SIZE` raises it, if you trust the file and have the room; or profile fewer kernels",
             )
         buffer[: len(piece)] = piece
         return len(piece)

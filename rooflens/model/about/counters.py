@@ -153,7 +153,7 @@ class CounterAbout(Struct, frozen=True):
 def about_counter(name: str) -> CounterAbout | None:
     """Tell what is known of a counter, in any form (`dram__bytes.sum`), or of a quantity of ours (`dram_bytes`).
 
-    None for what is neither the one nor the other.
+    None for what is neither.
     """
     base, *forms = name.strip().split(".")
     own = next((row for row in COUNTERS if row.name == base), None)

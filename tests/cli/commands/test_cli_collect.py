@@ -346,7 +346,7 @@ def test_what_was_profiled_before_a_failure_can_be_analyzed(gpu_box: Path, monke
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
     failed = run("collect", "-o", "my x.ncu-rep", "--", "/bin/true")
     assert failed.exit_code == 1
-    assert "ncu's words are kept in `my x.ncu.log`; what it had written is kept, 4 whole kernels: " in failed.stderr
+    assert "ncu's messages are kept in `my x.ncu.log`; the report so far is kept, 4 complete kernels: " in failed.stderr
     (command,) = re.findall(r"`rooflens (analyze .*)`", failed.stderr)
     result = run(*shlex.split(command))
     assert result.exit_code == 0
@@ -543,17 +543,21 @@ def test_further_options_reach_ncu(gpu_box: Path) -> None:
     [
         (
             "--kernel-name gemm",
-            "may not hold `--kernel-name`: rooflens sets ncu's --kernel-name itself",
+            "cannot contain `--kernel-name`: rooflens sets ncu's --kernel-name itself",
             "give --kernel ",
         ),
-        ("-k gemm", "may not hold `-k`: rooflens sets ncu's --kernel-name itself", "give --kernel "),
-        ("--launch-cou=3", "may not hold `--launch-cou`: rooflens sets ncu's --launch-count itself", "--launch-count"),
-        ("--call-stack --set full", "may not hold `--set`", "give --detail"),
-        ("--kill yes", "may not hold `--kill`", "give --kill"),
-        ("-o mine", "may not hold `-o`: rooflens sets ncu's --export itself", "give -o"),
-        ("--log-file x", "may not hold `--log-file`", "it is always set: leave it out"),
-        ("--query-metrics", "may not hold `--query-metrics`: ncu would write no report", "for example"),
-        ("-i old.ncu-rep", "may not hold `-i`: ncu would write no report", "for example"),
+        ("-k gemm", "cannot contain `-k`: rooflens sets ncu's --kernel-name itself", "give --kernel "),
+        (
+            "--launch-cou=3",
+            "cannot contain `--launch-cou`: rooflens sets ncu's --launch-count itself",
+            "--launch-count",
+        ),
+        ("--call-stack --set full", "cannot contain `--set`", "give --detail"),
+        ("--kill yes", "cannot contain `--kill`", "give --kill"),
+        ("-o mine", "cannot contain `-o`: rooflens sets ncu's --export itself", "give -o"),
+        ("--log-file x", "cannot contain `--log-file`", "it is always set: leave it out"),
+        ("--query-metrics", "cannot contain `--query-metrics`: ncu would write no report", "for example"),
+        ("-i old.ncu-rep", "cannot contain `-i`: ncu would write no report", "for example"),
         ("python train.py", "begins with `python`, which is not an ncu option", "for example"),
         ("--section 'x", "cannot be split: No closing quotation", "quote its parts"),
     ],
@@ -658,7 +662,7 @@ def test_a_bare_box_keeps_what_it_cannot_read(gpu_box: Path, monkeypatch: pytest
     command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     assert done.returncode == 1
-    assert "what it had written is kept, 3 kernels by its log: `rooflens analyze x.ncu-rep.incomplete`" in done.stderr
+    assert "the report so far is kept, 3 kernels by ncu's log: `rooflens analyze x.ncu-rep.incomplete`" in done.stderr
     assert (gpu_box / "x.ncu-rep.incomplete").exists()
 
 

@@ -326,13 +326,14 @@ def test_the_function_name_is_that_of_ncu(signature: str, function: str) -> None
 
 
 def test_the_gpu_is_never_guessed() -> None:
-    """A launch that names no GPU has none unless the user names it; then the compute capabilities must agree."""
+    """A launch that names no GPU has none unless the user does, by any of its names, and the capabilities agree."""
     written = long_text(*BOTH)
     assert GPU_NAME not in kernels(written)[0].texts
     assert notes(written) == (
         "the export does not name its GPU (compute capability 8.6): `--gpu NAME` adds its published roofs",
     )
     assert kernels(written, "NVIDIA A10")[0].texts[GPU_NAME] == "NVIDIA A10"
+    assert kernels(written, "a10")[0].texts[GPU_NAME] == "NVIDIA A10"
     assert kernels(written, "My GPU")[0].texts[GPU_NAME] == "My GPU"
     with pytest.raises(InputError, match=r"capability 8\.6; NVIDIA A30 has 8\.0"):
         kernels(written, "NVIDIA A30")

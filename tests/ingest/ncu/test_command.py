@@ -147,7 +147,7 @@ def test_a_missing_ncu_is_an_error_with_its_cure(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentMissingError, match="was not found") as caught:
         find_ncu(environment={"PATH": ""}, root=tmp_path)
     assert "--ncu" in caught.value.hint
-    with pytest.raises(EnvironmentMissingError, match="no `ncu` to run at"):
+    with pytest.raises(EnvironmentMissingError, match="no executable `ncu` at"):
         find_ncu(str(tmp_path / "ncu"), {"PATH": ""}, tmp_path)
     with pytest.raises(EnvironmentMissingError, match="does not answer"):
         find_ncu("/bin/true")
@@ -208,7 +208,11 @@ def test_the_real_ncu_says_that_there_is_no_gpu(tmp_path: Path) -> None:
     ("changes", "error", "words"),
     [
         ({"program": ("./nowhere",)}, EnvironmentMissingError, "ncu cannot start `./nowhere`"),
-        ({"kernel": "regex:("}, UsageError, "the expression of --kernel is none: Unmatched marking parenthesis"),
+        (
+            {"kernel": "regex:("},
+            UsageError,
+            "not a valid regular expression: Unmatched marking parenthesis",
+        ),
         ({"kill": True, "launch_count": 3}, EnvironmentMissingError, "ncu finds no NVIDIA driver"),
         ({"replay_mode": "application"}, EnvironmentMissingError, "ncu finds no NVIDIA driver"),
         ({"options": ("--kernel-name-base", "demangled")}, EnvironmentMissingError, "ncu finds no NVIDIA driver"),

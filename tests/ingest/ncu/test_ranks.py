@@ -66,14 +66,14 @@ def test_ranks_are_numbers_or_all() -> None:
     """`0,1` in any order and twice; anything else is wrong usage."""
     assert (parse_ranks("all"), parse_ranks("3,0,3")) == (None, (0, 3))
     for wrong in ("", "first", "-1", "0,"):
-        with pytest.raises(UsageError, match="--ranks is"):
+        with pytest.raises(UsageError, match="--ranks cannot be"):
             parse_ranks(wrong)
 
 
 def test_names_of_reports_hold_variables(tmp_path: Path) -> None:
     """`%q{RANK}` is the variable, as in ncu; one that is not set is wrong usage that names what launchers set."""
     assert expanded(Path("x.%q{RANK}.ncu-rep"), {"RANK": "3"}) == Path("x.3.ncu-rep")
-    with pytest.raises(UsageError, match="the variable RANK of"):
+    with pytest.raises(UsageError, match="the environment variable RANK, which"):
         expanded(Path("x.%q{RANK}.ncu-rep"), {})
     for name in ("t.rank10.ncu-rep", "t.rank9.ncu-repz", "t.rank9.ncu-rep.incomplete", "t.rank.ncu-rep", "t.ncu-rep"):
         (tmp_path / name).touch()

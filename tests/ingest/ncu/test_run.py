@@ -97,12 +97,12 @@ EXPECTED = {
     "section": (1, "ncu has no section `Nope`", "--list-sections"),
     "option": (3, "too old for `--graph-profiling`", "newer"),
     "old_filter_mode": (3, "too old for `--filter-mode`", "newer"),
-    "mig_clocks": (3, "split by MIG, and its clocks", "--clock-control none"),
+    "mig_clocks": (3, "split by MIG: its clocks", "--clock-control none"),
     "mig_metrics": (3, "split by MIG: counters", "whole GPU"),
     "clocks": (3, "may not lock the GPU's clocks", "--clock-control none"),
-    "wsl": (3, "under WSL", "driver of Windows"),
+    "wsl": (3, "under WSL", "Windows driver"),
     "vgpu": (3, "virtual GPU", "enable_profiling"),
-    "unsupported": (3, "does not know the GPU", "--list-chips"),
+    "unsupported": (3, "does not support the GPU", "--list-chips"),
     "old_driver": (3, "driver is too old", "--ncu"),
     "injection": (3, "another tool injects itself", "unset CUDA_INJECTION64_PATH"),
     "confidential": (3, "confidential-computing", "normal mode"),
@@ -115,9 +115,9 @@ EXPECTED = {
     "unheard_of": (1, "status 3: The moon is in the wrong phase. / Try again later.", "--dry-run"),
     "nothing": (1, "ncu succeeded but wrote no report", "--dry-run"),
     "free_memory": (3, "too little free memory", "`--cache-control none`, fewer counters (`--detail quick`)"),
-    "sandbox": (3, "LibraryNotLoaded): a sandbox such as gVisor", "NVIDIA_DRIVER_CAPABILITIES=all"),
-    "library_version": (3, "do not fit together", "nvidia-smi"),
-    "counters_fail": (3, "ncu's counters do not start: `InvalidConfiguration`", "nvidia-smi"),
+    "sandbox": (3, "LibraryNotLoaded): this is a sandbox such as gVisor", "NVIDIA_DRIVER_CAPABILITIES=all"),
+    "library_version": (3, "does not match the NVIDIA driver", "nvidia-smi"),
+    "counters_fail": (3, "ncu cannot start its profiler: `InvalidConfiguration`", "nvidia-smi"),
     "prepare": (3, "could not prepare a kernel", "CUDA version"),
     "attach": (3, "could not connect to the program", "--port 50000"),
     "mps": (3, "MPS) is in the way", "nvidia-cuda-mps-control"),
@@ -125,7 +125,11 @@ EXPECTED = {
     "protected": (3, "protected-memory mode", "normal mode"),
     "blank_in_path": (3, "a space in its path", "install it elsewhere"),
     "no_program": (3, "ncu cannot start `./tarin`", "on PATH"),
-    "expression": (2, "--kernel is not valid: Unmatched marking parenthesis", "without template arguments"),
+    "expression": (
+        2,
+        "not a valid regular expression: Unmatched marking parenthesis",
+        "without template arguments",
+    ),
     "mismatch": (1, "did not launch the same kernels each time", "fixed seeds"),
     "no_gpu_call": (1, "ended under ncu before it used the GPU", "--target-processes all"),
     "out_of_memory": (1, "ran out of GPU memory under ncu", "--cache-control none"),
@@ -137,7 +141,7 @@ EXPECTED = {
     ),
     "machine_and_names": (3, "(LibraryNotLoaded)", "rooflens metrics"),
     "broken_off": (1, "ncu failed on kernel `kernel_3`", ".ncu-rep.incomplete'"),
-    "half": (1, "not whole: truncated", "profile again"),
+    "half": (1, "cannot be read: truncated", "profile again"),
     "dies": (1, "ncu failed with status -9", "--dry-run"),
 }
 """Behaviour of the stand-in -> exit code, part of the message, part of the hint."""
@@ -219,7 +223,7 @@ def test_what_ncu_had_when_it_was_stopped_is_kept(tmp_path: Path) -> None:
     threading.Timer(0.6, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     with pytest.raises(StoppedError, match=r"^stopped before the end\n") as caught:
         take(tmp_path, "many", launch_count=900)
-    assert "what it had written is kept, 4 whole kernels: `rooflens analyze" in caught.value.hint
+    assert "the report so far is kept, 4 complete kernels: `rooflens analyze" in caught.value.hint
     assert left_files(tmp_path) == ["a 100%i.ncu-rep.incomplete", "a 100%i.ncu.log"]
 
 
@@ -276,7 +280,7 @@ def test_a_plain_report_is_called_so(tmp_path: Path, bin_folder: Path) -> None: 
     """An ncu that does not compress leaves `NAME.ncu-rep`, whichever kind was asked for."""
     assert take(tmp_path, "success", suffix=".ncu-repz").report.name == "a 100%i.ncu-rep"
     assert left_files(tmp_path) == ["a 100%i.ncu-rep"]
-    with pytest.raises(InputError, match="is no name for a report"):
+    with pytest.raises(InputError, match="is not a name for a report"):
         take(tmp_path, "success", suffix=".txt")
 
 
@@ -294,7 +298,7 @@ def test_a_report_takes_the_place_of_the_other_kind(tmp_path: Path, packing: Pat
 
 def test_half_a_compressed_report_is_put_aside(tmp_path: Path, packing: Path) -> None:
     """A compressed report that is cut is no report, and is kept under a name that says what it is."""
-    with pytest.raises(InputError, match="not whole: damaged: the compressed report cannot be unpacked") as caught:
+    with pytest.raises(InputError, match="cannot be read: damaged: the compressed report cannot be unpacked") as caught:
         take(tmp_path, "half")
     del packing
     assert left_files(tmp_path) == [f"a 100%i.ncu-repz{INCOMPLETE_SUFFIX}", "a 100%i.ncu.log"]
@@ -354,7 +358,7 @@ def test_the_cap_stops_ncu_and_keeps_what_it_has(tmp_path: Path, bin_folder: Pat
 
 def test_a_report_needs_its_suffix(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
     """A name without `.ncu-rep` is refused: ncu would add it, and the report would stand elsewhere."""
-    with pytest.raises(InputError, match="is no name for a report"):
+    with pytest.raises(InputError, match="is not a name for a report"):
         collect(find_ncu(), Collection(TRUE, tmp_path / "report", ("x.sum",)))
 
 

@@ -145,7 +145,7 @@ def test_it_is_kept_beside_the_report(tmp_path: Path) -> None:
     assert kept is not None
     assert (kept.launch_counts, kept.gaps_after) == ((LaunchCount("k<int>", (1, 2, 3), (1, 2, 3), 20),), ())
     path.write_text("{}")
-    with pytest.raises(InputError, match="no record of an un-profiled run"):
+    with pytest.raises(InputError, match="not a record of an un-profiled run"):
         read_unprofiled(report)
 
 
