@@ -34,7 +34,7 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, ov
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
@@ -166,9 +166,15 @@ def analyze_inputs(
     reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
-    loaded = load_reports(inputs.jobs, on_outcome, reading)
-    reports = _withheld(loaded.reports) if without_nvidia else loaded.reports
-    found = _analyzed(reports, limits, _beside)
+    analyzing = _Analyzing(limits or default_thresholds(), without_nvidia=without_nvidia)
+
+    def heard(outcome: Outcome) -> None:
+        on_outcome(outcome)
+        if not isinstance(outcome.result, InputError):  # while others may be read in another process
+            analyzing.begin(outcome.result.run, outcome.result.kernels)
+
+    loaded = load_reports(inputs.jobs, heard, reading)
+    found = analyzing.finish(loaded.reports)
     return replace(
         found,
         failures=(*loaded.failures, *found.failures),
@@ -186,24 +192,6 @@ def _beside(run: Run) -> Unprofiled | None:
     from rooflens.ingest.ncu.unprofiled import read_unprofiled  # noqa: PLC0415 - few reports have one
 
     return read_unprofiled(report)
-
-
-def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Iterator[tuple[Run, Sequence[Kernel]]]:
-    """Leave out the results of NVIDIA's rules, before anything uses them."""
-    return ((run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports)
-
-
-def _analyzed(
-    reports: Iterable[tuple[Run, Sequence[Kernel]]],
-    limits: Thresholds | None,
-    unprofiled_of: Callable[[Run], Unprofiled | None],
-) -> Analyzed:
-    """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any.
-
-    A fault in one does not affect the others.
-    """
-    limits, told = limits or default_thresholds(), Told()
-    return told.about(tuple(_analyze_each(reports, limits, unprofiled_of, told)), limits)
 
 
 class Told(Struct):
@@ -231,28 +219,50 @@ class Told(Struct):
         )
 
 
-def _analyze_each(
-    reports: Iterable[tuple[Run, Sequence[Kernel]]],
-    limits: Thresholds,
-    unprofiled_of: Callable[[Run], Unprofiled | None],
-    told: Told,
-) -> Iterator[AnalyzedReport]:
-    """Analyze reports one after the other."""
-    calibrations = told.calibrations()
-    for run, kernels in reports:
+class _Analyzing:
+    """Analyzes report by report, each with its un-profiled run and the calibration of its GPU, where there are any.
+
+    What is wrong with one costs the others nothing.
+    """
+
+    def __init__(self, limits: Thresholds, *, without_nvidia: bool) -> None:
+        self._limits = limits
+        self._without_nvidia = without_nvidia
+        self._told = Told()
+        self._calibrations = self._told.calibrations()
+        self._done: dict[tuple[str, str], tuple[AnalyzedReport | None, Told]] = {}
+
+    def begin(self, run: Run, kernels: Sequence[Kernel]) -> None:
+        """Analyze a report that may be asked for at the end."""
+        self._done[run.digest, run.source] = self._analyzed(run, kernels)
+
+    def finish(self, reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Analyzed:
+        """Return the analyses of reports in their order, and what a user should hear of these."""
+        found: list[AnalyzedReport] = []
+        for run, kernels in reports:
+            report, told = self._done.get((run.digest, run.source)) or self._analyzed(run, kernels)
+            self._told.add(told)
+            found += [report] if report else []
+        return self._told.about(tuple(found), self._limits)
+
+    def _analyzed(self, run: Run, kernels: Sequence[Kernel]) -> tuple[AnalyzedReport | None, Told]:
+        """Analyze one report; None where a bug of ours keeps us from it."""
+        told = Told()
         try:
-            unprofiled = unprofiled_of(run)
+            unprofiled = _beside(run)
         except InputError as error:
             told.warnings.append((run.source, error))
             unprofiled = None
+        if self._without_nvidia:  # before anything is made of what its rules say
+            kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            report, missing = analyze_report(run, kernels, unprofiled, limits, calibrations)
+            report, missing = analyze_report(run, kernels, unprofiled, self._limits, self._calibrations)
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             told.failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
-            continue
+            return None, told
         if missing:
             told.missing.append(Missing(run.source, missing))
-        yield report
+        return report, told
 
 
 def analyze_report(  # noqa: PLR0913 - each comes from elsewhere

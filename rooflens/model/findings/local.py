@@ -142,22 +142,18 @@ def _move(kernel: Kernel, said: str, *, spills: bool | None) -> str:
 def host_memory(facts: Facts) -> Found | None:
     """Say that the kernel works on data in the host's memory, over PCIe or NVLink-C2C.
 
-    Pinned memory, managed memory whose pages stay there, and `malloc` or `numpy` arrays where GPU and CPU share page
-    tables are read over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile.
-    Reads of single sectors keep PCIe from more than a third of its rate, as few requests can be in flight. Counters:
-    sectors that L2 filled from system memory (`lts__d_sectors_fill_sysmem`, or
-    `lts__t_sectors_srcunit_tex_aperture_sysmem_op_read_lookup_miss`) and those that the SMs wrote there, against the
-    rate of the link in one direction, as the report's device attributes state it, else the datasheet; and beside what
-    L2 filled from DRAM. Confirm by copying the array to the GPU first, or with
-    `nsys profile --cuda-um-gpu-page-faults=true`. It does not show which array it is, nor pages that move to the GPU
-    while the kernel runs.
+    Pinned memory, managed memory whose pages stay there, and any memory where GPU and CPU share page tables are read
+    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Single sectors
+    get no more than a third of PCIe's rate across, as few requests can be in flight. Counters: sectors that L2 filled
+    from system memory (`lts__d_sectors_fill_sysmem`) and those written there, against the link's rate in one direction
+    by the report's device attributes, else the datasheet; and beside what L2 filled from DRAM. Confirm by copying the
+    array to the GPU first. It does not show which array it is, nor pages that move to the GPU while the kernel runs.
 
     Try:
     - copy once before the launch, from pinned memory (`cudaMemcpyAsync`, in PyTorch `.to("cuda", non_blocking=True)`)
     - managed memory: `cudaMemPrefetchAsync`, or `cudaMemAdvise` with the GPU as preferred location
-    - what exceeds the GPU's memory: copy it in pieces on a second stream while the kernel works on the piece before
-    - what is read once: let each warp read aligned rows of 128 bytes or more, through shared memory where it must be
-      read in another order
+    - what exceeds the GPU's memory: copy a piece on a second stream while the kernel works on the piece before
+    - what is read once: let each warp read aligned rows of 128 bytes or more
     """
     flows = [flow for flow in (_host_flow(facts, "read"), _host_flow(facts, "write")) if flow is not None]
     if not flows or facts.kernel.compute_capability in SOC_CAPABILITIES:

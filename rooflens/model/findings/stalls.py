@@ -8,15 +8,17 @@ assumes that this wait alone vanishes, and is no more than the schedulers and th
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rooflens.format import percent
+from rooflens.format import percent, si_of
 from rooflens.model.counters.balance import SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found, is_usual_wait, queue_stall, stall, stall_shares
 from rooflens.model.hotspots import STALL
+from rooflens.model.records import Evidence
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
@@ -139,19 +141,53 @@ def barrier(facts: Facts) -> Found | None:
     """Say that warps wait for the others of their block at a barrier.
 
     The slowest warp holds all of them up: work between barriers is uneven, or blocks are large and few others on the
-    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. Confirm
-    at the line of the barrier. It does not show which warp comes last.
+    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. In a scan
+    in one pass they wait for the warp that reads what other blocks found: smaller blocks make that chain longer.
+    Counters: coherent loads and stores by opcode (`LDG.E.STRONG.GPU`) tell such kernels. Confirm at the line of the
+    barrier, and at what stands before it. It does not show which warp comes last.
 
     Try:
-    - launch smaller blocks, such as 128 threads instead of 1,024, so that others fill the time (`num_warps`)
+    - launch smaller blocks, such as 128 threads instead of 1,024 (`num_warps`); where blocks wait for one another,
+      process 8 to 16 elements per thread instead
     - use `__syncwarp()` or shuffles where only a warp shares data
     - double-buffer tiles, which removes one of two barriers from the loop
     - arrive early and wait late: `cuda::barrier`, `mbarrier`; for warpgroup products `wgmma.wait_group 1` instead of 0
     """
     block = facts.counter("block_size")
+    if (chained := _chained(facts)) is not None:
+        loads, stores = chained
+        do = (
+            "let each thread process more elements, for fewer blocks and fewer barriers an element, as blocks seem to "
+            f"wait for one another ({si_of(loads.value, 'coherent loads')}, {si_of(stores.value, 'coherent stores')})"
+        )
+        return stall(facts, "barrier", do, extra=chained)
     smaller = f" or launch smaller blocks than {block:,.0f} threads" if block and block > _SMALL_BLOCK else ""
     do = f"give the warps of a block equal work between barriers, use fewer barriers{smaller}"
     return stall(facts, "barrier", do)
+
+
+def _chained(facts: Facts) -> tuple[Evidence, Evidence] | None:
+    """Return what blocks load and store so that others see it at once; None where they do not do both.
+
+    Atomics that add are no such store: a histogram has them, too, and no block waits for it.
+    """
+    table = facts.kernel.warp_opcodes
+    counts = {
+        name: float(sum(count for opcode, count in table.items() if fitting.match(opcode)))
+        for name, fitting in _COHERENT.items()
+    }
+    if not all(counts.values()):
+        return None
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    loads, stores = (Evidence(name, count, "instructions", source) for name, count in counts.items())
+    return loads, stores
+
+
+_COHERENT = {
+    "coherent loads": re.compile(r"LDG?\b.*\.STRONG\b"),
+    "coherent stores": re.compile(r"(STG?\b|ATOMG?\b.*\.(EXCH|CAS)\b).*\.STRONG\b"),
+}
+"""Opcodes of volatile, relaxed, acquiring and releasing accesses."""
 
 
 def wait(facts: Facts) -> Found | None:

@@ -226,3 +226,25 @@ def test_a_wait_before_warpgroup_products_is_not_told_as_one_for_their_results()
     rules = {rule.id: rule for rule in RULES}
     assert not any("wait_group" in one for one in rules["stall_gmma"].tries)
     assert any("wgmma.wait_group" in one for one in rules["stall_barrier"].tries)
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "chained"),
+    [
+        ({"LDG.E.64.STRONG.SYS": 1200, "STG.E.64.STRONG.GPU": 500}, True),
+        ({"LD.E.STRONG.GPU": 1200, "ATOMG.E.EXCH.STRONG.GPU": 500}, True),
+        ({"LDG.E.STRONG.GPU": 1200, "STG.E": 500}, False),
+        ({"LDG.E": 1200, "STG.E.STRONG.GPU": 500}, False),
+        ({"LDG.E.STRONG.GPU": 1200, "RED.E.ADD.STRONG.GPU": 500, "ATOMG.E.ADD.STRONG.GPU": 500}, False),
+        ({}, False),
+    ],
+)
+def test_blocks_that_wait_for_one_another_are_not_told_to_be_smaller(opcodes: dict[str, int], *, chained: bool) -> None:
+    """A scan in one pass polls what other blocks publish: half the block is twice the chain. A histogram waits not."""
+    counters = {**_counted("barrier", 0.5), "block_size": 512.0}
+    found = stalls.barrier(make_facts(counters, kernel={"warp_opcodes": opcodes}))
+    assert found is not None
+    assert ("smaller blocks than 512 threads" in found.move) is not chained
+    assert ("more elements" in found.move) is chained
+    assert ("(1.20 k coherent loads, 500 coherent stores)" in found.move) is chained
+    assert unsaid(found.evidence, found.move) == []
