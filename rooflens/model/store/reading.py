@@ -19,6 +19,7 @@ from rooflens.errors import InputError
 from rooflens.model.keys import Keys
 from rooflens.model.store.index import MissingFileError, damaged, open_all_checked, open_checked, read_index
 from rooflens.model.store.rows import LAUNCH_COLUMNS, kernels_from_batch, launches_from_batch
+from rooflens.model.store.schema import KERNELS
 from rooflens.model.store.tables.columns import sendable, sent, texts
 from rooflens.model.store.tables.findings import hotspots_from_batch
 from rooflens.model.store.tables.unprofiled import unprofiled_from_row
@@ -304,7 +305,10 @@ def _scan(
     condition = reduce(operator.or_, filters)
     for file in files:
         fragment = pads.ParquetFileFormat().make_fragment(file)
-        yield from fragment.scanner(columns=columns, filter=condition, batch_size=_ROWS_AT_ONCE).to_batches()
+        held = fragment.physical_schema
+        schema = pa.schema([*held, *(field for field in KERNELS if field.name not in held.names)])
+        scanner = fragment.scanner(schema=schema, columns=columns, filter=condition, batch_size=_ROWS_AT_ONCE)
+        yield from scanner.to_batches()
 
 
 def _slices(files: Sequence[Any], part: Part, wanted: Mapping[str, Node]) -> Iterator[tuple[str, pa.RecordBatch]]:

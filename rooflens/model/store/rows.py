@@ -201,8 +201,11 @@ def kernels_from_batch(
 
 
 def _counters(columns: Mapping[str, pa.Array]) -> list[dict[str, float]]:
-    """Return the counters of each kernel: those that no kernel lacks are the common case."""
-    found = {counter.name: columns[counter.name] for counter in COUNTERS}
+    """Return the counters of each kernel: those that no kernel lacks are the common case.
+
+    A part that was written before there was a counter has no column of it.
+    """
+    found = {counter.name: columns[counter.name] for counter in COUNTERS if counter.name in columns}
     row_count = len(columns["digest"])
     known = {name: column for name, column in found.items() if column.null_count < row_count}
     if not known:

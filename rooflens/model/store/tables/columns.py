@@ -24,6 +24,14 @@ def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def with_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table in the order of a schema; the columns that it lacks are null: they came after it was written."""
+    for field in schema:
+        if field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return table.select(schema.names)
+
+
 def packed(schema: pa.Schema) -> pa.Schema:
     """Return a schema with dictionary-encoded texts: each is stored once, and rows hold its index."""
     kinds = [pa.dictionary(pa.int32(), pa.string()) if kind == pa.string() else kind for kind in schema.types]
