@@ -1,9 +1,9 @@
-"""Analyze reports, from files or a store: the door of a notebook and of the command line alike.
+"""Analyze reports, from files or a store, for notebooks and the command line alike.
 
     found = analyze_paths(["gemm.ncu-rep"])
     found.reports[0].analyses[0].verdict.sentence
 
-Nothing is printed and nothing asked: what a user should hear of stands in the `Analyzed` that is returned.
+Nothing is printed and nothing asked: what a user should know is in the `Analyzed` that is returned.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, ov
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 
 _NAMED = 3
-"""Kernels that are named; of more, only the count is told."""
+"""Kernels that are named; the rest are only counted."""
 
 _MOST_CHOSEN = 12
 """Kernels that are chosen by name in one command."""
 
 _FUNCTION = re.compile(r"\w+", re.ASCII)
-"""What a shell and an expression of ncu take as it is, and what is no lambda."""
+"""Names that need no quoting in a shell or in ncu's expressions; those of lambdas do."""
 
 _TOGETHER = 128
 """Kernels that are analyzed together: all that is known of them fits the caches of a processor."""
@@ -90,7 +90,7 @@ class Missing(Struct, frozen=True):
 
 
 class Analyzed(Struct, frozen=True):
-    """What became of the reports that were asked for.
+    """The result of analyzing reports.
 
     Attributes:
         reports: Those that could be read, in the order they were asked for.
@@ -98,7 +98,7 @@ class Analyzed(Struct, frozen=True):
         failures: Path and error of each report that could not be read.
         skipped_count: Reports that were given twice under two names.
         ignored: Files of the folders given that are no reports; of a store, those in `runs` that no writer put there.
-        missing: Reports that lack kernels: ncu took their launches for others', or was stopped.
+        missing: Reports that lack kernels: ncu took their launches for those of others, or was stopped.
         not_kept: Why the store did not take the verdicts; None where it did, or was not asked to.
         warnings: What could not be used beside a report, and the path of the report; calibrations have the path of
             their folder.
@@ -124,7 +124,7 @@ class Analyzed(Struct, frozen=True):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know of what was read, a sentence each; what could not be read is in `failures`."""
+        """What a user should know about what was read, in sentences; what could not be read is in `failures`."""
         return (
             *(missing.words for missing in self.missing),
             *(f"{source}: left out: {error}; {error.hint}" for source, error in self.warnings),
@@ -166,9 +166,15 @@ def analyze_inputs(
     reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
-    loaded = load_reports(inputs.jobs, on_outcome, reading)
-    reports = _withheld(loaded.reports) if without_nvidia else loaded.reports
-    found = _analyzed(reports, limits, _beside)
+    analyzing = _Analyzing(limits or default_thresholds(), without_nvidia=without_nvidia)
+
+    def heard(outcome: Outcome) -> None:
+        on_outcome(outcome)
+        if not isinstance(outcome.result, InputError):  # while others may be read in another process
+            analyzing.begin(outcome.result.run, outcome.result.kernels)
+
+    loaded = load_reports(inputs.jobs, heard, reading)
+    found = analyzing.finish(loaded.reports)
     return replace(
         found,
         failures=(*loaded.failures, *found.failures),
@@ -188,24 +194,6 @@ def _beside(run: Run) -> Unprofiled | None:
     return read_unprofiled(report)
 
 
-def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Iterator[tuple[Run, Sequence[Kernel]]]:
-    """Leave out the results of NVIDIA's rules, before anything is made of them."""
-    return ((run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports)
-
-
-def _analyzed(
-    reports: Iterable[tuple[Run, Sequence[Kernel]]],
-    limits: Thresholds | None,
-    unprofiled_of: Callable[[Run], Unprofiled | None],
-) -> Analyzed:
-    """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any.
-
-    What is wrong with one costs the others nothing.
-    """
-    limits, told = limits or default_thresholds(), Told()
-    return told.about(tuple(_analyze_each(reports, limits, unprofiled_of, told)), limits)
-
-
 class Told(Struct):
     """What a user should hear of, gathered while reports are analyzed."""
 
@@ -219,7 +207,7 @@ class Told(Struct):
         return load_calibrations(folder, lambda error: self.warnings.append((str(folder), error)))
 
     def add(self, other: Told) -> None:
-        """Put what was heard elsewhere beside it."""
+        """Add what was gathered elsewhere."""
         self.failures += other.failures
         self.missing += other.missing
         self.warnings += other.warnings
@@ -231,28 +219,50 @@ class Told(Struct):
         )
 
 
-def _analyze_each(
-    reports: Iterable[tuple[Run, Sequence[Kernel]]],
-    limits: Thresholds,
-    unprofiled_of: Callable[[Run], Unprofiled | None],
-    told: Told,
-) -> Iterator[AnalyzedReport]:
-    """Analyze reports one after the other."""
-    calibrations = told.calibrations()
-    for run, kernels in reports:
+class _Analyzing:
+    """Analyzes report by report, each with its un-profiled run and the calibration of its GPU, where there are any.
+
+    What is wrong with one costs the others nothing.
+    """
+
+    def __init__(self, limits: Thresholds, *, without_nvidia: bool) -> None:
+        self._limits = limits
+        self._without_nvidia = without_nvidia
+        self._told = Told()
+        self._calibrations = self._told.calibrations()
+        self._done: dict[tuple[str, str], tuple[AnalyzedReport | None, Told]] = {}
+
+    def begin(self, run: Run, kernels: Sequence[Kernel]) -> None:
+        """Analyze a report that may be asked for at the end."""
+        self._done[run.digest, run.source] = self._analyzed(run, kernels)
+
+    def finish(self, reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Analyzed:
+        """Return the analyses of reports in their order, and what a user should hear of these."""
+        found: list[AnalyzedReport] = []
+        for run, kernels in reports:
+            report, told = self._done.get((run.digest, run.source)) or self._analyzed(run, kernels)
+            self._told.add(told)
+            found += [report] if report else []
+        return self._told.about(tuple(found), self._limits)
+
+    def _analyzed(self, run: Run, kernels: Sequence[Kernel]) -> tuple[AnalyzedReport | None, Told]:
+        """Analyze one report; None where a bug of ours keeps us from it."""
+        told = Told()
         try:
-            unprofiled = unprofiled_of(run)
+            unprofiled = _beside(run)
         except InputError as error:
             told.warnings.append((run.source, error))
             unprofiled = None
+        if self._without_nvidia:  # before anything is made of what its rules say
+            kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            report, missing = analyze_report(run, kernels, unprofiled, limits, calibrations)
+            report, missing = analyze_report(run, kernels, unprofiled, self._limits, self._calibrations)
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             told.failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
-            continue
+            return None, told
         if missing:
             told.missing.append(Missing(run.source, missing))
-        yield report
+        return report, told
 
 
 def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
@@ -273,7 +283,7 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
         unprofiled: Its program without the profiler; None where it did not run so.
         limits: Thresholds of the verdicts.
         calibrations: Of any GPUs.
-        keys: What launches are called, by position, where not all of them are here; they are numbered by default.
+        keys: Keys of the launches by position, where not all of them are here; by default they are counted here.
         with_evidence: Write the verdicts' lines of evidence, too.
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
@@ -351,7 +361,7 @@ def read_thresholds(file: Path | None) -> Thresholds:
     """Read the thresholds that a TOML file puts over the shipped ones; without a file, return those.
 
     Raises:
-        InputError: The file cannot be read, or is no file of thresholds.
+        InputError: The file cannot be read, or is not a file of thresholds.
     """
     if file is None:
         return default_thresholds()

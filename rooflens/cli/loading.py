@@ -149,7 +149,11 @@ def with_reading(function: Callable[..., None]) -> Callable[..., None]:
 _READING_NAMES = ("reader", "verify", "deadline_s", "gpu", "max_unpacked_bytes")
 
 
-def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> Inputs:
+def find_reports(
+    paths: Sequence[str],
+    reading: ReadOptions | None = None,
+    on_found: Callable[[Sequence[Job]], None] = lambda _: None,
+) -> Inputs:
     """Find the reports that were given; say on stderr what else stood in their folders.
 
     What comes through a pipe is kept in a temporary file until the command ends.
@@ -157,6 +161,7 @@ def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> In
     Args:
         paths: Files, folders, `-` for stdin.
         reading: How they will be read, and how much may come through a pipe.
+        on_found: Hears early of what may be read.
 
     Raises:
         UsageError: No path was given, or an empty one, or stdin is a keyboard.
@@ -169,7 +174,7 @@ def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> In
     if "" in paths:
         raise UsageError("one of the paths is empty", "`.` is the current folder")
     pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
-    inputs = find_inputs(paths, pipes)
+    inputs = find_inputs(paths, pipes, on_found)
     _name_ignored(inputs.ignored, "no report")
     if inputs.closed:
         named = _some([f"{path} ({reason})" for path, reason in inputs.closed])
@@ -262,8 +267,9 @@ def load_analyzed(
             check_chosen(found, store)
     else:
         from rooflens.analyzing import analyze_inputs
+        from rooflens.ingest.loading.load import prepare
 
-        inputs = find_reports(paths, reading)
+        inputs = find_reports(paths, reading, functools.partial(prepare, options=reading))
         with progress(len(inputs.jobs)) as advance:
             found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia, reading=reading)
     _print_warnings(found)

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -32,6 +33,7 @@ _STOP_SECONDS = 0.05
 
 _lock = threading.Lock()
 _blocks = 0
+_preparing: threading.Thread | None = None
 
 
 @cache
@@ -53,8 +55,46 @@ def kept() -> Iterator[None]:
         with _lock:
             _blocks -= 1
             is_last = not _blocks
+        if is_last and _preparing is not None:
+            _end(_preparing)
         if is_last and _others.cache_info().currsize:
             _others().rest()
+
+
+def prepare(module: str, *, start: bool = False) -> None:
+    """Have the other process import a module that it will need, while we do what comes before.
+
+    Args:
+        module: Its name.
+        start: Start the process where there is none; by default nothing is done then.
+    """
+    global _preparing  # noqa: PLW0603 - one process, whoever works with it
+    if start or _others.cache_info().currsize:
+        _wait_until_prepared()
+        _preparing = threading.Thread(target=_prepare, args=(_others(), module), name="rooflens-prepare", daemon=True)
+        _preparing.start()
+
+
+def _prepare(others: Children, module: str) -> None:
+    with suppress(Exception):  # whoever shares work with it is told what is wrong
+        others.call(_import, (module,))
+
+
+def _import(module: str) -> None:
+    import_module(module)
+
+
+def _wait_until_prepared() -> None:
+    """Wait for the other process: a second call at once would start a third one."""
+    if _preparing is not None:
+        _preparing.join()
+
+
+def _end(thread: threading.Thread) -> None:
+    """End a thread that waits for the other process, by ending that."""
+    while thread.is_alive() and thread.ident is not None:
+        _others().abandon({thread.ident})
+        thread.join(_STOP_SECONDS)
 
 
 class Shared(Generic[Item, Result]):
@@ -80,9 +120,7 @@ class Shared(Generic[Item, Result]):
 
     def __exit__(self, *_: object) -> None:
         self._waiting.clear()
-        while self._other.is_alive() and self._other.ident is not None:
-            _others().abandon({self._other.ident})
-            self._other.join(_STOP_SECONDS)
+        _end(self._other)
 
     def results(self) -> Iterator[tuple[Item, Result]]:
         """Yield every item with its result, in any order; what the function raises is raised here."""
@@ -112,6 +150,7 @@ class Shared(Generic[Item, Result]):
         """Feed the other process items until none is left, or it has died."""
         from rooflens.ingest.children.children import ChildDiedError  # noqa: PLC0415 - as above
 
+        _wait_until_prepared()
         while True:
             try:
                 item = self._waiting.popleft()

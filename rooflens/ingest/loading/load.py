@@ -109,6 +109,15 @@ def load_reports(
     return loaded
 
 
+def prepare(jobs: Sequence[Job], options: ReadOptions | None = None) -> None:
+    """Start the process that will read beside us, if one will: it begins while exports are still being compared."""
+    total_bytes = sum(map(bytes_of, jobs))
+    if total_bytes < _MUCH_BYTES and _is_shared(jobs, options or ReadOptions(), total_bytes):
+        from rooflens.ingest.children.beside import prepare as have_imported  # noqa: PLC0415 - as in `_outcomes`
+
+        have_imported("rooflens.ingest.loading.sharing", start=True)
+
+
 def _outcomes(
     jobs: Sequence[Job], options: ReadOptions, total_bytes: int, workers: Workers | None
 ) -> Iterator[Outcome]:

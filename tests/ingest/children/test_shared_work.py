@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
-from rooflens.ingest.children.beside import Shared, kept
+from rooflens.ingest.children import beside
+from rooflens.ingest.children.beside import Shared, kept, prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ITEMS = tuple(range(40))
 SLOW_S = 0.02
@@ -42,6 +48,20 @@ def hang_elsewhere(here: int, item: int) -> int:
     return item
 
 
+def has_imported(module: str, _: int) -> tuple[int, bool]:
+    """Say who we are, and whether we have a module."""
+    time.sleep(SLOW_S)
+    return os.getpid(), module in sys.modules
+
+
+@pytest.fixture(autouse=True)
+def no_process_yet() -> Iterator[None]:
+    """Begin and end with no other process."""
+    beside._others.cache_clear()
+    yield
+    beside._others.cache_clear()
+
+
 def _is_there(process: int) -> bool:
     with suppress(ProcessLookupError):
         os.kill(process, 0)
@@ -62,6 +82,23 @@ def test_two_processes_share_the_work_and_the_other_one_ends_with_the_block() ->
         assert len(others) == 1
         assert all(map(_is_there, others))
     assert not any(map(_is_there, others))
+
+
+@pytest.mark.parametrize("module", ["colorsys", "no_module_of_this_name"])
+def test_the_other_process_begins_before_there_is_work_and_serves_then(module: str) -> None:
+    """It has imported what it was told to, and no third one starts; a module that there is not costs nothing."""
+    with kept():
+        prepare(module)
+        assert not beside._others.cache_info().currsize
+        prepare(module, start=True)
+        prepare(module)
+        with Shared(partial(has_imported, module), ITEMS) as shared:
+            _, (other, is_there) = shared._done.get(timeout=LONG_S)
+            answers = {answer for _, answer in shared.results()}
+        assert {process for process, _ in answers} <= {other, os.getpid()}
+        assert other != os.getpid()
+        assert is_there == (module == "colorsys")
+    assert not _is_there(other)
 
 
 def test_every_item_comes_once() -> None:
