@@ -1,7 +1,7 @@
-"""Reports read by this process and by one more, which has the other core.
+"""Reports read by this process and by one more, which takes another core.
 
-NVIDIA's disassembler takes most of a second to begin with a generation of GPUs, in each process anew. So reports are
-read without its text, and then those of a generation are disassembled together.
+NVIDIA's disassembler takes most of a second to start for a generation of GPUs, in every process. So reports are first
+read without SASS text, and then those of one generation are disassembled together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Generation: TypeAlias = "str | None"
 
 
 class _Untold(Struct, frozen=True):
-    """Code of a report that is to get its text."""
+    """Code of a report that still lacks its text."""
 
     path: Path
     digest: str
@@ -43,7 +43,7 @@ def read_beside(jobs: Iterable[Job], options: ReadOptions) -> Iterator[Outcome]:
     """Read reports in this process and in one more, large ones first, and yield each outcome as it comes.
 
     Args:
-        jobs: Files to read, of which the other process sees the same.
+        jobs: Files to read, under paths that the other process sees too.
         options: What is wanted of them.
     """
     untold: defaultdict[Generation, list[tuple[Job, Report]]] = defaultdict(list)
@@ -64,20 +64,20 @@ def read_beside(jobs: Iterable[Job], options: ReadOptions) -> Iterator[Outcome]:
 
 
 def _read(options: ReadOptions, job: Job) -> Outcome:
-    """Read a report, without text where the file that is read is still there later."""
+    """Read a report, without text if its file can be read again later."""
     is_there = not (job.address or is_packed(job.path) or is_incomplete(job.path))
     return read_one(job, replace(options, texts_later=is_there))
 
 
 def _generation(report: Report) -> Generation:
-    """Return the generation of the GPU whose instructions are to get their text."""
+    """Return the generation of the GPU whose instructions still lack their text."""
     return next(kernel.compute_capability for kernel in report.kernels if kernel.index in report.untold)
 
 
 def _asked(
     untold: Mapping[Generation, Sequence[tuple[Job, Report]]],
 ) -> Iterator[tuple[Generation, tuple[_Untold, ...]]]:
-    """Yield what is to be disassembled, of generations with many reports first."""
+    """Yield what is to be disassembled by generation, those with most reports first."""
     for generation, reports in sorted(untold.items(), key=lambda one: len(one[1]), reverse=True):
         yield generation, tuple(_Untold(job.path, report.run.digest, report.untold) for job, report in reports)
 
@@ -85,11 +85,11 @@ def _asked(
 def _disassembled(
     options: ReadOptions, asked: tuple[Generation, tuple[_Untold, ...]]
 ) -> list[tuple[Codes, tuple[str, ...]]]:
-    """Add their text to the codes of reports; return with them what a user should know."""
+    """Add text to the code of each report; return it with notes for the user."""
     return [disassembled(one.path, one.digest, one.codes, options) for one in asked[1]]
 
 
 def _whole(report: Report, codes: Codes, notes: Sequence[str]) -> Report:
-    """Put code that has its text into a report."""
+    """Put the code with its text into a report."""
     kernels = tuple(with_codes(report.kernels, codes))
     return replace(report, kernels=kernels, notes=(*report.notes, *notes), untold={})

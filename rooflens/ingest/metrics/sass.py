@@ -1,4 +1,4 @@
-"""The hottest instructions of kernels in text: which of them to ask a disassembler for, and what it said put in."""
+"""SASS text of the hottest instructions: which ones to ask a disassembler for, and where its text goes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def addresses(codes: Mapping[int, Code]) -> dict[int, list[int]]:
-    """Return the addresses of the hottest instructions in their order, by number of the result."""
+    """Return the addresses of the hottest instructions, hottest first, by index of the result."""
     return {index: found for index, code in codes.items() if (found := _addresses(code))}
 
 
 def with_sass(codes: Mapping[int, Code], texts: Mapping[int, Mapping[int, str]]) -> dict[int, Code]:
-    """Add the text of instructions to those among the hottest.
+    """Add the text of the hottest instructions.
 
     Args:
-        codes: Without it, by number of the result.
-        texts: What the disassembler says of results, by address.
+        codes: Code without text, by index of the result.
+        texts: The disassembler's text by address, by index of the result.
     """
     return {index: _with_sass(code, texts[index]) if index in texts else code for index, code in codes.items()}
 

@@ -364,13 +364,13 @@ def disassembled(path: Path | None, digest: str, codes: Codes, options: ReadOpti
     """Have NVIDIA's disassembler give the text of the hottest instructions, and keep it.
 
     Args:
-        path: A plain report; None where the module is not to be asked.
-        digest: Of the report.
-        codes: Its code.
+        path: A plain report; None where NVIDIA's module must not be asked.
+        digest: SHA-256 of the report, in hex.
+        codes: Its code, by index of the result.
         options: What is wanted of it.
 
     Returns:
-        The code with its text, or as it was, with a note, where the disassembler is not installed, or dies.
+        The code with its text, and no note; or as it was, with a note, if there is no disassembler, or it dies.
     """
     from rooflens.ingest.cubin.kept_sass import keep_sass  # noqa: PLC0415 - only for instructions
     from rooflens.ingest.metrics.sass import addresses, with_sass  # noqa: PLC0415 - as above

@@ -33,7 +33,7 @@ Raw: TypeAlias = Literal["none", "values", "all"]
 """Which stored values are kept beside the kernels: none, one for each metric, or those of all instances too."""
 
 Codes: TypeAlias = "Mapping[int, Code]"
-"""Code of kernels by number of the result."""
+"""Code of kernels by index of the result."""
 
 MOST_IN_TEXT = 20
 """How many kernels, the longest, have their hottest instructions as SASS text and by source line."""
@@ -53,7 +53,7 @@ class ReadOptions(Struct, frozen=True):
         deadline_s: Seconds that NVIDIA's module may take, before its allowance for the size of the file.
         read_rows: Reads kernels straight into rows; None for records of kernels.
         texts: Have NVIDIA's disassembler give the text of the hottest instructions, which takes a second.
-        texts_later: Leave texts that are not in the cache to the caller: `Report.untold` names them.
+        texts_later: Leave text that is not in the cache to the caller: `Report.untold` says what lacks it.
     """
 
     reader: Reader = "auto"

@@ -98,9 +98,9 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
             Evidence("unfused", mix.apart, "instructions", mix.source),
             Evidence("unfused_share", mix.apart / mix.total, "share", mix.source),
         ),
-        move=f"fuse additions and multiplications: {percent(mix.apart / mix.total)} of the {mix.dtype} arithmetic, "
-        f"{si_of(mix.apart, 'instructions')}, issues them separately, and fusing pairs saves up to "
-        f"{percent(mix.sparable)}",
+        move=f"fuse additions and multiplications: {si_of(mix.apart, 'instructions')}, "
+        f"{percent(mix.apart / mix.total)} of the {mix.dtype} arithmetic, only add or multiply, and fusing pairs saves "
+        f"up to {percent(mix.sparable)} of it",
         bears_on=waste.bears_on,
         speedup_up_to=speedup(facts, waste),
         confidence="medium",

@@ -58,7 +58,7 @@ def contended_atomics(facts: Facts) -> Found | None:
         said.append(f"keep L2's atomic unit {percent(unit)} busy")
     elif traffic is not None and traffic >= limits.atomic_share:
         evidence.append(Evidence("atomic_traffic_share", traffic, "share", "2 x atomic sectors / sectors in L2"))
-        said.append(f"are {percent(traffic)} of the traffic to L2")
+        said.append(f"are {percent(traffic)} of the traffic between SMs and L2")
     elif waits is not None:
         evidence.append(Evidence("atomic_inst_share", waits, "share", "atomic / global memory instructions"))
         said.append(f"are {percent(waits)} of its accesses to global memory")

@@ -1,4 +1,4 @@
-"""Make one part of several: to leave reports out that another part holds, and to compact a store."""
+"""Merge parts into one: to leave out reports that another part holds, and to compact a store."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from msgspec import Struct
 from rooflens.model.store.index import open_all_checked
 from rooflens.model.store.parts import LEVEL, PartWriter
 from rooflens.model.store.schema import DATA
+from rooflens.model.store.tables.columns import with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -41,7 +42,7 @@ def merge(place: Place, pieces: Sequence[Piece], *, level: int = LEVEL, healed: 
     Args:
         place: The store.
         pieces: What to take.
-        level: How hard zstd tries.
+        level: Compression level of zstd.
         healed: Sources that have been read since they failed: their rows of `failures` are left out.
 
     Raises:
@@ -61,7 +62,7 @@ def _tables(place: Place, piece: Piece, table: str) -> Iterator[pa.Table]:
     with contextlib.ExitStack() as stack:
         for file in open_all_checked(place, piece.part, table):
             for batch in pq.ParquetFile(stack.enter_context(file)).iter_batches(_ROWS_AT_ONCE):
-                rows = pa.Table.from_batches([batch])
+                rows = with_columns(pa.Table.from_batches([batch]), DATA[table])
                 if not rows.schema.equals(DATA[table]):  # Parquet knows no lists of a fixed length
                     rows = rows.cast(DATA[table])
                 yield _only(rows, piece) if "digest" in rows.column_names else rows

@@ -234,10 +234,9 @@ def _explains_the_wait(case: Case, distances: Distances, causes: Sequence[Findin
 
 
 def _has_stalls(kernel: Kernel) -> bool:
-    counted = "warp_latency_cycles" in kernel.counters and any(
-        f"stall_{why}_cycles" in kernel.counters for why in STALLS
-    )
-    return bool(kernel.stalls) or counted
+    if kernel.stalls:
+        return True
+    return "warp_latency_cycles" in kernel.counters and any(f"stall_{why}_cycles" in kernel.counters for why in STALLS)
 
 
 def _is_most(cause: Finding, distances: Distances, limits: Thresholds) -> bool:

@@ -33,7 +33,7 @@ def test_atomics_cross_twice_in_the_traffic_of_a_full_l2() -> None:
     counters = {"atomic_inst": 50.0, "l2_atomic_sectors": 100.0, "l2_bytes": 32_000.0}
     found = contended_atomics(make_facts(counters, {"l2": 0.7}, **at_wall("l2", 0.7)))
     assert found is not None
-    assert "50.0 atomic instructions are 18 % of the traffic to L2" in found.move
+    assert "50.0 atomic instructions are 18 % of the traffic between SMs and L2" in found.move
     assert (found.severity, found.confidence) == ("contributes", "medium")
     assert found.speedup_up_to == pytest.approx(1 / (1 - 0.7 * 200 / 1100))
     assert unsaid(found.evidence, found.move) == []

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from support.stored import DIGESTS, commit, make_report, stored, tables_of
 
+from rooflens.errors import NothingChosenError
 from rooflens.model.analyze import analyze
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.store.compacting import compact
@@ -14,6 +17,7 @@ from rooflens.model.store.store import Store
 from rooflens.model.store.verdicts import verdict_tables
 from rooflens.model.totals import totals_of
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.streaming import analyze_store, check_chosen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +54,23 @@ def test_compaction_keeps_every_row(tmp_path: Path) -> None:
     assert len({file.stem for file in files}) == 1
     compact(Store.existing(tmp_path))
     assert {file for table in TABLES for file in (tmp_path / table).iterdir()} == files
+
+
+def test_parts_older_than_a_counter_are_read_and_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels stored before there was a counter lack it, in conditions as well, and keep all others."""
+    with monkeypatch.context() as patch:
+        names = [name for name in TABLES["kernels"].names if name != "host_read_bytes"]
+        patch.setitem(TABLES, "kernels", pa.schema([TABLES["kernels"].field(name) for name in names]))
+        commit(tmp_path, tables_of(DIGESTS[0], 2))
+    commit(tmp_path, tables_of(DIGESTS[1], 1))
+    for _ in range(2):
+        durations_ns = [[kernel.duration_ns for kernel in report.kernels] for report in stored(tmp_path)]
+        assert sorted(durations_ns) == [[1e3], [1e3, 2e3]]
+        found = analyze_store(tmp_path, where="duration_ns > 1000")
+        assert ([len(report.analyses) for report in found.reports], found.failures) == ([1], ())
+        with pytest.raises(NothingChosenError):
+            check_chosen(analyze_store(tmp_path, where="host_read_bytes > 0"), tmp_path)
+        compact(Store.existing(tmp_path))
 
 
 def test_compaction_touches_nothing_that_is_damaged(tmp_path: Path) -> None:
