@@ -245,7 +245,8 @@ def _balanced(facts: Facts) -> str:
 
 def _latency(facts: Facts) -> str:
     ready = facts.kernel.counters.get("eligible_warps_per_cycle")
-    few = [f"only {significant(ready)} warps ready per scheduler"] if ready is not None and ready < _ENOUGH_READY else []
+    is_few = ready is not None and ready < _ENOUGH_READY
+    few = [f"only {significant(ready)} warps ready per scheduler"] if is_few else []
     why = [_partly(facts)] if facts.unmeasured else [cause.title for cause in facts.causes[:2]]
     return f"Latency-bound: {'; '.join((_none_above(facts), *few, *why))}"
 
