@@ -1,9 +1,9 @@
-"""Analyze reports, from files or a store: the door of a notebook and of the command line alike.
+"""Analyze reports, from files or a store, for notebooks and the command line alike.
 
     found = analyze_paths(["gemm.ncu-rep"])
     found.reports[0].analyses[0].verdict.sentence
 
-Nothing is printed and nothing asked: what a user should hear of stands in the `Analyzed` that is returned.
+Nothing is printed and nothing asked: what a user should know is in the `Analyzed` that is returned.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 
 
 _NAMED = 3
-"""Kernels that are named; of more, only the count is told."""
+"""Kernels that are named; the rest are only counted."""
 
 _MOST_CHOSEN = 12
 """Kernels that are chosen by name in one command."""
 
 _FUNCTION = re.compile(r"\w+", re.ASCII)
-"""What a shell and an expression of ncu take as it is, and what is no lambda."""
+"""Names that need no quoting in a shell or in ncu's expressions; those of lambdas do."""
 
 _TOGETHER = 128
 """Kernels that are analyzed together: all that is known of them fits the caches of a processor."""
@@ -90,7 +90,7 @@ class Missing(Struct, frozen=True):
 
 
 class Analyzed(Struct, frozen=True):
-    """What became of the reports that were asked for.
+    """The result of analyzing reports.
 
     Attributes:
         reports: Those that could be read, in the order they were asked for.
@@ -98,7 +98,7 @@ class Analyzed(Struct, frozen=True):
         failures: Path and error of each report that could not be read.
         skipped_count: Reports that were given twice under two names.
         ignored: Files of the folders given that are no reports; of a store, those in `runs` that no writer put there.
-        missing: Reports that lack kernels: ncu took their launches for others', or was stopped.
+        missing: Reports that lack kernels: ncu took their launches for those of others, or was stopped.
         not_kept: Why the store did not take the verdicts; None where it did, or was not asked to.
         warnings: What could not be used beside a report, and the path of the report; calibrations have the path of
             their folder.
@@ -124,7 +124,7 @@ class Analyzed(Struct, frozen=True):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know of what was read, a sentence each; what could not be read is in `failures`."""
+        """What a user should know about what was read, in sentences; what could not be read is in `failures`."""
         return (
             *(missing.words for missing in self.missing),
             *(f"{source}: left out: {error}; {error.hint}" for source, error in self.warnings),
@@ -207,7 +207,7 @@ class Told(Struct):
         return load_calibrations(folder, lambda error: self.warnings.append((str(folder), error)))
 
     def add(self, other: Told) -> None:
-        """Put what was heard elsewhere beside it."""
+        """Add what was gathered elsewhere."""
         self.failures += other.failures
         self.missing += other.missing
         self.warnings += other.warnings
@@ -283,7 +283,7 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
         unprofiled: Its program without the profiler; None where it did not run so.
         limits: Thresholds of the verdicts.
         calibrations: Of any GPUs.
-        keys: What launches are called, by position, where not all of them are here; they are numbered by default.
+        keys: Keys of the launches by position, where not all of them are here; by default they are counted here.
         with_evidence: Write the verdicts' lines of evidence, too.
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
@@ -361,7 +361,7 @@ def read_thresholds(file: Path | None) -> Thresholds:
     """Read the thresholds that a TOML file puts over the shipped ones; without a file, return those.
 
     Raises:
-        InputError: The file cannot be read, or is no file of thresholds.
+        InputError: The file cannot be read, or is not a file of thresholds.
     """
     if file is None:
         return default_thresholds()

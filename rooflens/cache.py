@@ -1,4 +1,4 @@
-"""Files that can be made again: their folder, and what is kept there, which is checked whenever it is read."""
+"""The cache: a folder of files that can be made again, checked by their SHA-256 whenever they are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PRIVATE = 0o700
 
 
 def cache_folder() -> Path:
-    """Return the folder of what can be made again: `$XDG_CACHE_HOME/rooflens`, else `~/.cache/rooflens`.
+    """Return the folder of the cache: `$XDG_CACHE_HOME/rooflens`, else `~/.cache/rooflens`.
 
     Raises:
         RuntimeError: Neither the variable nor a home folder is known.
@@ -23,12 +23,12 @@ def cache_folder() -> Path:
 
 
 def keep(name: str, data: bytes, *, private: bool = False) -> None:
-    """Write data to the cache below the SHA-256 of it; a cache that cannot be written costs time and nothing else.
+    """Write data to the cache, with its SHA-256; a cache that cannot be written costs time and nothing else.
 
     Args:
-        name: Of the file, in its folder of the cache.
+        name: Path of the file below the folder of the cache.
         data: Its content.
-        private: Make its folder one that nobody else may look into.
+        private: Make its folder readable for this user only.
     """
     with contextlib.suppress(OSError, RuntimeError):
         file = cache_folder() / name
@@ -49,7 +49,7 @@ def kept(name: str) -> bytes | None:
 
 
 def trim(folder: str, most_bytes: int) -> None:
-    """Remove the files of a folder that were written first, until the others have so many bytes at most."""
+    """Remove the oldest files of a folder of the cache until the rest have at most so many bytes."""
     with contextlib.suppress(OSError, RuntimeError):
         files = sorted(((file.stat(), file.path) for file in os.scandir(cache_folder() / folder)), key=_age)
         left_bytes = sum(found.st_size for found, _ in files)

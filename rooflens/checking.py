@@ -1,4 +1,4 @@
-"""Check what a TOML or JSON file holds, key by key: every fault is one error that names file, table and key.
+"""Check the contents of a TOML or JSON file, key by key: every fault is one error that names file, table and key.
 
 Standard library only: collecting reads such files on a bare GPU box.
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 MAX_DEPTH = 32
-"""No document of ours is nested half as deep."""
+"""No document of ours is nested half as deeply."""
 
 _MOST_COUNT = 2**63 - 1
-"""What the columns of tables hold."""
+"""Largest whole number that the columns of tables hold."""
 _LEAST_NUMBER, _MOST_NUMBER = 1e-100, 1e100
-"""What is divided, multiplied and squared must stay a number."""
+"""Numbers within these can be divided, multiplied and squared without overflow."""
 
 _shown = Repr()
 _shown.maxstring = _shown.maxother = _shown.maxlong = 80
@@ -37,13 +37,13 @@ Choice = TypeVar("Choice", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a document, whose values are taken out by key; one that is not what was asked for is an InputError.
+    """A table of a document, whose values are read by key; a value of another kind raises an InputError.
 
     Attributes:
-        source: What the document is called where an error begins: GPU file `t4.toml`.
+        source: Name of the document, with which errors begin: GPU file `t4.toml`.
         values: What the table holds.
         hint: Where to find out what the document must look like.
-        path: What stands before a key in errors: `peaks.` for the keys of that table.
+        path: Prefix of a key in errors: `peaks.` for the keys of that table.
         noun: What the document's own language calls a table.
     """
 
@@ -64,14 +64,14 @@ class Table:
         return InputError(f"{self.source}: {message}", hint or self.hint)
 
     def check_keys(self, required: Collection[str], optional: Collection[str] = ()) -> None:
-        """Refuse a table that has a key beside the required and optional ones, or lacks a required one."""
+        """Refuse a table that has a key other than the required and optional ones, or lacks a required one."""
         if unknown := sorted(self.values.keys() - {*required, *optional}):
             raise self.error(f"unknown key {self._name(unknown[0])}")
         if missing := sorted(set(required) - self.values.keys()):
             raise self.error(f"missing key {self._name(missing[0])}")
 
     def text(self, key: str, pattern: str | None = None) -> str:
-        """Return a text, which must say something, or be all that a pattern wants."""
+        """Return a text, which must not be blank, and must match a pattern where one is given."""
         value = self._value(key)
         if pattern is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
             raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
@@ -85,7 +85,7 @@ class Table:
         return tuple(self._said(key, value) for value in values)
 
     def one_of(self, key: str, choices: Collection[Choice]) -> Choice:
-        """Return a text that is one of some."""
+        """Return a text that is one of the choices."""
         value = self._value(key)
         for choice in choices:
             if choice == value:
@@ -94,7 +94,7 @@ class Table:
         raise self.error(f"{self._name(key)} must be {wanted}, not {_shown.repr(value)}")
 
     def number(self, key: str, *, zero: bool = False) -> float:
-        """Return a finite number above zero, or from zero up; neither next to nothing nor beyond all measure."""
+        """Return a number above zero, or from zero up; one that is absurdly small or large is refused."""
         value = self._amount(key, int | float, "number", zero=zero)
         if value and not _LEAST_NUMBER <= value <= _MOST_NUMBER:
             raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
@@ -127,11 +127,11 @@ class Table:
         return tuple(self._below(f"{key}[{i}]", value) for i, value in enumerate(values))
 
     def record(self, of: type[T], **given: Any) -> T:
-        """Make a record of a dataclass from all values, for what we wrote ourselves: only the names are checked.
+        """Make a record of a dataclass from all values, for documents that we wrote: only the names are checked.
 
         Args:
             of: The dataclass.
-            given: Values that do not stand in the table.
+            given: Values that are not in the table.
         """
         wanted = [field for field in fields(of) if field.name not in given]  # type: ignore[arg-type] # a dataclass
         optional = {one.name for one in wanted if (one.default, one.default_factory) != (MISSING, MISSING)}
@@ -173,7 +173,7 @@ def parse_toml(text: str, source: str, hint: str = "") -> Table:
     """Return the document of a TOML text, to be checked key by key.
 
     Raises:
-        InputError: It is no TOML.
+        InputError: It is not TOML, or nested too deeply.
     """
     try:
         values = tomllib.loads(text)
@@ -186,7 +186,7 @@ def parse_json(text: str, source: str, hint: str = "") -> Table:
     """Return the document of a JSON text, to be checked key by key.
 
     Raises:
-        InputError: It is no JSON, or no object.
+        InputError: It is not JSON, not an object, or nested too deeply.
     """
     try:
         values = json.loads(text)

@@ -1,6 +1,6 @@
-"""Plan a collection and take it: which program runs, which counters are asked for, what it will cost.
+"""Plan a collection and run it: which program runs, which counters are asked for, what it will cost.
 
-Workloads and ncu meet here, without a word about flags or terminals. Standard library only: it runs on a bare GPU box.
+Workloads and ncu meet here; flags and terminals are left to commands. Standard library only: it runs on a bare GPU box.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 UNPROFILED_ITERATIONS = 20
 PROFILED_ITERATIONS = 1
-"""Once is enough for counters; the clock wants more."""
+"""One iteration is enough for counters; timing needs more."""
 
 _ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """Variables of the profiled program where the user has not set them: PyTorch's compiler forks workers, which ncu would
@@ -91,14 +91,14 @@ class Request:
 
 
 class TimeLimit:
-    """Seconds for several programs together, counted from the first time that somebody asks; None for no limit."""
+    """Time limit in seconds for several programs together, counted from the first `left_s`; None for no limit."""
 
     def __init__(self, total_s: float | None) -> None:
         self.total_s = total_s
         self._end_s: float | None = None
 
     def left_s(self) -> float | None:
-        """Return what is left, 0 or more; None where there is no limit."""
+        """Return the seconds that are left, 0 or more; None where there is no limit."""
         if self.total_s is None:
             return None
         now_s = time.monotonic()
@@ -111,10 +111,10 @@ class Plan:
     """What will be run.
 
     Attributes:
-        gpu: The GPU at hand; None where nothing tells.
-        program: Command of the un-profiled run; that of the profile stands in `collection`.
-        warnings: What about this machine leaves counters out.
-        limit: The time for all that is run.
+        gpu: The GPU of this machine; None where it is not known.
+        program: Command of the un-profiled run; that of the profile is in `collection`.
+        warnings: Why this machine or its ncu leaves counters out, in sentences.
+        limit: Time limit for everything that is run.
     """
 
     request: Request
@@ -149,10 +149,10 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
 
     Args:
         request: What the user asks for.
-        dry_run: Only the command line is wanted: what is missing here may be there where it is run.
+        dry_run: Only the command line is wanted: what is missing here may be there on the machine that runs it.
 
     Raises:
-        EnvironmentMissingError: ncu, a GPU, PyTorch or nvcc is missing; a workload's hint says what can be seen.
+        EnvironmentMissingError: ncu, a GPU, PyTorch or nvcc is missing; a workload's hint says how to see its page.
         UsageError: The chip is unknown.
     """
     try:
@@ -202,7 +202,7 @@ def _unset(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail) -> tuple[tuple[str, ...], str]:
-    """Return the names of a tier that this ncu knows on all of these chips, and a word about those it lacks.
+    """Return the names of a tier that this ncu knows on all of these chips, and a sentence about those it lacks.
 
     What ncu counts without the hardware (`launch__*`, opcode tables, samples) is in none of its lists; counts by
     instruction have their names since a known release.
@@ -215,7 +215,7 @@ def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail) -> tuple[tuple[st
 
 
 def _of_all(tiers: Sequence[Sequence[Metric]]) -> list[Metric]:
-    """Return the metrics that stand in all of these tiers, in the order of the first."""
+    """Return the metrics that all of these tiers have, in the order of the first."""
     names = [{metric.name for metric in tier} for tier in tiers]
     return [metric for metric in tiers[0] if all(metric.name in of_one for of_one in names)]
 
@@ -284,7 +284,7 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
     Raises:
         ProgramError: The program failed.
         EnvironmentMissingError: It cannot be started, or a workload misses something.
-        StoppedError: Ctrl-C or a like signal.
+        StoppedError: Ctrl-C, SIGTERM or SIGHUP.
     """
     target = plan.request.target
     if target.workload is not None:
@@ -300,9 +300,9 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
 
 
 def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
-    """Profile every launch where the un-profiled run shows that there are few; else it stays at one of each.
+    """Profile every launch where the un-profiled run shows that there are few; otherwise each distinct one once.
 
-    Then nothing is left to what ncu takes for equal launches, and no count is needed to add them up.
+    Nothing then depends on which launches ncu takes for equal, and no count is needed to add them up.
     """
     collection = plan.collection
     few = unprofiled.launches and unprofiled.launches <= collection.max_launches * unprofiled.iterations
@@ -312,10 +312,10 @@ def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
 
 
 def take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progress], None]) -> Collected:
-    """Run ncu, and keep the un-profiled run beside its report, or beside what there is of one; None where none was.
+    """Run ncu, and keep the un-profiled run, if there was one, beside its report or what there is of it.
 
     Raises:
-        EnvironmentMissingError, InputError, StoppedError: As `run_ncu.collect` says.
+        EnvironmentMissingError, InputError, StoppedError: As `rooflens.ingest.ncu.run.collect` raises them.
     """
     left_s = plan.limit.left_s()
     if left_s == 0:
@@ -334,7 +334,7 @@ def take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progr
 
 
 def _keep_beside(report: Path, unprofiled: Unprofiled | None) -> None:
-    """Keep the un-profiled run; without one, that of an older report of this name may not stay."""
+    """Keep the un-profiled run; without one, remove that of an older report of this name."""
     if unprofiled is None:
         sidecar(report).unlink(missing_ok=True)
     else:
@@ -342,7 +342,7 @@ def _keep_beside(report: Path, unprofiled: Unprofiled | None) -> None:
 
 
 def other_gpu(plan: Plan, report: Path) -> str:
-    """Say which GPU of a report counts otherwise than the chip that counters were asked for; empty where none does."""
+    """Say which GPU of a report has other counters than the chip they were asked for; empty where none has."""
     for name, capability in devices_of(report).items():
         families = [family for known, family in FAMILIES if known == capability]
         if families and not any(plan.chip in family for family in families):
@@ -352,7 +352,7 @@ def other_gpu(plan: Plan, report: Path) -> str:
 
 
 def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
-    """Write what the collection will cost."""
+    """Describe what the collection will cost."""
     unprofiled = unprofiled or Unprofiled(0)
     iterations = unprofiled.iterations
     collection = plan.collection

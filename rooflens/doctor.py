@@ -1,6 +1,6 @@
 """Check what a machine can do: reading reports everywhere, collecting them where a GPU and ncu are.
 
-Only what reading reports needs can fail. Everything else warns, with the way to mend it.
+Only what reading reports needs can fail. Everything else warns, and says how to mend it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 State = Literal["ok", "warn", "fail"]
 
 _MIN_FREE_BYTES = 1e9
-"""Reports of large workloads and the store want about this much."""
+"""Reports of large workloads and the store need about this much."""
 
 _CAP_SYS_ADMIN = 21
-"""Bit of the Linux capability that opens the counters to others than root."""
+"""Bit of the Linux capability that lets others than root read the counters."""
 
 _NOT_FOR_READING = "reading reports does not need it"
 _ON_A_GPU = "collect on a machine with an NVIDIA GPU"
@@ -50,7 +50,7 @@ print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name() if the
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at, what was found, and how to mend it."""
+    """One thing that was checked, what was found, and how to mend it."""
 
     name: str
     state: State
@@ -107,7 +107,7 @@ def _driver(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
 
 
 def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
-    """Look whether there is a GPU, whether its datasheet is in the table, and what is in the way of its counters."""
+    """Check whether there is a GPU, whether its datasheet is in the table, and what hinders reading its counters."""
     from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - only where a GPU is
 
     if isinstance(gpu, EnvironmentMissingError):
@@ -164,7 +164,7 @@ def _may_administer(root: Path) -> bool:
 
 
 def _nsys(root: Path) -> Check:
-    """Look for Nsight Systems, which alone sees the gaps between the kernels of a program of the user's."""
+    """Look for Nsight Systems, which alone sees the gaps between the kernels of a user's own program."""
     path = find_nsys(root)
     if path is None:
         lost = "gaps between kernels, and how often each is launched, stay unknown for your own programs"
@@ -210,7 +210,7 @@ def _disk(folder: Path) -> Check:
     free = shutil.disk_usage(folder).free
     if free > _MIN_FREE_BYTES:
         return Check("disk", "ok", f"{free / 1e9:.1f} GB free")
-    return Check("disk", "warn", f"{free / 1e9:.1f} GB free", "free some space: reports and their Parquet want 1 GB")
+    return Check("disk", "warn", f"{free / 1e9:.1f} GB free", "free some space: reports and their Parquet need 1 GB")
 
 
 def _read(file: Path) -> str | None:

@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NAMES_IN_FULL = 12
-"""A list up to this length stands in the hint itself."""
+"""A list up to this length is written into the hint."""
 
 
 class RooflensError(Exception):
-    """Carry one line of what went wrong and one of what to do next.
+    """Base of all errors: the message says what went wrong in one line, the hint what to do next.
 
     Attributes:
-        hint: The next step, shown after `hint:`; empty when there is none.
+        hint: The next step, shown after `hint:`; empty where there is none.
         exit_code: Status of the process when this error ends it.
-        kept: The part of a report that was there when collecting it failed; None where nothing was kept.
+        kept: Path of the partial report that was kept when collecting failed; None where nothing was kept.
     """
 
     exit_code = 1
@@ -35,7 +35,7 @@ class InputError(RooflensError):
     """Bad input or data: a damaged report, an unknown file, a broken store (exit code 1).
 
     Attributes:
-        report_count: Reports that are lost to it; None where that cannot be told.
+        report_count: How many reports cannot be read because of it; None where that is not known.
     """
 
     def __init__(self, message: str, hint: str = "", report_count: int | None = 1) -> None:
@@ -50,10 +50,10 @@ class UsageError(RooflensError):
 
 
 class UnknownNameError(UsageError):
-    """A name that is in none of our lists; the hint has the names that come close, or else where all of them stand.
+    """A name that is not in a list; the hint has the names that come close, or else says where all are listed.
 
     Args:
-        kind: What is named: `workload`, `GPU`.
+        kind: What it should name: `workload`, `GPU`.
         name: What was given.
         known: The names there are.
         listing: The command that lists them; empty where there is none.
@@ -80,15 +80,15 @@ def near_names(name: str, known: Collection[str]) -> list[str]:
 
 
 class NothingChosenError(InputError):
-    """A condition that no kernel of a store meets."""
+    """No kernel of a store meets a condition."""
 
 
 class NoMatchError(InputError):
-    """Patterns of kernels or NVTX ranges that nothing meets."""
+    """Nothing matches the patterns of kernels or NVTX ranges."""
 
 
 class EnvironmentMissingError(RooflensError):
-    """Something outside is missing: ncu, a GPU, a permission (exit code 3)."""
+    """Something that this machine should have is missing: ncu, a GPU, a permission (exit code 3)."""
 
     exit_code = 3
 
@@ -97,7 +97,7 @@ class ProgramError(RooflensError):
     """The profiled program failed on its own, without the profiler (exit code 4).
 
     Attributes:
-        status: What the program returned; negative for the signal that ended it; None if it had to be ended.
+        status: Exit status of the program; negative for the signal that ended it; None if it had to be ended.
     """
 
     exit_code = 4

@@ -1,7 +1,7 @@
-"""Read texts, and write files whole or not at all: beside their place, then renamed. Standard library only.
+"""Read texts, and write files whole or not at all: under another name, then renamed. Standard library only.
 
-Whoever is killed in the middle of it leaves what was there before, and at most a file that ends in `.partial`. Of two
-who write the same file at once, the last one's stands there, whole.
+A process that is killed while it writes leaves what was there before, and at most a file that ends in `.partial`. If
+two write the same file at once, the last one's is there in the end, whole.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRIVATE = 0o600
 
 
 MAX_TEXT_BYTES = 64 << 20
-"""No text that is read here comes near: a larger one is no such text."""
+"""No text that is read here comes near this: a larger file is something else."""
 
 
 def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
@@ -36,11 +36,11 @@ def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
     Args:
         file: Where it is.
         hint: What to do where it cannot be read.
-        is_named: Whether the user named it: of what merely lies there under some name, only ordinary files are read,
-            since to open a pipe can take for ever.
+        is_named: Whether the user named it: of files that were merely found, only regular ones are read, since opening
+            a pipe can block for ever.
 
     Raises:
-        InputError: It cannot be read, or is no text, or one of over `MAX_TEXT_BYTES`.
+        InputError: It cannot be read, is not text, or has over `MAX_TEXT_BYTES`.
     """
     try:
         if not is_named and not stat.S_ISREG(file.stat().st_mode):
@@ -57,12 +57,12 @@ def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
 
 
 def refuse_special(file: Path) -> None:
-    """Refuse a place where something stands that is not a regular file: nothing may be put in its stead.
+    """Refuse to overwrite anything that is not a regular file.
 
     A symbolic link is refused too: whether the link is meant, or the file that it leads to, only the user knows.
 
     Raises:
-        InputError: A folder, link, device, named pipe or socket stands there.
+        InputError: A folder, link, device, named pipe or socket is there.
     """
     try:
         mode = file.lstat().st_mode
@@ -93,10 +93,10 @@ def _target(link: Path) -> str:
 
 @contextmanager
 def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
-    """Give a new private file beside `file` to write to: it takes its place at the end, and goes where something fails.
+    """Give a new private file beside `file` to write to, which replaces it at the end; on failure it is removed.
 
-    Folders above are made. A file that is replaced leaves its permissions to the new one; otherwise these are the
-    usual ones, or those that the writer gave. A symbolic link is replaced itself, never what it leads to.
+    Folders above are made. The new file takes the permissions of the one it replaces; otherwise it has the usual ones,
+    or those that the writer gave it. A symbolic link is replaced itself, never what it leads to.
 
     Args:
         file: What is to be written.
@@ -138,7 +138,7 @@ def write_whole(
     """Write a file as `replacing` does; a text as UTF-8, with `?` for what is no Unicode in it.
 
     Raises:
-        InputError: The place cannot be written to, or holds not a regular file; `hint` says what to do about it.
+        InputError: The place cannot be written to, or holds no regular file; `hint` says what to do about it.
     """
     refuse_special(file)
     try:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 NBSP = "\u00a0"
 MISSING = "\u2013"
-"""Stands where a number is missing, so that it is never read as zero."""
+"""Written where a number is missing, so that it is never read as zero."""
 
 BIG_FACTOR = 1000
 NOISE_INTENSITY = 1e5
-"""An intensity above this comes from almost no traffic: its digits say nothing."""
+"""An intensity above this comes from almost no traffic: its digits mean nothing."""
 
 _COUNTED_EXACTLY = 1e6
 """Amounts of things are written out up to here."""
@@ -117,12 +117,12 @@ def percent(share: float | None) -> str:
 
 
 def given_percent(percent_given: float) -> str:
-    """Write a per cent with the digits it was given in: NVIDIA's rules say `2%` and not `2.00%`."""
+    """Write a percentage with the digits it was given in: NVIDIA's rules say `2%` and not `2.00%`."""
     return f"{percent_given:g} %"
 
 
 def factor(value: float | None) -> str:
-    """Write a speed-up factor: `2.6x`; one over a thousand is told by its order only."""
+    """Write a speed-up factor: `2.6x`; one over a thousand is `>1000x`."""
     if value is None:
         return MISSING
     if value > BIG_FACTOR:
@@ -161,7 +161,7 @@ _WRITERS: dict[str, Callable[[float], str]] = {
     "ns": duration,
     "%": lambda value: f"{significant(value)} %",
 }
-"""How an amount is written whose unit is no prefix's."""
+"""How an amount is written whose unit takes no prefix."""
 
 
 def bare_intensity(flop_per_byte: float | None) -> str:
@@ -191,7 +191,7 @@ def unbroken(text: str) -> str:
 
 
 def as_unicode(text: str) -> str:
-    """Put a mark in the place of each byte that was not UTF-8, as in names of files: tables take none."""
+    """Replace each byte that is not UTF-8, as in names of files: tables take only Unicode."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -209,12 +209,12 @@ def natural(text: str) -> tuple[tuple[str, int, str, str], ...]:
 
 
 def harmless(text: str, instead: str = "?") -> str:
-    """Replace what would steer a terminal or an editor; line ends and tabs stay, and all that is only unusual."""
+    """Replace what would steer a terminal or an editor; line ends, tabs and merely unusual characters stay."""
     return _STEERING.sub(instead, text)
 
 
 def plain_name(name: str) -> str:
-    """Drop what demanglers put before template arguments: `<(int)64, (bool)1>` gives `<64, true>`."""
+    """Drop the casts that demanglers put before template arguments: `<(int)64, (bool)1>` gives `<64, true>`."""
     name = _NUMBER_CASTS.sub("", name)
     return _BOOL_CASTS.sub(lambda match: "true" if match[1] == "1" else "false", name)
 

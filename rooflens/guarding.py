@@ -1,4 +1,4 @@
-"""Write something of many kernels: one that meets a bug on the way is written as failed, and costs no other one."""
+"""Write many kernels: one that meets a bug on the way is written as failed, and does not affect the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Place = tuple[int, int]
 
 
 def write_all(reports: Reports, limits: Thresholds, write: Callable[[Reports], T]) -> T:
-    """Write something of reports.
+    """Write reports with `write`; kernels that it cannot write become failed ones.
 
     Args:
         reports: All that is to be written.
@@ -32,10 +32,10 @@ def write_all(reports: Reports, limits: Thresholds, write: Callable[[Reports], T
         write: Writes some reports; it may be called several times.
 
     Returns:
-        What `write` returned for all reports, with the kernels as failed ones that it cannot write.
+        What `write` returned for all reports, in which kernels that it cannot write are failed ones.
 
     Raises:
-        InputError: No kernel alone is to blame that it fails.
+        InputError: Writing fails for a reason that is no single kernel's.
     """
     try:
         return write(reports)
@@ -54,7 +54,7 @@ def write_all(reports: Reports, limits: Thresholds, write: Callable[[Reports], T
 
 
 def _without_culprits(reports: Reports, limits: Thresholds, write: Callable[[Reports], object]) -> Reports | None:
-    """Fail the kernels that cannot be written; None where there are none."""
+    """Return the reports with the kernels that cannot be written as failed ones; None where there are none."""
     places = [(i, j) for i, report in enumerate(reports) for j in range(len(report.analyses))]
     found = dict(blame(places, lambda some: write(_only(reports, some))))
     if not found:
@@ -68,7 +68,7 @@ def _without_culprits(reports: Reports, limits: Thresholds, write: Callable[[Rep
 
 
 def _only(reports: Reports, places: Sequence[Place]) -> Reports:
-    """Keep some kernels, and the reports that they stand in."""
+    """Keep some kernels, and the reports that hold them."""
     kept: dict[int, list[int]] = {}
     for i, j in places:
         kept.setdefault(i, []).append(j)

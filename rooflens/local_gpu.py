@@ -1,7 +1,7 @@
-"""Which GPU of this machine a program will use, as `nvidia-smi` and CUDA tell, and what is in the way of profiling.
+"""Which GPU of this machine a program will use, according to `nvidia-smi` and CUDA, and what hinders profiling it.
 
-Where GPUs differ their order matters: `nvidia-smi` goes by the place on the bus, CUDA by what it takes for the fastest
-unless CUDA_DEVICE_ORDER is PCI_BUS_ID, and the numbers in CUDA_VISIBLE_DEVICES are CUDA's.
+Where GPUs differ their order matters: `nvidia-smi` sorts by place on the bus, CUDA puts first what it takes for the
+fastest unless CUDA_DEVICE_ORDER is PCI_BUS_ID, and the numbers in CUDA_VISIBLE_DEVICES are CUDA's.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class LocalGpu:
     """One GPU of this machine.
 
     Attributes:
-        also: Compute capabilities of the others that programs may find first, where nothing tells which one they do.
-        assumed: Why this one is taken for the program's, for people; empty where there is no doubt.
+        also: Compute capabilities of the others that programs may find first, where CUDA does not say which.
+        assumed: Why this one is taken for the program's, in a sentence; empty where there is no doubt.
     """
 
     name: str
@@ -108,7 +108,7 @@ def _of_equals(rows: Sequence[_Row], visible: str | None) -> LocalGpu | None:
 
 
 def _of_several(rows: Sequence[_Row], environment: Mapping[str, str]) -> LocalGpu | None:
-    """Return the first visible one of GPUs that differ, with what is to be said about that choice."""
+    """Return the first visible one of GPUs that differ, with a sentence about the choice in `assumed`."""
     visible = environment.get(_VISIBLE)
     wanted = ["0", "1"] if visible is None else [part.strip() for part in visible.split(",")]
     if environment.get(_ORDER) == _BY_BUS or not wanted[0].isdigit():
@@ -129,7 +129,7 @@ def _told(gpu: LocalGpu, rows: Sequence[_Row], why: str, wanted: Sequence[str]) 
 
 
 def _guessed(rows: Sequence[_Row], index: str) -> LocalGpu | None:
-    """Take the newest first, as CUDA mostly does, and doubt it."""
+    """Assume that the newest comes first, as CUDA mostly has it, and say so in `assumed`."""
     newest = sorted(rows, key=lambda row: [-int(part) for part in re.findall(r"\d+", row.gpu.compute_capability)])
     if int(index) >= len(newest):
         return None
@@ -148,7 +148,7 @@ def _names(rows: Sequence[_Row]) -> str:
 
 
 def _passed(value: str | None) -> str:
-    """Write a variable as the question takes it: `-` for one that is not set."""
+    """Write a variable as `_ASK_CUDA` reads it: `-` for one that is not set."""
     return "-" if value is None else f"={value}"
 
 
@@ -167,7 +167,7 @@ def _by_name(rows: Sequence[_Row], wanted: str) -> _Row | None:
 
 
 def _with_part(rows: Sequence[_Row], wanted: str) -> _Row | None:
-    """Return the GPU that a MIG device is a part of; where nothing tells, the first that is split."""
+    """Return the GPU that a MIG device is a part of; where that is not known, the first that is split."""
     if wanted.startswith("MIG-GPU-"):  # the names of older drivers
         return next((row for row in rows if row.uuid == wanted.removeprefix("MIG-").partition("/")[0]), None)
     current = None
@@ -181,7 +181,7 @@ def _with_part(rows: Sequence[_Row], wanted: str) -> _Row | None:
 
 
 def obstacles(gpu: LocalGpu, kernel_release: str | None = None) -> tuple[str, ...]:
-    """Say what about this machine leaves counters out or slows profiling down."""
+    """Say in sentences what makes counters unavailable on this machine."""
     release = _kernel_release() if kernel_release is None else kernel_release
     found = []
     if gpu.mig:

@@ -1,4 +1,4 @@
-"""Run programs so that none of them outlives us: a session of their own, and an end for every process they started.
+"""Run programs so that none outlives us: each has a session of its own, and every process it started is ended.
 
 Ending the session's process group is not enough: profilers and launchers start sessions of their own. So every program
 also gets a mark in its environment, which its children inherit, and whatever still carries it is ended too.
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from types import FrameType
 
 MARK = "ROOFLENS_RUN"
-"""Environment variable by which the processes of one run are known."""
+"""Environment variable that marks the processes of one run."""
 
 POLL_SECONDS = 0.05
 _ENDINGS = ((signal.SIGINT, 10.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0))
-"""What is sent, and the seconds it gets: ncu gives back the GPU's clocks on SIGINT, so that comes first and waits."""
+"""Signals in order, each with its grace in seconds: ncu unlocks the GPU's clocks on SIGINT, so that comes first."""
 
 _LEFTOVER_SECONDS = 0.5
-"""What those get that outlive the program itself, after each signal: a shell's background jobs ignore SIGINT."""
+"""Grace after each signal for what outlives the program itself: a shell's background jobs ignore SIGINT."""
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _QUERY_SECONDS = 60.0
@@ -42,9 +42,9 @@ class Finished:
     """How a run ended.
 
     Attributes:
-        status: What the program returned; negative for the signal that ended it; None if we ended it.
-        wall_ns: From start to end.
-        timed_out: It was over its time and was ended.
+        status: Exit status of the program; negative for the signal that ended it; None if we ended it.
+        wall_ns: Time from start to end in nanoseconds.
+        timed_out: Whether it exceeded its time limit and was ended.
     """
 
     status: int | None
@@ -59,7 +59,7 @@ class Command:
     Attributes:
         stdout: File that gets its output; its standard input is empty.
         stderr: File that gets its messages.
-        environment: Variables put over our own.
+        environment: Variables set beside our own, which they override.
     """
 
     argv: tuple[str, ...]
@@ -70,7 +70,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What a short program returned and said; its status is None where it hung and was ended."""
+    """Exit status and output of a short program; the status is None where it hung and was ended."""
 
     status: int | None
     stdout: str
@@ -159,7 +159,7 @@ def start_piped(argv: Sequence[str], stderr: IO[bytes] | None) -> Piped:
 
 
 def end_piped(process: Piped, grace_s: float) -> int:
-    """Wait for the end of a process, but no longer than this: then end it. Return its status."""
+    """Wait so many seconds for a process to end, then kill it; return its exit status."""
     try:
         return process.wait(grace_s)
     except subprocess.TimeoutExpired:
@@ -191,7 +191,7 @@ def _start(command: Command, mark: str, stdout: IO[bytes], stderr: IO[bytes]) ->
 def _wait(
     process: subprocess.Popen[bytes], start_ns: int, timeout_s: float | None, watch: Callable[[float], bool]
 ) -> bool:
-    """Wait for the end; False if the time is up or `watch` said so."""
+    """Wait for the end; False if the time is up, or `watch` returned False."""
     while True:
         with suppress(subprocess.TimeoutExpired):
             process.wait(POLL_SECONDS)
@@ -209,7 +209,7 @@ def _seconds_since(start_ns: int) -> float:
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does. Only the main thread may, and only it is told of signals."""
+    """Make SIGTERM and SIGHUP act as Ctrl-C does, in the main thread, which alone can handle signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -237,7 +237,7 @@ def end_all(process: subprocess.Popen[bytes], mark: str) -> None:
 
 
 def _ended(process: subprocess.Popen[bytes], mark: str, number: signal.Signals, grace_s: float) -> bool:
-    """Send one signal to all that are left; tell whether they are gone before its grace is over."""
+    """Send one signal to all that are left; return whether they are gone within its grace."""
     deadline_s = time.monotonic() + grace_s
     left = _alive(process, mark)
     _send(process, left, number)

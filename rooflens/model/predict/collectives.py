@@ -1,4 +1,4 @@
-"""Rows of the table for what GPUs do with one another's data."""
+"""Rows of the table for collectives: operations in which GPUs exchange data."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ EXCHANGED = "(N - 1) / N of"
 def _collective(  # noqa: PLR0913, PLR0917 - one column each
     name: str, summary: str, buffer: str, words: tuple[str, str], sent: Share, moved: Share, *, pair: bool = False
 ) -> Operation:
-    """Make a row of what GPUs do with one another's data.
+    """Make the row of a collective.
 
     Args:
-        name: What it is called.
+        name: Its name.
         summary: What it does.
-        buffer: What the size `bytes` is.
+        buffer: What the size `bytes` is the size of.
         words: What goes to and from DRAM, and what is sent.
-        sent: Bytes that a GPU must send, over those bytes and the number of GPUs.
-        moved: Bytes that a GPU must read and write, over the same.
-        pair: Two GPUs take part, no more.
+        sent: Bytes that a GPU must send, as a function of that size and the number of GPUs.
+        moved: Bytes that a GPU must read and write, as a function of the same.
+        pair: Whether exactly two GPUs take part.
     """
     sizes = (Size("bytes", buffer),) if pair else (Size("bytes", buffer), GPUS)
 

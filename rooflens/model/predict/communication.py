@@ -43,7 +43,7 @@ class Uneven(Struct, frozen=True):
 
 
 def uneven(s: Sizes) -> Iterator[Uneven]:
-    """Find the sizes that the GPUs of `tensor_parallel` do not divide; vocabularies are padded, and left out."""
+    """Find the sizes that `tensor_parallel` does not divide evenly; vocabularies are padded, and left out."""
     gpus = s.get("tensor_parallel", 1)
     for name, what in _SPLIT.items():
         if (amount := s.get(name, 0)) and amount % gpus:
@@ -51,12 +51,12 @@ def uneven(s: Sizes) -> Iterator[Uneven]:
 
 
 def share_of(amount: int, gpus: int) -> int:
-    """Give the part of the GPU that has most where GPUs split an amount evenly."""
+    """Return the part of the busiest GPU where GPUs split an amount as evenly as they can."""
     return -(-amount // gpus)
 
 
 def gathered(amount: float, gpus: int) -> float:
-    """Say what a GPU sends in an all-gather or a reduce-scatter of a whole: all but a part of its own.
+    """Return what a GPU sends in an all-gather or a reduce-scatter: everything but its own part.
 
     In a ring every GPU passes each of the gpus - 1 other parts on once; each part is amount / gpus.
     """
@@ -64,20 +64,20 @@ def gathered(amount: float, gpus: int) -> float:
 
 
 def all_reduced(amount: float, gpus: int) -> float:
-    """Say what a GPU sends in an all-reduce: a reduce-scatter, then an all-gather of the sums."""
+    """Return what a GPU sends in an all-reduce: a reduce-scatter, then an all-gather of the sums."""
     return 2 * gathered(amount, gpus)
 
 
 def exchanged(amount: float, gpus: int) -> float:
-    """Say what a GPU sends in an all-to-all: of what it has, the part for each of the others."""
+    """Return what a GPU sends in an all-to-all: each of the others' parts of what it has."""
     return (gpus - 1) * amount / gpus
 
 
 def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
-    """Choose the link over which GPUs of one kind talk to each other: NVLink where it joins so many, else PCIe.
+    """Choose the link between GPUs of one kind: NVLink where it joins so many, else PCIe.
 
     Args:
-        gpu: Every one of them.
+        gpu: Their datasheet.
         gpus: How many take part.
         wanted: The link to take; None for the fastest one.
 

@@ -130,7 +130,7 @@ def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
     """Read a file of predictions by kernel name: `[[kernel]]` tables with `match` and `predict`.
 
     Raises:
-        InputError: The text is no TOML, or a table is none of these.
+        InputError: The text is not TOML, or a table has other keys or values.
     """
     document = parse_toml(text, f"`{file}`", _FILE_HINT)
     document.check_keys(("kernel",))
@@ -155,12 +155,12 @@ def check_reports(
     predictions: Mapping[str, Prediction],
     rules: Sequence[Rule] = (),
 ) -> tuple[Checked, ...]:
-    """Put every report that has a prediction beside it, and the kernels that a rule names, in the order of the reports.
+    """Compare every report that has a prediction with it, and the kernels that a rule names, in the reports' order.
 
     Args:
         reports: The reports with the analyses of their kernels.
         predictions: By digest, what a whole report must compute and move.
-        rules: What one launch of a kernel of a name must compute and move; the first that fits counts.
+        rules: By kernel name, what one launch must compute and move; the first rule that matches counts.
     """
     found: list[Checked] = []
     for report in reports:

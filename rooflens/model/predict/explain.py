@@ -1,6 +1,6 @@
-"""What explains the gap between a prediction and its measurement: sentences with numbers, from the counters alone.
+"""Explain the gap between a prediction and its measurement in sentences with numbers, from the counters alone.
 
-A reason that the counters do not show is marked by `may`.
+A sentence with `may` gives a reason that the counters do not show.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ REREAD_FROM = 1.5
 """Traffic between the SMs and L2 above so many times the compulsory bytes is worth a sentence."""
 
 WRONG_TYPE_FROM = 0.1
-"""Part of the predicted work that another pipe must have done for the type to be called wrong."""
+"""Fraction of the predicted work that another pipe must have done for the type to be called wrong."""
 
 _TILE = 64
-"""Sizes that are no multiple of this leave the tiles of usual matrix kernels partly empty."""
+"""Sizes that are not multiples of this leave tiles of usual matrix kernels partly empty."""
 
 _MATRIX_TYPES = frozenset({"bf16", "fp16", "tf32", "fp8", "fp6", "fp4", "int8"})
 _UNCOUNTED = (
@@ -97,7 +97,7 @@ def _digest(analyses: Sequence[Analysis]) -> str:
 
 
 def _is_lower_bound(checked: Checked) -> bool:
-    """Return whether launches may be missing: only an amount that adds up to the predicted one shows that none is."""
+    """Return whether launches may be missing: only an amount that equals the predicted one shows that none is."""
     if not checked.coverage.once_each:
         return False
     if checked.prediction.flop:
@@ -216,7 +216,7 @@ def _expected_family(prediction: Prediction) -> str:
 
 
 def _is_guessed(facts: _Facts) -> bool:
-    """Return whether the type of tensor work is not known but taken as fp16."""
+    """Return whether the type of tensor work is unknown and taken for fp16."""
     return any("tensor_flop_estimated" in analysis.flags for analysis in facts.analyses)
 
 
@@ -336,7 +336,7 @@ def _time(facts: _Facts) -> Iterator[Gap]:
 
 
 def _time_reason(facts: _Facts, beyond_ns: float) -> str:
-    """Say what the time beyond the upper bound may go to."""
+    """Say what may explain the time beyond the upper bound."""
     checked = facts.checked
     more_work = (checked.work_ratio or 0.0) > 1 + SAME_AMOUNT
     more_bytes = (checked.bytes_ratio or 0.0) > 1 + SAME_BYTES
@@ -360,7 +360,7 @@ def _wall(facts: _Facts) -> Iterator[Gap]:
 
 
 def _cause(facts: _Facts, wall: Wall) -> str:
-    """Give the cause that the longest kernel at a wall has."""
+    """Return the cause of the longest kernel at a wall, after a colon; empty where it has none."""
     at_wall = [one for one in facts.analyses if (one.verdict.bound, one.verdict.resource) == wall]
     longest = max(at_wall, key=lambda one: one.gpu_time_ns or 0.0)
     return f": {longest.verdict.cause}" if longest.verdict.cause else ""

@@ -43,7 +43,7 @@ Longest = Literal["t_math_s", "t_special_s", "t_issue_s", "t_memory_s", "t_l2_s"
 
 
 class Forecast(Struct, frozen=True):
-    """What a napkin says of one operation, or of one part of it.
+    """The prediction for one operation, or for one part of it; times are in seconds.
 
     Attributes:
         label: Name of the operation, or what the part does.
@@ -60,13 +60,13 @@ class Forecast(Struct, frozen=True):
         launches: Kernels that run one by one: one a step.
         longest: The longest of a simple operation's times; None for a composite one.
         special: Special functions (MUFU), such as exponentials.
-        special_s: Time that they add to the sum: none where their rate is not known.
-        issued: Instructions beside the products that are counted: those that unpack weights.
-        issue_s: The same of issuing them.
+        special_s: Time that they add to the sum; 0 where their rate is not known.
+        issued: Instructions that are counted beside the products: those that unpack weights.
+        issue_s: Time that issuing them adds; 0 where the rate is not known.
         l2_bytes: Bytes between the SMs and L2.
-        l2_s: The same of moving them.
+        l2_s: Time that moving them takes; 0 where L2's bandwidth is not known.
         moving_s: The longer of T_memory and T_L2, summed over the parts.
-        rates: What these three times were worked out with; infinite where it is not known.
+        rates: The rates behind these three times; infinite where not known.
     """
 
     label: str
@@ -103,7 +103,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def t_sum_s(self) -> float:
-        """Time with no overlap at all; bytes of DRAM pass L2 on their way, and count at the slower of both."""
+        """Time with no overlap at all; DRAM's bytes pass through L2, and count at the slower of the two."""
         return self.t_math_s + self.special_s + self.issue_s + self.moving_s + self.t_comms_s
 
     @property
@@ -158,7 +158,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def share_of_peak(self) -> float:
-        """Part of the peak that can be reached at best, 0 to 1: T_math over the lower bound.
+        """Largest share of the peak that can be reached, 0 to 1: T_math over the lower bound.
 
         Parts of a composite operation run on several pipes; each counts at the peak of its own.
         """
@@ -186,8 +186,8 @@ def forecast(  # noqa: PLR0913 - what a command line gives
         sizes: Its sizes by name; those with a default may be left out.
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
         gpu: Where its peaks come from.
-        link: What the GPUs talk to each other over; by default the fastest link that joins so many.
-        out_dtype: Type of the results of products; None for the usual one, as `result_type` gives it.
+        link: The link between the GPUs; by default the fastest one that joins so many.
+        out_dtype: Type in which products are written; None for the usual one, as `result_type` gives it.
 
     Raises:
         UsageError: A size is missing, unknown or out of range, or a type is unknown.
@@ -204,7 +204,7 @@ def forecast(  # noqa: PLR0913 - what a command line gives
 
 
 def widths_in(part: Part, widths: Widths) -> Widths:
-    """Say how wide a step of a composite operation is: what is no product works on results of products."""
+    """Return the widths of a step of a composite operation: steps that are no products work on their results."""
     return widths if OPERATIONS[part.operation].results else Widths(widths.result, widths.result)
 
 
@@ -225,7 +225,7 @@ def work_of(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | Non
 
 
 def whole_of(operation: Operation, sizes: Sizes) -> Part:
-    """Take a simple operation as the one step that it is."""
+    """Return the one step of a simple operation."""
     return Part(operation.name, sizes, operation.name)
 
 
@@ -237,7 +237,7 @@ def _work_of_part(part: Part, widths: Widths) -> tuple[float, float]:
 
 
 def _wider_bytes(part: Part, widths: Widths) -> float:
-    """Count the bytes that results have above as many operands; below 0 where they are narrower."""
+    """Count the bytes by which results are larger than as many operands; negative where they are narrower."""
     results = OPERATIONS[part.operation].results
     return (widths.result - widths.operand) * results(part.sizes) if results else 0.0
 
@@ -269,8 +269,8 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         widths: Bytes of an element of its operands and of its results.
         pipe: Where its FLOPs run, and its dense peak in FLOP per second.
         bandwidth_bytes_per_s: Bandwidth of DRAM.
-        rates: Those of special functions, of instructions and of L2; infinite where they are not known.
-        link: What GPUs that share it talk over, and its bandwidth in one direction; None where it is one GPU's.
+        rates: Those of special functions, instructions and L2; infinite where they are not known.
+        link: The link between GPUs that share it, with its bandwidth in one direction; None for one GPU.
     """
     flop, moved_bytes = _work_of_part(part, widths)
     peak, peak_flop_per_s = pipe
@@ -327,7 +327,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
 
 
 def _longest(times: Sequence[tuple[Longest, float]]) -> tuple[Longest, float]:
-    """Find the longest of named times, the first of those that are alike."""
+    """Find the longest of named times; of equal ones the first."""
     name, longest_s = times[0]
     for other, time_s in times[1:]:
         if time_s > longest_s:
@@ -409,7 +409,7 @@ class Row(Struct, frozen=True):
     Attributes:
         steps: Sizes and forecast of each step, in order.
         crossing: Where the regime changes along the sweep; None where it never does.
-        achieved_flop_per_s: Measured FLOP per second to be set against the roof.
+        achieved_flop_per_s: Measured FLOP per second, to compare with the roof.
         link: The link that was asked for; None for the fastest one that joins the GPUs.
         out_dtype: The type of results that was asked for; None for the usual one.
     """
@@ -458,7 +458,7 @@ def swept(  # noqa: PLR0913 - what a command line gives
 
 
 def of_roof(achieved_flop_per_s: float | None, result: Forecast) -> float | None:
-    """Say what part of its roof a measured rate is; None where nothing was measured, or there are no FLOPs."""
+    """Return the share of the roof that a measured rate is; None where nothing was measured, or there are no FLOPs."""
     roof = result.attainable_flop_per_s
     return achieved_flop_per_s / roof if achieved_flop_per_s and roof else None
 

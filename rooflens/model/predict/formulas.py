@@ -1,4 +1,4 @@
-"""Formulas of the napkin: FLOPs, elements moved and steps of each operation, over its sizes."""
+"""Formulas: FLOPs, elements moved and steps of each operation, over its sizes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Eight weights of four bits take about five to mask and shift, four to convert an
 
 
 class Part(Struct, frozen=True):
-    """One step of a composite operation, `count` times over; a size may be an expectation, no whole number."""
+    """One step of a composite operation, `count` times over; a size may be an expected value, not a whole number."""
 
     operation: str
     sizes: Mapping[str, Any]
@@ -45,17 +45,17 @@ def elementwise_elements(s: Sizes) -> float:
 
 
 def gemm_flop(s: Sizes) -> float:
-    """Count a multiply-add for each m, n and k; of k, one GPU's part."""
+    """Count a multiply-add for each m, n and k, of which k is one GPU's part."""
     return 2 * s["batch"] * s["m"] * s["n"] * share_of(s["k"], s["tensor_parallel"])
 
 
 def gemm_elements(s: Sizes) -> float:
-    """Count what a product moves: operands once, or once for each row or column of tiles of the result."""
+    """Count the elements a product moves: operands once, or once for each row or column of tiles of the result."""
     return _tiled(s, s["tile"])
 
 
 def _tiled(s: Sizes, tile: int) -> float:
-    """Count elements where each row or column of tiles of the result loads its operands; packed weights are none."""
+    """Count elements where each row or column of tiles loads its operands; packed weights do not count as elements."""
     m, n, k = s["m"], s["n"], share_of(s["k"], s["tensor_parallel"])
     tiles_down, tiles_across = _tiles(m, tile), _tiles(n, tile)
     return s["batch"] * (m * k * tiles_across + k * n * tiles_down * _is_wide(s) + m * n)
@@ -112,12 +112,12 @@ def grouped_elements(s: Sizes) -> float:
 
 
 def grouped_sent(s: Sizes) -> float:
-    """Count the rows that go to the GPUs of their weights."""
+    """Count the rows that are sent to the GPUs that hold their weights."""
     return exchanged(s["m"] * s["k"], s["dispatch"])
 
 
 def grouped_sent_back(s: Sizes) -> float:
-    """Count the results that come back from there."""
+    """Count the results that those GPUs send back."""
     return exchanged(s["m"] * s["n"], s["combine"])
 
 
@@ -271,7 +271,7 @@ def _block(s: Sizes, rows: int, attention: Part, layers: int) -> Iterator[Part]:
 
 
 def _heads_of_one(s: Sizes) -> tuple[int, int]:
-    """Give one GPU's query heads and key heads; key heads are copied where there are more GPUs than heads."""
+    """Return one GPU's query heads and key heads; key heads are copied where there are more GPUs than heads."""
     return share_of(s["heads"], s["tensor_parallel"]), share_of(_kv_heads(s), s["tensor_parallel"])
 
 
@@ -318,14 +318,14 @@ def decode_parts(s: Sizes) -> Iterator[Part]:
 
 
 def _columns_of_one(s: Sizes) -> int:
-    """Give one GPU's part of the vocabulary; it keeps the logits of that part."""
+    """Return one GPU's part of the vocabulary, of which it keeps the logits."""
     return share_of(s["vocabulary"], s["tensor_parallel"])
 
 
 def touched_share(experts: int, top_k: int, tokens: int) -> float:
-    """Say which part of the experts any token chooses, where each token chooses `top_k` of them by chance.
+    """Return the expected fraction of experts that any token chooses, where each chooses `top_k` at random.
 
-    One token leaves an expert out with 1 - top_k / experts, so that all of them do with that to the power of tokens.
+    A token leaves an expert out with probability 1 - top_k / experts; all tokens do with that to the power of tokens.
     """
     return 1 - (1 - top_k / experts) ** tokens
 

@@ -50,10 +50,10 @@ class Measured(Struct, frozen=True):
         launches: Launches that the profiled kernels stand for, failed ones left out.
         failed: Kernels that failed while they were profiled.
         work: FLOP, or integer operations where those were predicted; None where a kernel's are not known.
-        work_of: The same by pipe.
+        work_of: The same work by pipe.
         level_bytes: Bytes by memory level; None where a kernel's are not known.
-        wall: Class and resource of most of the time.
-        wall_share: The part of the time it holds for.
+        wall: Class and resource of the wall that most of the time is spent at.
+        wall_share: Fraction of the time spent there, 0 to 1.
     """
 
     launches: int
@@ -95,7 +95,7 @@ class PredictedTimes(Struct, frozen=True):
 
     @property
     def upper_ns(self) -> float | None:
-        """Time with one after the other: their sum."""
+        """Time with no overlap: their sum."""
         return sum(self._known) if self._known else None
 
     @property
@@ -104,7 +104,7 @@ class PredictedTimes(Struct, frozen=True):
 
 
 class Gap(Struct, frozen=True):
-    """What is to be said of one difference between predicted and measured, or of there being none.
+    """What to say about one difference between predicted and measured, or about their agreement.
 
     Attributes:
         topic: What it is about; `scope` is what the report holds of the program at all.
@@ -130,7 +130,7 @@ class Checked(Struct, frozen=True):
     Attributes:
         digest: The report that was measured.
         at_least: The measured side is a lower bound: equal launches were profiled once, and the work does not add up.
-        gaps: What is to be said of it, topic by topic.
+        gaps: What to say about it, topic by topic.
         kernel: Pattern of the kernels that it is about; None for a whole report.
     """
 
@@ -226,7 +226,7 @@ def _work_of(prediction: Prediction, analyses: Iterable[Analysis]) -> dict[str, 
 
 
 def _main_wall(analyses: Iterable[Analysis]) -> tuple[Wall | None, float | None]:
-    """Find the wall of most of the time."""
+    """Find the wall at which most of the time is spent, with its share of the time."""
     times_ns: defaultdict[Wall, float] = defaultdict(float)
     for analysis in analyses:
         times_ns[analysis.verdict.bound, analysis.verdict.resource] += analysis.gpu_time_ns or 0.0
@@ -268,7 +268,7 @@ def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> Pre
 
 
 def _published_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> float | None:
-    """Scale the published peak of the expected pipe to the profiled clock; None where the report tells of that pipe."""
+    """Scale the published peak of the expected pipe to the profiled clock; None where the report shows its work."""
     family = prediction.resource
     if family is None or any(belongs(name, family) and pipe.amount for a in analyses for name, pipe in a.pipes.items()):
         return None

@@ -1,4 +1,4 @@
-"""The napkin: what each operation must compute and move, as one table of formulas over its sizes.
+"""What each operation must compute and move, as one table of formulas over its sizes.
 
 FLOPs are those of the algorithm. Bytes are compulsory DRAM traffic: every operand read once, every result
 written once, unless a row says otherwise. A composite operation is a sequence of simple ones that run one by one.
@@ -452,7 +452,7 @@ def the_operation(name: str) -> Operation:
     """Find an operation by its name.
 
     Raises:
-        UsageError: None is called so; the hint has the names that come close.
+        UsageError: No operation has that name; the hint has those that come close.
     """
     if name not in OPERATIONS:
         raise UnknownNameError("operation", name, OPERATIONS, "rooflens predict")

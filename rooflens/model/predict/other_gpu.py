@@ -85,12 +85,12 @@ class Place(Struct, frozen=True):
 
     @property
     def lower_s(self) -> float:
-        """The time that neither the math nor the traffic can go below."""
+        """Lower bound of the time: the longer of math and traffic."""
         return max(self.math_s, self.memory_s)
 
     @property
     def side(self) -> Side:
-        """Tell the side of the ridge: `memory` is left of it."""
+        """The side of the ridge: `memory` is left of it."""
         return "compute" if self.math_s > self.memory_s else "memory"
 
 
@@ -150,7 +150,7 @@ class Effect(Struct, frozen=True):
         to: Those that change to a side.
         told: Predicted ones whose wall is DRAM or a FLOP pipe; the two lower bounds are sums over these.
         apart: Predicted ones at another wall.
-        missing: Pipe without a peak -> kernels not predicted for it.
+        missing: Pipe without a peak -> kernels that are not predicted because of it.
     """
 
     placed: Tally
@@ -163,7 +163,7 @@ class Effect(Struct, frozen=True):
 
     @property
     def changed(self) -> Tally:
-        """All that switch."""
+        """All kernels that change sides."""
         return Tally(sum(t.count for t in self.to.values()), sum(t.time_ns for t in self.to.values()))
 
 
@@ -209,7 +209,7 @@ def missing_peaks(load: Load, roofs: Roofs) -> tuple[str, ...]:
 
 
 def place(load: Load, roofs: Roofs) -> Place | None:
-    """Put a load under the roofs of a GPU; None where a peak is missing."""
+    """Place a load under the roofs of a GPU; None where a peak is missing."""
     return None if missing_peaks(load, roofs) else _under(load, roofs)
 
 
@@ -221,9 +221,9 @@ def _under(load: Load, roofs: Roofs) -> Place:
 
 
 def standing(analysis: Analysis) -> Standing | None:
-    """Put a kernel under the roofs of its own GPU.
+    """Place a kernel under the roofs of its own GPU.
 
-    None where the report does not hold what it computes and moves, or no one states the peak of a pipe it uses.
+    None where the report does not hold what it computes and moves, or the peak of a pipe it uses is not known.
     """
     load, gpu = load_of(analysis), datasheet_of(analysis.kernel.gpu)
     roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
@@ -241,7 +241,7 @@ def standing(analysis: Analysis) -> Standing | None:
 
 
 def change(here: Standing, other: Roofs) -> Change:
-    """Put a kernel under the roofs of another GPU."""
+    """Place a kernel under the roofs of another GPU."""
     missing = missing_peaks(here.load, other)
     return Change(here, None if missing else _under(here.load, other), missing)
 

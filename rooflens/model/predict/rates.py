@@ -1,4 +1,4 @@
-"""Rates a clock cycle and SM that no datasheet prints: they belong to an architecture, and are listed by its number."""
+"""Rates per clock cycle and SM that no datasheet states, listed by compute capability."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SOFTWARE_ONLY = frozenset({"fp64"})
 
 
 class SideRates(Struct, frozen=True):
-    """Rates of one GPU beside those of its peaks and its memory; infinite where they are not known.
+    """Rates of one GPU other than its peaks and its DRAM bandwidth; infinite where they are not known.
 
     Infinite rates bound nothing, and need no choice of the formulas that `tracing` follows.
     """
@@ -69,7 +69,7 @@ class SideRates(Struct, frozen=True):
 
 
 def rates_of_gpu(gpu: Datasheet) -> tuple[float, float]:
-    """Give the special functions and the instructions a clock cycle of all SMs of a GPU; infinite where not known."""
+    """Return special functions and instructions per clock cycle of all SMs of a GPU; infinite where not known."""
     known = CLOCK_RATES.get(gpu.compute_capability)
     return (known.special * gpu.sm_count.value, known.issued * gpu.sm_count.value) if known else (inf, inf)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Group = Callable[[Sizes], int]
 
 LARGEST_SIZE = 10**15
-"""Sizes above this are a slip of the finger."""
+"""Sizes above this are taken for typing errors."""
 
 Unit = Literal["matrix", "vector", "counted"]
 """Where the FLOPs run: on the tensor cores of the operands' type, or on the CUDA cores; FLOPs that were counted
@@ -30,7 +30,7 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 def pipes_for(unit: Unit, dtype: str) -> tuple[str, ...]:
-    """Name the pipes that may run FLOPs of a type; the first one that a GPU has is the one that does."""
+    """Name the pipes that may run FLOPs of a type; the first one that a GPU has is used."""
     if unit == "vector":
         return ("fp64",) if dtype == "fp64" else ("fp32",)
     if dtype == "fp32":
@@ -72,12 +72,12 @@ class Operation(Struct, frozen=True):
         sent: Elements of the operands' type that a GPU must send to others.
         sent_results: Elements of the result's type that it must send.
         sent_bytes: Bytes that a GPU must send to others, whatever the type.
-        sent_source: What is sent; empty where it is always one GPU's.
+        sent_source: What is sent; empty where one GPU always does it alone.
         special: Special functions, such as exponentials; None where none are counted.
         issued: Instructions beside the products that each take a slot to issue; None where none are counted.
         l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None where they are those
             of DRAM.
-        beside: How special functions, instructions and bytes of L2 are counted; empty where there are none.
+        beside: How special functions, instructions and L2 bytes are counted; empty where none are.
     """
 
     name: str

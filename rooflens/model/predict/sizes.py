@@ -1,4 +1,4 @@
-"""Sizes of an operation: how sweeps of them are written, what they may be, and where along them the regime changes."""
+"""Sizes of an operation: how sweeps are written, which values are allowed, and where the regime changes along them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def sweep_sizes(written: Mapping[str, str]) -> tuple[dict[str, int], ...]:
 
 
 def _end_of(name: str, names: Mapping[str, str]) -> str:
-    """Follow a size that names another one to the one with a value."""
+    """Follow a size that names another one until one has a value."""
     passed = [name]
     while (other := names[passed[-1]]) in names:
         if other in passed:
@@ -138,7 +138,7 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
     """Fill in the defaults of an operation's sizes.
 
     Raises:
-        UsageError: A size is missing, unknown, negative or beyond reason.
+        UsageError: A size is missing, unknown, negative or absurdly large.
     """
     known = {size.name: size for size in operation.sizes}
     unknown = [name for name in sizes if name not in known]
@@ -159,7 +159,7 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
 
 
 def limits(size: Size) -> tuple[int, int]:
-    """Give the least and the largest value that a size may have; one of 0 to 1 is a switch."""
+    """Return the smallest and the largest value that a size may have; one from 0 to 1 is a switch."""
     least = (0 if size.default == 0 else 1) if size.least is None else size.least
     return least, size.most
 

@@ -30,7 +30,7 @@ class Program:
     """
 
     def __init__(self) -> None:
-        """Start with no step."""
+        """Begin without steps."""
         self._numbers: dict[Step, int] = {}
         self._known: Mapping[int, bool] = MappingProxyType({})
 
@@ -47,7 +47,7 @@ class Program:
             Symbols, constants, and tuples, lists, dicts and records of them.
 
         Raises:
-            TypeError: Two paths give things of different shapes.
+            TypeError: Two paths give values of different types or lengths.
         """
         return self._follow(function, self._known)
 

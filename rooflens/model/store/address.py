@@ -1,6 +1,6 @@
-"""Addresses of files and folders, such as `s3://bucket/folder?region=eu-west-1`: told from paths, joined, and shown.
+"""Addresses of files and folders, such as `s3://bucket/folder?region=eu-west-1`: recognised, joined, and shown.
 
-And where a store stands, or a report of one, told from reports without the cost of pyarrow.
+Stores, and single reports in them, are recognised here too, without the cost of pyarrow.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 """The first digits of a report's SHA-256, or all of them."""
 
 _FEW = 3
-"""A text of so few letters is in half of all messages, and no key."""
+"""A text this short occurs in half of all messages, and is no key."""
 
 _SECRET_OPTIONS = re.compile(r"key|secret|token|password|credential|sas|signature", re.IGNORECASE)
 
 
 def is_address(given: str) -> bool:
-    """Return whether this is an address, and no path."""
+    """Return whether this is an address and not a path."""
     return bool(_ADDRESS.match(given))
 
 
 def is_remote(given: str) -> bool:
-    """Return whether this is an address of other than a local file."""
+    """Return whether this is the address of anything but a local file."""
     return is_address(given) and not given.lower().startswith("file://")
 
 
@@ -41,18 +41,18 @@ def joined(address: str, name: str) -> str:
 
 
 def shown(address: str) -> str:
-    """Return an address as messages show it, without its options and without who it is opened as; a path as it is."""
+    """Return an address as messages show it, without options and credentials; a path as it is."""
     return _SECRET.sub("", address).partition("?")[0] if is_address(address) else address
 
 
 def store_at(given: str) -> tuple[str, str] | None:
-    """Tell a store, and a report of one by the first digits of its digest, from reports and folders of them.
+    """Recognise a store, or a report in a store by the first digits of its digest.
 
     Args:
         given: A path or an address; `STORE/DIGEST` or, as in older stores, `STORE/runs/DIGEST.parquet` is one report.
 
     Returns:
-        The store and the digits, none of them for the whole store; None where there is no store.
+        The store, and the digits, empty for the whole store; None where there is no store.
     """
     if is_address(given):
         from rooflens.model.store.place import Place  # noqa: PLC0415 - loads pyarrow
@@ -73,18 +73,18 @@ def where_digest(digits: str) -> str:
 
 
 def no_report(store: str, digits: str) -> InputError:
-    """Say that no report of a store is meant by some digits."""
+    """Return the error for digits that no report of a store begins with."""
     message = f"`{shown(store)}` holds no report whose digest begins with `{digits}`"
     return InputError(message, "the table `runs` lists them")
 
 
 def _is_store(folder: Path) -> bool:
-    """Return whether a folder is a store, one of those that had no marker yet too."""
+    """Return whether a folder is a store, including those from before the marker."""
     return (folder / MARKER).is_file() or any((folder / "runs").glob("*.parquet"))
 
 
 def without_secrets(message: object, address: str) -> str:
-    """Return what a library says of an address, without the address's secrets, which it may repeat."""
+    """Return a library's message about an address without the address's secrets, which it may repeat."""
     from urllib.parse import parse_qsl, quote, unquote  # noqa: PLC0415 - 3 ms, for errors only
 
     text = str(message).replace(address, shown(address))

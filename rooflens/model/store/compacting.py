@@ -40,7 +40,7 @@ def compact(store: Store, *, drop_damaged: bool = False, on_part: Callable[[], N
     Args:
         store: The store; it is locked meanwhile.
         drop_damaged: Remove the parts that cannot be read, with what was in them.
-        on_part: Hears of each part that was merged into another.
+        on_part: Called with each part that was merged into another.
 
     Raises:
         InputError: It cannot be written.
@@ -70,7 +70,7 @@ def compact(store: Store, *, drop_damaged: bool = False, on_part: Callable[[], N
 
 
 def _groups(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Gather parts that are to be merged, in their order; one that is compact already stands for itself."""
+    """Group parts to merge, in their order; a large one that is compact already is left out."""
     group: list[Part] = []
     for part in parts:
         if part.commit.is_compact and _bytes([part]) >= PART_BYTES:

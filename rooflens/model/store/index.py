@@ -1,4 +1,4 @@
-"""Which parts a store has, which report stands in which, and whether their files are what was committed."""
+"""Which parts a store has, which part holds which report, and whether their files are what was committed."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def open_checked(place: Place, part: Part, table: str, key: str | None = None) -
             if file.size() != summary.byte_count or hash_of(file) != summary.sha256:
                 raise ValueError("it is not the file that was committed")  # noqa: TRY301 - one message for all damage
             if pq.ParquetFile(file).metadata.num_rows != summary.rows:
-                raise ValueError("it has not the rows that were committed")  # noqa: TRY301
+                raise ValueError("it does not have the rows that were committed")  # noqa: TRY301
             file.seek(0)
         except BaseException:
             file.close()
@@ -168,10 +168,10 @@ def damaged(
     runs: tuple[Run, ...] = (),
     kind: type[InputError] = InputError,
 ) -> InputError:
-    """Say that a file of a part is damaged, and how to mend it: the reports it holds take its place when read again."""
+    """Return the error for a damaged file of a part; its reports replace it when they are ingested again."""
     file = place.text_of(name)
     others = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
     sources = " ".join(f"`{run.source}`" for run in runs[:_NAMED]) or "its reports"
-    hint = f"ingest {sources}{others} again: they take the place of the file"
-    drop = f"; what is not to be had any more goes with `rooflens store compact {place} --drop-damaged`"
+    hint = f"ingest {sources}{others} again to replace it"
+    drop = f"; `rooflens store compact {place} --drop-damaged` removes what you no longer have the reports of"
     return kind(f"damaged store file `{file}`: {why}", hint + drop)

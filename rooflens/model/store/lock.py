@@ -25,7 +25,7 @@ def locked(place: Place, *, wait: bool, on_wait: Callable[[str], None]) -> Itera
     Args:
         place: The store.
         wait: Wait for another writer to finish.
-        on_wait: Hears who holds it, before the waiting begins.
+        on_wait: Called with who holds it, before the waiting begins.
 
     Raises:
         BlockingIOError: Another process holds it, and `wait` is False.

@@ -22,10 +22,10 @@ _MAKE = "make one with `rooflens ingest REPORT --store FOLDER`"
 
 
 def check_marker(place: Place) -> None:
-    """Hold that a place is a store of this version.
+    """Check that a place is a store of this version.
 
     Raises:
-        InputError: It is none, of another version, or its marker is damaged.
+        InputError: It is not a store, is one of another version, or its marker is damaged.
     """
     version = _marked_version(place)
     if version is None:
@@ -37,7 +37,7 @@ def check_marker(place: Place) -> None:
 
 
 def check_free(place: Place) -> None:
-    """Hold that a place is a store of this version, or may become one.
+    """Check that a place is a store of this version, or may become one.
 
     Raises:
         InputError: It is neither empty nor a store, or a store of another version.
@@ -95,7 +95,7 @@ def _marked_version(place: Place) -> int | None:
     except OSError as error:
         raise InputError(f"cannot read `{place.text_of(MARKER)}`: {error}", "give a store that can be read") from error
     raise InputError(
-        f"damaged store: `{place.text_of(MARKER)}` is no marker of a store",
+        f"damaged store: `{place.text_of(MARKER)}` is not the marker of a store",
         f"write {_CONTENT.strip()} into it, if the store was written by this version",
     )
 

@@ -1,4 +1,4 @@
-"""Make one part of several: to leave reports out that another part holds, and to compact a store."""
+"""Merge parts into one: to leave out reports that another part holds, and to compact a store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def merge(place: Place, pieces: Sequence[Piece], *, level: int = LEVEL, healed: 
     Args:
         place: The store.
         pieces: What to take.
-        level: How hard zstd tries.
+        level: Compression level of zstd.
         healed: Sources that have been read since they failed: their rows of `failures` are left out.
 
     Raises:

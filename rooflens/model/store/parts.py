@@ -40,7 +40,7 @@ PART_BYTES = 128 << 20
 """A part that has grown to this, in all of its files, is closed; the next report goes into another."""
 
 _ALWAYS = ("kernels", "hotspots", "unprofiled")
-"""Tables that a part of reports has though it holds no row, so that queries over the folders find one."""
+"""Tables that a part has even without rows, so that queries over the folders find one."""
 
 _ROWS = {"kernels": 16_384, "metrics": 1 << 20, "instances": 1 << 20}
 _ROWS_ALONE = 4
@@ -69,7 +69,7 @@ _GROUP_DIGITS = 32
 """Keys of parts that were written to be one begin with the same so many digits."""
 
 LEVEL, COMPACT_LEVEL = 3, 12
-"""How hard zstd tries, when a part is read in and when it is compacted."""
+"""Compression levels of zstd, for a part that is read in and for one that is compacted."""
 
 
 class FileSummary(Struct, frozen=True):
@@ -114,8 +114,8 @@ class Committed(Struct, frozen=True):
 
     Attributes:
         replaces: Keys of the parts whose reports stand in this one: readers leave them out, a writer removes them.
-        committed_unix_ns: Of a report in two parts, that of the later one counts.
-        is_compact: Whether it was made by compaction, and packed hard.
+        committed_unix_ns: When it was committed: of a report in two parts the later one counts.
+        is_compact: Whether compaction made it, at the higher compression level.
     """
 
     key: str
@@ -141,10 +141,10 @@ class Committed(Struct, frozen=True):
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None) -> Committed:
-        """Read it.
+        """Read what `to_metadata` wrote.
 
         Raises:
-            ValueError: It is not there, or not what we write.
+            ValueError: It is missing, or not in that form.
         """
         try:
             values = json.loads((metadata or {})[_META])
@@ -166,18 +166,18 @@ def _all_files(part: PartSummary | Committed) -> Iterator[tuple[str, str, FileSu
 
 
 def joined(parts: Sequence[PartSummary]) -> PartSummary:
-    """Make one part of several, without a look at their files: those of `PartWriter`s of one group, in their order."""
+    """Join parts into one without reading their files: those of `PartWriter`s of one group, in their order."""
     first, *others = parts
     return replace(first, more={other.key: other.files for other in others if other.files})
 
 
 def new_group() -> str:
-    """Return what the keys of parts begin with that are to be one."""
+    """Return a prefix for the keys of parts that will be joined."""
     return secrets.token_hex(_GROUP_DIGITS // 2)
 
 
 def group_of(key: str) -> str:
-    """Return what a key has in common with those that were written to be one part with it."""
+    """Return the prefix that a key shares with the parts that it is joined with."""
     return key[:_GROUP_DIGITS]
 
 
@@ -231,7 +231,7 @@ class PartWriter:
         return self._summary
 
     def add_report(self, report: ReportRows) -> None:
-        """Add one report; what it has already is left out.
+        """Add one report, unless the part has it already.
 
         Raises:
             OSError: The place cannot be written to.
@@ -278,7 +278,7 @@ class PartWriter:
             file.close()
 
     def _abandon(self) -> None:
-        """Close what writes into files that are about to go: it would do so when it is collected, and complain."""
+        """Close the writers of files that are about to be removed; when collected, they would close with errors."""
         for file in self._files.values():
             with suppress(Exception):
                 file.abandon()

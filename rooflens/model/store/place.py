@@ -1,6 +1,6 @@
-"""Where a store stands: a folder, or an address such as `s3://bucket/store`; the one place that joins paths.
+"""Where a store is: a folder, or an address such as `s3://bucket/store`; its paths are joined nowhere else.
 
-A local file is written beside, synced and renamed; an object is put whole, as object stores do by themselves.
+A local file is written under another name, synced and renamed; an object store puts an object whole by itself.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Hashing:
         return self.byte_count
 
     def flush(self) -> None:
-        """Hand on what is buffered."""
+        """Flush the file."""
         self._file.flush()
 
     def readable(self) -> bool:
@@ -83,7 +83,7 @@ class Hashing:
         return True
 
     def seekable(self) -> bool:
-        """Return False: what is hashed is not written over."""
+        """Return False: hashed bytes are not overwritten."""
         return False
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class Place:
         """The file system and the path in it.
 
         Raises:
-            InputError: It has no name, one that Arrow cannot take, or an address that nothing here opens.
+            InputError: Its name is empty or not UTF-8, or nothing installed opens its address.
         """
         if not self.text:
             raise InputError("the store has an empty name", "name a folder or an address")
@@ -138,7 +138,7 @@ class Place:
         return "/".join((str(self).rstrip("/"), *names))
 
     def exists(self, *names: str) -> bool:
-        """Return whether a file of it is there."""
+        """Return whether it has such a file."""
         return bool(self._opened[0].get_file_info(self.path_of(*names)).type == pafs.FileType.File)
 
     def size_of(self, *names: str) -> int | None:
@@ -199,7 +199,7 @@ class Place:
 
     @contextlib.contextmanager
     def writing(self, *names: str) -> Iterator[Hashing]:
-        """Give a file to write to, which takes its place when it is whole, and leaves nothing where something fails.
+        """Open a file that appears under its name once it is whole; a failure leaves nothing.
 
         Raises:
             OSError: The place cannot be written to.
@@ -255,12 +255,12 @@ class Place:
 
 
 def is_partial(name: str, of: re.Pattern[str]) -> bool:
-    """Return whether a name is that of a file half written, of one whose name the pattern matches."""
+    """Return whether a name is that of a half-written file whose final name the pattern matches."""
     return name.startswith(".") and name.endswith(_PARTIAL) and bool(of.fullmatch(name[1 : -len(_PARTIAL)]))
 
 
 def hash_of(file: Any) -> str:
-    """Return the SHA-256 of an open file, in hex, and stand at its beginning again."""
+    """Return the SHA-256 of an open file, in hex, and rewind the file."""
     digest = hashlib.sha256()
     while chunk := file.read(_CHUNK_BYTES):
         digest.update(chunk)
@@ -269,14 +269,14 @@ def hash_of(file: Any) -> str:
 
 
 def _at(text: str, root: str) -> Place:
-    """Make a place again on the other side of a pipe."""
+    """Rebuild a pickled place."""
     place = Place(text)
     place._root = root  # noqa: SLF001 - its own
     return place
 
 
 def _listed(folder: str) -> list[Entry]:
-    """List a local folder: Arrow cannot tell names that are not UTF-8, which other people's files may have."""
+    """List a local folder: Arrow fails on names that are not UTF-8, which other people's files may have."""
     try:
         with os.scandir(folder) as entries:
             return [Entry(name, None) for name in sorted(entry.name for entry in entries)]

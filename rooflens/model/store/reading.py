@@ -44,8 +44,8 @@ class StoredReport(Struct, frozen=True):
     Attributes:
         unprofiled: Its run without the profiler; None where none was kept.
         chosen: Positions in the report of the kernels that were asked for, where more are here; None for all of them.
-        keys: What all launches of the report are called from run to run, by position, where some of them are not here;
-            None where all are, or will come.
+        keys: Keys of all launches of the report, by position, where some of them are not here; None where all are, or
+            will come.
     """
 
     run: Run
@@ -71,10 +71,10 @@ class Piece(Struct, frozen=True):
 
 
 class Chunk(Struct, frozen=True):
-    """Reports of a part as rows, in its order: whoever has them makes the records, in another process as well.
+    """Reports of a part as rows, in its order, from which records can be made in another process.
 
     Attributes:
-        key: Of the part.
+        key: Key of the part.
         rows: Of `kernels`.
         spots: Rows of `hotspots`: of these kernels, and maybe of others of the same reports.
     """
@@ -96,7 +96,7 @@ class Chunk(Struct, frozen=True):
         """Make the records.
 
         Raises:
-            ValueError, TypeError, KeyError: The rows are not what we write.
+            ValueError, TypeError, KeyError: The rows are not such as a store holds.
         """
         kernels = iter(self._kernels())
         return [
@@ -133,8 +133,8 @@ class Choice(Struct, frozen=True):
 
     Attributes:
         where: A condition; True for all.
-        is_whole: Tells reports of which all kernels are needed, whichever were asked for; those with a run without the
-            profiler always are.
+        is_whole: Whether a report needs all of its kernels, whichever were asked for; one with a run without the
+            profiler always does.
         at_once: Kernels of a report that come together at most, where not all of them are needed: a larger report comes
             in pieces, one after the other; None for whole reports.
         are_named: Whether launches of reports that do not come whole need their names.
@@ -163,16 +163,16 @@ def read_reports(
 
 
 def undecodable(place: Place, chunk: Chunk, error: object) -> Failure:
-    """Say that the rows of a chunk are no kernels, though its files are what was committed."""
+    """Return the failure of a chunk whose rows cannot be decoded, though its files are what was committed."""
     runs = tuple(piece.run for piece in chunk.pieces)
     return place.text_of("runs", f"{chunk.key}.parquet"), damaged(place, f"kernels/{chunk.key}.parquet", error, runs)
 
 
 def read_chunks(place: Place, index: Index, choice: Choice, known: Collection[str] = ()) -> Iterator[Chunk | Failure]:
-    """Read reports of a store, part by part; a damaged part gives its file and what is wrong, and costs no other.
+    """Read reports of a store, part by part; a damaged part gives its file and what is wrong.
 
-    A part that a writer replaces meanwhile is read where its reports stand now: each comes once. A report of which no
-    kernel was asked for does not come, nor does one of the parts in `known`.
+    A part that a writer replaces meanwhile is read where its reports are now, each once. Reports without a wanted
+    kernel are left out, and so are the parts in `known`.
     """
     seen: set[str] = {*known, *(digest for key in known for digest in index.digests_of(index.parts[key]))}
     while not (yield from _read_parts(place, index, choice, seen)):
@@ -212,7 +212,7 @@ def _read_part(place: Place, part: Part, wanted: Mapping[str, Node], choice: Cho
         place: The store.
         part: The part.
         wanted: The reports wanted, in the part's order, each with the condition on its kernels.
-        choice: Tells reports of which all kernels are needed, and how many of the others come together.
+        choice: Says which reports need all of their kernels, and how many kernels of the others come together.
 
     Raises:
         InputError: A file is damaged; a missing one is found out before the first report.
@@ -337,7 +337,7 @@ def _by_digest(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def _cut(batches: Iterable[pa.RecordBatch], at_once: int | None) -> Iterator[list[pa.RecordBatch]]:
-    """Cut the rows of a report into pieces of so many at most; a report without rows is one piece without any."""
+    """Cut the rows of a report into pieces of at most so many; a report without rows is one empty piece."""
     held: list[pa.RecordBatch] = []
     room = at_once
     for whole in batches:
@@ -362,7 +362,7 @@ class _Chunks:
         self._count = 0
 
     def add(self, piece: Piece, rows: Sequence[pa.RecordBatch]) -> Iterator[Chunk]:
-        """Take a piece; give the chunk that it has no room in."""
+        """Take a piece; first yield the current chunk if it has no room for it."""
         if self._count + piece.kernel_count > _ROWS_AT_ONCE or len(self._pieces) >= _ROWS_AT_ONCE:
             yield from self.rest()
         self._pieces.append(piece)
@@ -370,7 +370,7 @@ class _Chunks:
         self._count += piece.kernel_count
 
     def rest(self) -> Iterator[Chunk]:
-        """Give what is there."""
+        """Yield the pieces that are left as a chunk."""
         pieces, rows = tuple(self._pieces), tuple(self._rows)
         self._pieces, self._rows, self._count = [], [], 0
         if pieces:
@@ -425,6 +425,6 @@ class _Spots(Struct, frozen=True):
 
 
 def _ends(rows: pa.RecordBatch) -> tuple[int, int]:
-    """Return the least and the largest position of a kernel in its report, of rows that hold one."""
+    """Return the smallest and the largest position of a kernel in its report; there is at least one row."""
     ends = pc.min_max(rows.column("kernel_index"))
     return ends["min"].as_py(), ends["max"].as_py()

@@ -83,7 +83,7 @@ def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
 
 
 def failure_table(failures: Iterable[tuple[str, str, str]]) -> pa.Table:
-    """Make rows of `failures` of the source, message and hint of each report that could not be read."""
+    """Make rows of `failures` from the source, message and hint of each report that could not be read."""
     now = int(time.time())
     rows = [*failures]
     columns: dict[str, list[Any]] = {
@@ -101,7 +101,7 @@ def run_table(runs: Sequence[Run], ingested_unix_s: int) -> pa.Table:
 
 
 def runs_from_table(table: pa.Table) -> list[Run]:
-    """Make the runs of rows of `runs`."""
+    """Make runs from rows of `runs`."""
     columns = [table[name].to_pylist() for name in _RUN_FIELDS]
     return [Run(**dict(zip(_RUN_FIELDS, row, strict=True))) for row in zip(*columns, strict=True)]
 
@@ -172,7 +172,7 @@ def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
 def kernels_from_batch(
     batch: pa.RecordBatch, sources: Mapping[str, str], hotspots: Mapping[str, Mapping[int, tuple[Hotspot, ...]]]
 ) -> list[Kernel]:
-    """Make the kernels of rows of `kernels`.
+    """Make kernels from rows of `kernels`.
 
     Args:
         batch: Rows, all columns.

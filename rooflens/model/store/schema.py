@@ -17,7 +17,7 @@ from rooflens.model.store.tables.totals import TOTALS
 from rooflens.model.store.tables.unprofiled import UNPROFILED
 
 SCHEMA_VERSION = 5
-"""Raised whenever a table changes; `rooflens store migrate` makes a store of this version of an older one."""
+"""Raised whenever a table changes; `rooflens store migrate` brings an older store to this version."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 _LOW_CARDINALITY = pa.dictionary(pa.int32(), pa.string())
@@ -111,9 +111,9 @@ DATA: dict[str, pa.Schema] = {
     "unprofiled": UNPROFILED,
     "failures": FAILURES,
 }
-"""What a part is written of, in the order of writing; the row in `runs` follows and commits it."""
+"""Tables of a part, in the order of writing; the row in `runs` follows and commits it."""
 
 VERDICTS: dict[str, pa.Schema] = {"roofline": ROOFLINE, "findings": FINDINGS, "totals": TOTALS}
-"""What an analysis adds to a part later, and writes anew when the model or the thresholds change."""
+"""Tables that an analysis adds to a part later, and rewrites when the model or the thresholds change."""
 
 TABLES: dict[str, pa.Schema] = {"runs": RUNS, **DATA, **VERDICTS}

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.thresholds import Thresholds
 
 _STALE_AFTER_S = 24 * 3600
-"""On object storage, where no lock tells, what nobody committed for so long is nobody's."""
+"""On object storage, which has no lock, a file that was not committed for this long belongs to no running writer."""
 
 
 class Store:
     """A store, opened for reading, or for writing within `writing`."""
 
     def __init__(self, place: str | Path | Place, on_wait: Callable[[str], None] = lambda _: None) -> None:
-        """Take a place; `on_wait` hears which process is writing to it, before a writer waits for that."""
+        """Take a place; `on_wait` is called with the process that is writing to it, before a writer waits for that."""
         self.place = Place(place)
         self._on_wait = on_wait
         self._held: Index | None = None
@@ -56,7 +56,7 @@ class Store:
         """Open a store that must be there.
 
         Raises:
-            InputError: It is no store, or one of another schema version.
+            InputError: It is not a store, or one of another schema version.
         """
         store = cls(place)
         check_marker(store.place)
@@ -132,12 +132,12 @@ class Store:
         return read_reports(self.place, index, choice or Choice(), known(index))
 
     def chunks(self, choice: Choice, known: Callable[[Index], Collection[str]]) -> Iterator[Chunk | Failure]:
-        """Read reports as rows, of which whoever has them makes the records; else as `reports`."""
+        """Read reports as rows, from which the caller makes the records; otherwise as `reports`."""
         index = self._filled()
         return read_chunks(self.place, index, choice, known(index))
 
     def undecodable(self, chunk: Chunk, why: str) -> Failure:
-        """Say that the rows of a chunk are no kernels."""
+        """Return the failure of a chunk whose rows cannot be decoded."""
         return undecodable(self.place, chunk, why)
 
     def _filled(self) -> Index:
@@ -198,11 +198,11 @@ class Store:
         return new
 
     def replace(self, keys: Collection[str], part: PartSummary, *, is_compact: bool = False) -> None:
-        """Commit a part in the place of others, within `writing`, and remove those.
+        """Commit a part that replaces others, within `writing`, and remove those.
 
         Args:
-            keys: The parts that go.
-            part: What was written of them, and maybe of more.
+            keys: The parts to remove.
+            part: What was written of their reports, and maybe of more.
             is_compact: Whether it was made by compaction.
 
         Raises:
@@ -237,7 +237,7 @@ class Store:
 
         Args:
             limits: Thresholds the verdicts were reached with.
-            known: What else decided them, from outside the store, as a short text.
+            known: What else the verdicts depend on, from outside the store, as a short text.
 
         Raises:
             InputError: The store cannot be written, or another process is writing it.
@@ -247,10 +247,10 @@ class Store:
             yield writer
 
     def totals(self, index: Index, limits: Thresholds, known: str = "") -> dict[str, list[Total]]:
-        """Return what is stored of the totals of kernels, reached with the same thresholds and the same else.
+        """Return the totals of kernels that were stored with the same thresholds and the same `known`.
 
         Returns:
-            The totals by key of the part; without those parts of which they are not stored, or that must be read:
+            The totals by key of the part. Left out are parts without stored totals, and those that must be read:
             damaged ones, and those with a run without the profiler.
         """
         stamp = stamp_of(limits, known)
@@ -275,7 +275,7 @@ class Store:
         return None
 
     def _remove(self, *keys: str) -> None:
-        """Remove the files of some keys, of each first the one that makes it visible."""
+        """Remove the files of some keys, for each first the one that makes it visible."""
         for key in keys:
             for table in TABLES:
                 self.place.remove(table, f"{key}.parquet")

@@ -43,12 +43,12 @@ def verdict_tables(analyses: Sequence[Analysis], thresholds_digest: str) -> dict
 
 
 def stamp_of(limits: Thresholds, known: str) -> bytes:
-    """Tell verdicts from those of another model, other thresholds, or other `known` from outside the store."""
+    """Return what verdicts depend on: the model, the thresholds, and `known` from outside the store."""
     return f"{MODEL_VERSION} {limits.digest} {known}".encode()
 
 
 class VerdictWriter:
-    """Write positions, verdicts and findings beside their parts, as they come; what stands there so is left.
+    """Write positions, verdicts and findings beside their parts, as they come; what is current is left alone.
 
     Reports come in the order of the store, large ones in pieces. A part of which not all reports come is left as it is.
     Within `with`; the caller has locked the store.
@@ -100,19 +100,19 @@ class VerdictWriter:
             part.totals += totals
 
     def leave_totals(self, digest: str) -> None:
-        """Leave out the totals of the part of a report, so that it is analyzed again."""
+        """Leave out the totals of a report's part, so that it is analyzed again."""
         part = self._part_of(digest)
         if part is not None and "totals" in part.needed:
             part.needed.remove("totals")
 
     def leave(self, digest: str) -> None:
-        """Leave the part of a report as it is."""
+        """Leave a report's part as it is."""
         part = self._part_of(digest)
         if part is not None:
             part.is_left = True
 
     def _part_of(self, digest: str) -> _PartVerdicts | None:
-        """Return what is written of the part that a report stands in; None where that is none, or behind us."""
+        """Return the writer of a report's part; None where it has none, or where the part is done."""
         key = self._index.owner.get(digest)
         if self._part is not None and self._part.key == key:
             return self._part
@@ -220,7 +220,7 @@ def read_totals(place: Place, part: Part, digests: frozenset[str], stamp: bytes)
 
 
 def merge_verdicts(place: Place, keys: Sequence[str], into: str) -> None:
-    """Put the verdicts of parts that are merged together, where all have the same stamp; else a next analysis will.
+    """Merge the verdicts of merged parts where all have the same stamp; else the next analysis writes them.
 
     Raises:
         OSError: The store cannot be written to.
@@ -250,12 +250,12 @@ def _write(place: Place, file: str, stamp: bytes, tables: Iterator[pa.Table]) ->
 
 
 def _needed(place: Place, key: str, stamp: bytes) -> list[str]:
-    """Return the tables of a part that are missing, or stamped otherwise."""
+    """Return the tables of a part that are missing or have another stamp."""
     return [table for table in (*_MAKERS, "totals") if _stamp_of(place, table, key) != stamp]
 
 
 def _stamp_of(place: Place, table: str, key: str) -> bytes | None:
-    """Return what a file of verdicts was stamped with; None where there is none, or a damaged one."""
+    """Return the stamp of a file of verdicts; None where the file is missing or damaged."""
     try:
         with place.open(table, f"{key}.parquet") as file:
             return (pq.ParquetFile(file).metadata.metadata or {}).get(_STAMP)

@@ -2,7 +2,7 @@
 
     gpu like '%H100%' and (function_name like 'flash%' or duration_ns >= 1e6) and nvtx_range is not null
 
-Names are columns of `kernels` and `runs`. What is known of a report decides first, so that files of parts without a
+Names are columns of `kernels` and `runs`. Conditions on reports are decided first, so that files of parts without a
 match are not opened; what is left is a filter on `kernels`. As in SQL, a comparison with a missing value is neither
 true nor false, and chooses nothing.
 """
@@ -58,7 +58,7 @@ COLUMNS = tuple(
 
 
 class Compare(Struct, frozen=True):
-    """A column set against a value, by a sign of `_SIGNS` or `like`."""
+    """A comparison of a column with a value, by a sign of `_SIGNS` or `like`."""
 
     column: str
     sign: str
@@ -72,7 +72,7 @@ class IsNull(Struct, frozen=True):
 
 
 class Not(Struct, frozen=True):
-    """What must not be."""
+    """A negated condition."""
 
     part: Node
 
@@ -101,13 +101,13 @@ def parse_where(text: str) -> Node:
     """Read a condition.
 
     Raises:
-        UsageError: It cannot be read, names no column, or sets a text against a number.
+        UsageError: It cannot be parsed, names an unknown column, or compares text with a number.
     """
     return _Parser(text).whole()
 
 
 def for_run(node: Node, run: Run) -> Node:
-    """Decide what can be told of a report; what is left is about its kernels."""
+    """Decide what depends on the report alone; return what is left, which is about its kernels."""
     if isinstance(node, Compare) and node.column in _OF_RUN:
         value = getattr(run, node.column)
         return None if value is None else _holds(node, value)
@@ -122,7 +122,7 @@ def for_run(node: Node, run: Run) -> Node:
 
 
 def _both(word: str, left: Node, right: Node) -> Node:
-    """Join two conditions as SQL does; one that decides makes the other idle."""
+    """Join two conditions as SQL does; where one decides, the other is dropped."""
     deciding = word == "or"
     for one, other in ((left, right), (right, left)):
         if one is deciding:
@@ -139,7 +139,7 @@ def _holds(node: Compare, value: Any) -> bool:
 
 
 def to_expression(node: Node) -> pc.Expression:
-    """Make the filter on `kernels` of what `for_run` left."""
+    """Make the filter on `kernels` from what `for_run` left."""
     if isinstance(node, Compare):
         field = pc.field(node.column)
         return pc.match_like(field, node.value) if node.sign == "like" else _SIGNS[node.sign](field, node.value)
@@ -154,7 +154,7 @@ def to_expression(node: Node) -> pc.Expression:
 
 
 class _Parser:
-    """Read a condition from left to right: `or` binds least, then `and`, then `not`."""
+    """Read a condition from left to right: `or` binds loosest, then `and`, then `not`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -180,14 +180,14 @@ class _Parser:
             raise self._error("it is empty")
         node = self._either()
         if self._at < len(self._tokens):
-            raise self._error(f"`{self._tokens[self._at][1]}` is one too many")
+            raise self._error(f"`{self._tokens[self._at][1]}` was not expected here")
         return node
 
     def _next(self) -> tuple[str, str]:
         return self._tokens[self._at] if self._at < len(self._tokens) else ("end", "its end")
 
     def _take(self, *words: str) -> str | None:
-        """Step over one of some words or signs, where it comes next."""
+        """Consume the next word or sign if it is one of these."""
         kind, token = self._next()
         if kind in {"name", "sign"} and token.lower() in words:
             self._at += 1

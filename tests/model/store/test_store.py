@@ -224,9 +224,9 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None
     ("marker", "said"),
     [
         ('{"format": "rooflens-store", "schema_version": 6}', "holds schema version 6, this is 5: a newer"),
-        ('{"format": "rooflens-store"}', "is no marker of a store"),
-        ("", "is no marker of a store"),
-        ("[1]", "is no marker of a store"),
+        ('{"format": "rooflens-store"}', "is not the marker of a store"),
+        ("", "is not the marker of a store"),
+        ("[1]", "is not the marker of a store"),
     ],
 )
 def test_a_store_of_another_version_is_not_written_to(tmp_path: Path, marker: str, said: str) -> None:

@@ -131,7 +131,7 @@ def test_a_report_that_is_needed_whole_says_what_was_chosen(tmp_path: Path) -> N
         ("duration_ns like '1%'", "`duration_ns` is a number, `like` is for text"),
         ("rules is null", "there is no column `rules`"),
         ("(gpu = 'a'", r"`\)` is missing before `its end`"),
-        ("gpu = 'a' gpu = 'b'", "`gpu` is one too many"),
+        ("gpu = 'a' gpu = 'b'", "`gpu` was not expected here"),
         ("gpu = 'a; drop", "`'a; drop` cannot be read"),
         ("gpu not = 'a'", "`in` or `like` is missing before `=`"),
         ("(" * 99 + "gpu = 'a'" + ")" * 99, "nested too deeply"),

@@ -106,7 +106,7 @@ def _spot(checked: Checked, peaks: Peaks) -> Spot | None:
 
 
 def _peaks(analyses: Sequence[Analysis], pipe: str) -> Iterator[Peaks]:
-    """Offer pairs of roofs, the best known first."""
+    """Yield pairs of roofs, the most trusted first."""
 
     def highest(value_of: Callable[[Analysis], float | None]) -> float | None:
         return max((value for a in analyses if (value := value_of(a)) is not None), default=None)

@@ -1,4 +1,4 @@
-"""Whether what an operation works on fits into a GPU's memory at once, as far as that can be told for sure."""
+"""Whether the data of an operation fits into a GPU's memory at once, where that is certain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EACH_ONCE = frozenset({"gemv", "gemm", "quantized-gemm", "batched-gemm", "atten
 
 
 def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | None = None) -> float | None:
-    """Return the bytes that one GPU must hold at once; None for operations of which that is not worked out.
+    """Return the bytes that one GPU must hold at once; None for operations where that is not known.
 
     Of a whole model it is the weights of its products and the cache, a lower bound; activations come on top.
 
@@ -46,7 +46,7 @@ def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | 
 def gpus_to_hold(
     operation: Operation, sizes: Sizes, dtype: str, gpu: Datasheet, out_dtype: str | None = None
 ) -> int | None:
-    """Return how many GPUs hold together what they work on; None where it or the size of a memory is not known."""
+    """Return how many GPUs it takes to hold the data; None where its size or the memory's is not known."""
     held = held_bytes(operation, sizes, dtype, out_dtype)
     if held is None or gpu.dram_size is None:
         return None

@@ -33,7 +33,7 @@ def with_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def packed(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with the texts of another one packed: each stands once, and its place in each row."""
+    """Return a schema with dictionary-encoded texts: each is stored once, and rows hold its index."""
     kinds = [pa.dictionary(pa.int32(), pa.string()) if kind == pa.string() else kind for kind in schema.types]
     return pa.schema([*zip(schema.names, kinds, strict=True)])
 
@@ -47,7 +47,7 @@ def reals(values: NDArray[np.float64]) -> pa.Array:
 
 
 def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
-    """Make a column of maps; None becomes null. Of those that are one object each is made once."""
+    """Make a column of maps; None becomes null. One object that occurs many times is converted once."""
     distinct, owners = _distinct(maps)
     if owners is not None:
         return map_column(distinct, kind).take(owners)
@@ -98,7 +98,7 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], pa.Array | None]:
 
 
 def sendable(batches: Sequence[pa.RecordBatch]) -> pa.Buffer | None:
-    """Return rows as what another process can be sent: of slices their own rows alone, all in one piece.
+    """Serialise rows for another process, all in one piece; slices come without the rest of their table.
 
     Pickled as Arrow's own are, column by column, they cost several times that, and each slice comes with the whole.
     """
@@ -112,7 +112,7 @@ def sendable(batches: Sequence[pa.RecordBatch]) -> pa.Buffer | None:
 
 
 def sent(stream: pa.Buffer | None) -> tuple[pa.RecordBatch, ...]:
-    """Return the rows that `sendable` made this of."""
+    """Return the rows that `sendable` serialised."""
     return () if stream is None else tuple(pa.ipc.open_stream(stream))
 
 
