@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.decide import Decision
     from rooflens.model.verdict.thresholds import Thresholds
 
-MODEL_VERSION = 3
-"""Raised whenever the same counters would give other numbers or verdicts."""
+MODEL_VERSION = 4
+"""Raised whenever the same counters would give other numbers, verdicts or advice."""
 
 
 def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside | None = None) -> Analysis:
