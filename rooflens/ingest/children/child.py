@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rooflens.ingest.children.memory import SHARERS, collect_seldom
+from rooflens.ingest.children.memory import SHARERS, collect_seldom, keep_freed
 from rooflens.ingest.children.wire import ANSWER, CALL, HEADER, READY, TAKEN, frame
 from rooflens.ingest.children.without_pandas import without_pandas
 
@@ -72,6 +72,7 @@ def _serve(setup: Setup) -> None:
     _limit_memory(setup.memory_bytes)
     tempfile.tempdir = setup.scratch
     collect_seldom()
+    keep_freed()
     os.environ[SHARERS] = str(setup.sharers)
     _send(answers, READY)
     while (payload := _next_call(calls)) is not None:

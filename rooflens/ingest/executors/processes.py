@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflens.ingest.children.children import Children
+from rooflens.ingest.children.memory import keep_freed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ class ProcessExecutor(Executor):
     """
 
     def __init__(self, count: int) -> None:
+        keep_freed()  # calls and answers pass through us
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="rooflens-worker")
         self._children = Children("the worker", limited=False, sharers=count)
 
