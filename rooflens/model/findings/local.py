@@ -143,12 +143,11 @@ def host_memory(facts: Facts) -> Found | None:
     """Say that the kernel works on data in the host's memory, over PCIe or NVLink-C2C.
 
     Pinned memory, managed memory whose pages stay there, and any memory where GPU and CPU share page tables are read
-    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Scattered reads
-    of single sectors reach no more than a third of PCIe's rate, because few requests can be in flight. Counters:
-    sectors that L2 filled from system memory (`lts__d_sectors_fill_sysmem`) and those written there, compared with the
-    link's rate in one direction (from the report's device attributes, else the datasheet) and with the sectors that L2
-    filled from DRAM. Confirm by copying the array to the GPU first. It does not show which array it is, nor pages that
-    move to the GPU while the kernel runs.
+    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Few requests fit
+    in flight, so reads of single sectors reach only about 30 % of PCIe's rate. Counters: sectors that L2 filled from
+    system memory (`lts__d_sectors_fill_sysmem`) and those written there, against the link's rate in one direction,
+    from the report's device attributes or else the datasheet, and against what L2 filled from DRAM. Confirm by copying
+    the array to the GPU first. It does not show which array it is, nor pages that migrate while the kernel runs.
 
     Try:
     - copy once before the launch, from pinned memory (`cudaMemcpyAsync`, in PyTorch `.to("cuda", non_blocking=True)`)
@@ -255,10 +254,16 @@ LOCAL: tuple[FindingRule, ...] = (
         local_memory,
         (
             ("local_load_sectors", "global_load_sectors"),
+            ("local_load_sectors", "global_store_sectors"),
+            ("local_store_sectors", "global_load_sectors"),
+            ("local_store_sectors", "global_store_sectors"),
             ("code:local_sectors", "code:load_sectors", "code:store_sectors"),
             ("warp_opcodes",),
             ("local_touched_sectors", "global_touched_sectors"),
             ("local_load_inst", "global_load_requests"),
+            ("local_load_inst", "global_store_requests"),
+            ("local_store_inst", "global_load_requests"),
+            ("local_store_inst", "global_store_requests"),
         ),
     ),
     FindingRule("host_memory", "data in the host's memory", host_memory, (("host_read_bytes",), ("host_write_bytes",))),
