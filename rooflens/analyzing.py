@@ -3,7 +3,7 @@
     found = analyze_paths(["gemm.ncu-rep"])
     found.reports[0].analyses[0].verdict.sentence
 
-Nothing is printed and nothing asked: what a user should know is in the `Analyzed` that is returned.
+Nothing is printed: what a user should know is in the `Analyzed` that is returned.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 
 
 _NAMED = 3
-"""Kernels that are named; the rest are only counted."""
+"""How many missing kernels a message names; the others are three dots."""
 
 _MOST_CHOSEN = 12
-"""Kernels that are chosen by name in one command."""
+"""How many kernels one suggested command names."""
 
 _FUNCTION = re.compile(r"\w+", re.ASCII)
-"""Names that need no quoting in a shell or in ncu's expressions; those of lambdas do."""
+"""Names that need no quoting in a shell or in an expression of ncu; those of lambdas do."""
 
 _TOGETHER = 128
-"""Kernels that are analyzed together: all that is known of them fits the caches of a processor."""
+"""Kernels that are analyzed together, few enough that their data stays in the CPU's caches."""
 
 
 class Missing(Struct, frozen=True):
-    """Kernels that a program launched and its report does not hold.
+    """Kernels that a program launched but its report does not hold.
 
     Attributes:
         source: Path of the report as it was given.
@@ -71,15 +71,15 @@ class Missing(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Say it in a line."""
+        """The message for the user, in one line."""
         named = ", ".join(self.names[:_NAMED]) + (", ..." if len(self.names) > _NAMED else "")
         return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran and are not in the report: {named}"
 
     @property
     def option(self) -> str:
-        """Write the option of `collect` that profiles them.
+        """The option of `collect` that profiles them.
 
-        ncu holds its names against those of functions, without namespaces, template arguments and parameters.
+        ncu matches names of functions, without namespaces, template arguments and parameters.
         """
         functions = [name for name in dict.fromkeys(map(function_of, self.names)) if _FUNCTION.fullmatch(name)]
         if not functions:
@@ -94,16 +94,16 @@ class Analyzed(Struct, frozen=True):
 
     Attributes:
         reports: Those that could be read, in the order they were asked for.
-        limits: Thresholds the verdicts were reached with.
+        limits: Thresholds of the verdicts.
         failures: Path and error of each report that could not be read.
-        skipped_count: Reports that were given twice under two names.
-        ignored: Files of the folders given that are no reports; of a store, those in `runs` that no writer put there.
-        missing: Reports that lack kernels: ncu took their launches for those of others, or was stopped.
+        skipped_count: Copies of a report that was given under another name as well.
+        ignored: Files in the given folders that are not reports; in a store, files in `runs` that are not ours.
+        missing: Reports that lack kernels which ran: ncu took their launches for another kernel's, or was stopped.
         not_kept: Why the store did not take the verdicts; None where it did, or was not asked to.
-        warnings: What could not be used beside a report, and the path of the report; calibrations have the path of
-            their folder.
-        notes: Path of a report, and what a user should know of how it was read.
-        totals: All launches by kernel, where these were asked for instead of the analyses.
+        warnings: Path and error of what could not be used: for a sidecar the path of its report, for a calibration that
+            of the folder.
+        notes: Path of a report, and a remark on how it was read.
+        totals: Launches added up by kernel, where totals were asked for.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -124,7 +124,7 @@ class Analyzed(Struct, frozen=True):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know about what was read, in sentences; what could not be read is in `failures`."""
+        """What a user should know of the reading, a sentence each; reports that could not be read are in `failures`."""
         return (
             *(missing.words for missing in self.missing),
             *(f"{source}: left out: {error}; {error.hint}" for source, error in self.warnings),
@@ -146,11 +146,11 @@ def analyze_paths(
     Args:
         paths: Files and folders, subfolders included.
         limits: Thresholds of the verdicts; the shipped ones by default.
-        without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
-        reading: How the reports are read: by whom, and how large what is compressed may become.
+        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
+        reading: Which reader reads the reports, and its limits.
 
     Raises:
-        InputError: A path does not exist, or no folder holds a report; a damaged report is no error but a failure.
+        InputError: A path does not exist, or no report was found. A damaged report raises nothing: it is in `failures`.
     """
     return analyze_inputs(
         find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia, reading=reading
@@ -165,12 +165,12 @@ def analyze_inputs(
     without_nvidia: bool = False,
     reading: ReadOptions | None = None,
 ) -> Analyzed:
-    """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
+    """Read the reports that were found and analyze every kernel; `on_outcome` is called with each report once read."""
     analyzing = _Analyzing(limits or default_thresholds(), without_nvidia=without_nvidia)
 
     def heard(outcome: Outcome) -> None:
         on_outcome(outcome)
-        if not isinstance(outcome.result, InputError):  # while others may be read in another process
+        if not isinstance(outcome.result, InputError):  # while another process may still be reading
             analyzing.begin(outcome.result.run, outcome.result.kernels)
 
     loaded = load_reports(inputs.jobs, heard, reading)
@@ -185,7 +185,7 @@ def analyze_inputs(
 
 
 def _beside(run: Run) -> Unprofiled | None:
-    """Read the un-profiled run that is kept beside a report; None where there is none."""
+    """Read the timing without the profiler that lies beside a report; None where there is none."""
     report = Path(run.source)
     if not os.path.lexists(sidecar(report)):
         return None
@@ -195,14 +195,14 @@ def _beside(run: Run) -> Unprofiled | None:
 
 
 class Told(Struct):
-    """What a user should hear of, gathered while reports are analyzed."""
+    """Messages for the user, gathered while reports are analyzed."""
 
     failures: list[tuple[str, InputError]] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     warnings: list[tuple[str, InputError]] = field(default_factory=list)
 
     def calibrations(self) -> Sequence[Attainable]:
-        """Load the calibrations that there are, and hear of the others."""
+        """Load the calibrations; those that cannot be read become warnings."""
         folder = calibrations_folder()
         return load_calibrations(folder, lambda error: self.warnings.append((str(folder), error)))
 
@@ -213,16 +213,16 @@ class Told(Struct):
         self.warnings += other.warnings
 
     def about(self, reports: tuple[AnalyzedReport, ...], limits: Thresholds) -> Analyzed:
-        """Put it beside the reports."""
+        """Return the reports together with these messages."""
         return Analyzed(
             reports, limits, tuple(self.failures), missing=tuple(self.missing), warnings=tuple(self.warnings)
         )
 
 
 class _Analyzing:
-    """Analyzes report by report, each with its un-profiled run and the calibration of its GPU, where there are any.
+    """Analyzes reports one by one, with the un-profiled run and the calibration of the GPU where there are any.
 
-    What is wrong with one costs the others nothing.
+    An error in one report does not touch the others.
     """
 
     def __init__(self, limits: Thresholds, *, without_nvidia: bool) -> None:
@@ -233,11 +233,11 @@ class _Analyzing:
         self._done: dict[tuple[str, str], tuple[AnalyzedReport | None, Told]] = {}
 
     def begin(self, run: Run, kernels: Sequence[Kernel]) -> None:
-        """Analyze a report that may be asked for at the end."""
+        """Analyze a report ahead of `finish`, which may ask for it."""
         self._done[run.digest, run.source] = self._analyzed(run, kernels)
 
     def finish(self, reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Analyzed:
-        """Return the analyses of reports in their order, and what a user should hear of these."""
+        """Return the analyses of these reports in their order, with the messages about them."""
         found: list[AnalyzedReport] = []
         for run, kernels in reports:
             report, told = self._done.get((run.digest, run.source)) or self._analyzed(run, kernels)
@@ -246,14 +246,14 @@ class _Analyzing:
         return self._told.about(tuple(found), self._limits)
 
     def _analyzed(self, run: Run, kernels: Sequence[Kernel]) -> tuple[AnalyzedReport | None, Told]:
-        """Analyze one report; None where a bug of ours keeps us from it."""
+        """Analyze one report; None in its place where that meets a bug in rooflens."""
         told = Told()
         try:
             unprofiled = _beside(run)
         except InputError as error:
             told.warnings.append((run.source, error))
             unprofiled = None
-        if self._without_nvidia:  # before anything is made of what its rules say
+        if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
             report, missing = analyze_report(run, kernels, unprofiled, self._limits, self._calibrations)
@@ -275,16 +275,16 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     keys: Mapping[int, str] | None = None,
     with_evidence: bool = True,
 ) -> tuple[AnalyzedReport, tuple[str, ...]]:
-    """Analyze one report, or a piece; return with it the names of the kernels it should hold and does not.
+    """Analyze one report, or a piece of one; return it with the names of kernels that it should hold but does not.
 
     Args:
         run: What the report says of itself.
-        kernels: All of it, or of the piece.
-        unprofiled: Its program without the profiler; None where it did not run so.
+        kernels: All kernels of the report, or of the piece.
+        unprofiled: The run of its program without the profiler; None where there was none.
         limits: Thresholds of the verdicts.
-        calibrations: Of any GPUs.
-        keys: Keys of the launches by position, where not all of them are here; by default they are counted here.
-        with_evidence: Write the verdicts' lines of evidence, too.
+        calibrations: Measured roofs, of any GPUs.
+        keys: Keys of the launches by position, for a piece; None numbers the launches given.
+        with_evidence: Whether verdicts carry their lines of evidence.
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
@@ -323,7 +323,7 @@ def _analyze_kernels(
     *,
     with_evidence: bool,
 ) -> list[Analysis]:
-    """Analyze kernels; one that meets a bug of ours is a failed one that says so."""
+    """Analyze kernels; one that meets a bug in rooflens becomes a failed kernel that says so."""
     try:
         known = [_with_attainable(*one, calibrations) for one in zip(kernels, outsides, strict=True)]
         return analyze_all(kernels, limits, known, with_evidence=with_evidence)
@@ -341,7 +341,7 @@ def _with_attainable(kernel: Kernel, outside: Outside, calibrations: Sequence[At
 
 
 def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
-    """Return what a launch must move, where a bundled workload ran whose iterations are one launch each."""
+    """Return the compulsory bytes of a launch of a bundled workload with one launch an iteration; else None."""
     ran = recognize(run.command_line)
     alone = len({kernel.name for kernel in kernels}) == 1
     if ran is None or not alone or len(kernels) not in {1, ran.iterations}:
@@ -350,7 +350,7 @@ def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
 
 
 def _should_hold_each(run: Run) -> bool:
-    """Return whether a report was to hold each distinct launch of its program."""
+    """Return whether the report was meant to hold each distinct launch of its program."""
     from rooflens.model.predict.measured import read_coverage  # noqa: PLC0415 - beside an un-profiled run
 
     coverage = read_coverage(run)
@@ -358,7 +358,7 @@ def _should_hold_each(run: Run) -> bool:
 
 
 def read_thresholds(file: Path | None) -> Thresholds:
-    """Read the thresholds that a TOML file puts over the shipped ones; without a file, return those.
+    """Return the shipped thresholds, with those that a TOML file overrides.
 
     Raises:
         InputError: The file cannot be read, or is not a file of thresholds.

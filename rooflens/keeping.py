@@ -1,4 +1,4 @@
-"""Keep what an analysis says of a store in the store, and never lose the answer by it."""
+"""Write the verdicts of a store back to it; if that fails, the answer still stands."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Keeper:
-    """Keep verdicts in a store while it is analyzed; what goes wrong with that costs no answer.
+    """Writes verdicts to a store while it is analyzed; the first error stops the writing, not the analysis.
 
     Attributes:
-        error: Why they are not kept; None where they are, or were not to be.
+        error: Why verdicts were not kept; None where they were, or were not meant to be.
     """
 
     def __init__(self, writing: AbstractContextManager[VerdictWriter] | None) -> None:
@@ -33,7 +33,7 @@ class Keeper:
         if self._writing is not None:
             try:
                 self._writer = self._stack.enter_context(self._writing)
-            except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
+            except Exception as error:  # noqa: BLE001 - the answer stands without the store
                 self._fail(error)
         return self
 
@@ -47,12 +47,12 @@ class Keeper:
             self.error = self.error or _told(late)
 
     def needs(self, digests: Iterable[str]) -> bool:
-        """Return whether rows of these reports are missing in the store, and are to be kept."""
+        """Return whether the store is being written and lacks rows of any of these reports."""
         writer = self._writer
         return writer is not None and any(writer.needs(digest) for digest in digests)
 
     def add(self, digests: Sequence[str], tables: Mapping[str, Any] | InputError, kernel_count: int) -> None:
-        """Keep the rows of some reports of a part, or of a piece of one; or hear why they could not be made."""
+        """Write the rows of some reports of a part, or of a piece of one; an error in their place stops the writing."""
         if isinstance(tables, InputError):
             if self._writer is not None:
                 self._fail(tables)
@@ -60,11 +60,11 @@ class Keeper:
             self._try(lambda writer: writer.add(digests, tables, kernel_count))
 
     def add_totals(self, digest: str, totals: Sequence[Total]) -> None:
-        """Keep the totals of a report."""
+        """Write the totals of a report."""
         self._try(lambda writer: writer.add_totals(digest, totals))
 
     def leave_totals(self, digest: str) -> None:
-        """Keep no totals of a report's part: a bug of ours is in them, which may be mended tomorrow."""
+        """Write no totals for the part of a report: they met a bug in rooflens, which a later version may not have."""
         self._try(lambda writer: writer.leave_totals(digest))
 
     def leave(self, digest: str) -> None:

@@ -1,4 +1,4 @@
-"""Analyze a store as its reports come: hand analyses on, add them up, and keep them in the store."""
+"""Analyze a store as it is read: pass analyses on, add launches up, and write the verdicts back to the store."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _PIECE = 1024
 """Kernels of a report in a store that are analyzed and handed on together."""
 
 _MUCH = 16_384
-"""So many kernels are analyzed by several processes, each of which takes a second to begin."""
+"""From so many kernels on, several processes share the work; each takes a second to start."""
 
 
 class Gathered:
-    """Reports as they come, large ones in pieces.
+    """Collects reports as they arrive, large ones in pieces.
 
     Attributes:
         reports: By digest, with their analyses where these are held.
@@ -61,11 +61,11 @@ class Gathered:
         *,
         is_held: bool = True,
     ) -> None:
-        """Begin with nothing.
+        """Start empty.
 
         Args:
-            on_piece: Takes each report, or piece of one, as it comes.
-            is_held: Hold all analyses.
+            on_piece: Called with each report, or piece of one, as it arrives.
+            is_held: Whether all analyses are kept in memory.
         """
         self.reports: dict[str, AnalyzedReport] = {}
         self.totals: dict[str, list[Total]] = {}
@@ -77,7 +77,7 @@ class Gathered:
         self._current: Run | None = None
 
     def take(self, runs: Iterable[Run], totals: Iterable[Total]) -> None:
-        """Take reports of which the totals are known."""
+        """Take reports whose totals the store already holds."""
         for run in runs:
             self.reports[run.digest] = AnalyzedReport(run, ())
             self.totals[run.digest] = []
@@ -100,7 +100,7 @@ class Gathered:
             self._on_piece(report)
 
     def end(self, keeper: Keeper) -> None:
-        """Add the last report up: all of its pieces have come."""
+        """Add up the current report, whose pieces have all arrived."""
         run, parts, error = self._current, self._parts, self._error
         self._current, self._parts, self._error = None, [], None
         if run is None:
@@ -117,7 +117,7 @@ class Gathered:
             keeper.add_totals(run.digest, totals)
 
     def sorted_reports(self, order: Sequence[str]) -> tuple[AnalyzedReport, ...]:
-        """Return the reports by their paths, equal ones in an order of digests."""
+        """Return the reports sorted by path; those of one path are in the given order of digests."""
         places = {digest: place for place, digest in enumerate(order)}
         return tuple(
             sorted(
@@ -128,7 +128,7 @@ class Gathered:
 
 
 def _totals(parts: Sequence[PartTotal]) -> list[Total] | InputError:
-    """Add the pieces of a report up, or say why that cannot be done."""
+    """Add up the pieces of a report; return the error if that fails."""
     try:
         return totals_of_parts(parts)
     except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
@@ -147,20 +147,20 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
 ) -> Analyzed:
     """Analyze the reports of a store.
 
-    With `on_piece`, or with `totals`, memory is bounded: analyses are handed over or added up and not kept, and the
-    reports that are returned hold none.
+    With `on_piece` or `totals` memory is bounded: analyses are passed on or added up instead of kept, and the reports
+    that are returned hold none.
 
     Args:
         folder: A store that `rooflens ingest` wrote: a folder or an address.
-        where: Which kernels, as `rooflens.model.store.where` reads it; all by default. No verdict depends on it.
+        where: Condition that chooses kernels (see `rooflens.model.store.where`); None for all. It changes no verdict.
         limits: Thresholds of the verdicts; the shipped ones by default.
-        keep: Write positions and verdicts to the store's tables; otherwise nothing is written.
-        without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
-        on_piece: Takes each report in the order of the store, a large one in several pieces, one after the other.
-        totals: Add launches up by kernel; what the store knows of that is not analyzed again.
+        keep: Write roofline positions and verdicts to the store; otherwise nothing is written.
+        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
+        on_piece: Called with each report in the order of the store; a large one comes in several pieces.
+        totals: Add launches up by kernel; totals that the store holds are not computed again.
 
     Raises:
-        InputError: The folder is no store, or an empty one.
+        InputError: The folder is not a store, or holds no reports.
         UsageError: The condition cannot be read.
     """
     from rooflens.model.store.reading import Choice  # noqa: PLC0415 - loads pyarrow: only where there is a store
@@ -199,10 +199,10 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
 
 
 class _Known:
-    """What a store tells of its reports before they are read.
+    """What is known of a store's reports before they are read.
 
     Attributes:
-        order: All of them by digest, in its order.
+        order: All runs by digest, in the order of the store.
     """
 
     def __init__(self, gathered: Gathered, totals_of: Callable[[Index], Mapping[str, list[Total]]]) -> None:
@@ -213,7 +213,7 @@ class _Known:
         self._done: set[str] = set()
 
     def look(self, index: Index) -> Collection[str]:
-        """Take the totals that the store holds; return its parts which need not be read."""
+        """Take the totals that the store holds; return the keys of the parts that need not be read."""
         self._parts.update(index.parts)
         for part in index.parts.values():
             self.order.update((digest, part.runs[digest]) for digest in index.digests_of(part))
@@ -224,7 +224,7 @@ class _Known:
 
     @property
     def is_more_left(self) -> bool:
-        """Return whether there are parts that must be read."""
+        """Whether some parts must still be read."""
         return self._done < self._parts
 
     @property
@@ -234,20 +234,20 @@ class _Known:
 
 
 class _Work(Struct, frozen=True):
-    """What is done with chunks, and by whom: here where there are no workers."""
+    """The task that is run on each chunk, and the workers that run it; without workers it runs here."""
 
     task: _ChunkTask
     workers: Workers | None
 
     def done(self, chunks: Iterator[_Given]) -> Iterator[tuple[_Given, _Done | _Undecodable | InputError]]:
-        """Analyze chunks one after the other, or side by side; give them in their order."""
+        """Analyze chunks, one after another or in parallel; yield results in the order of the chunks."""
         if self.workers is None:
             return ((given, self.task(given)) for given in chunks)
         return run_in_order(self.workers, self.task, chunks)
 
 
 class _Takers(Struct, frozen=True):
-    """Who hears of what was analyzed."""
+    """Where results go: totals and reports, the store, and messages for the user."""
 
     gathered: Gathered
     keeper: Keeper
@@ -255,7 +255,7 @@ class _Takers(Struct, frozen=True):
 
 
 def _analyze_chunks(store: Store, coming: Iterable[Chunk | Failure], work: _Work, takers: _Takers) -> None:
-    """Analyze what comes of a store, and hand it on in its order."""
+    """Analyze chunks as they are read, and pass the results on in the order of the store."""
     key = ""
     for (chunk, _), done in work.done(_given(coming, takers)):
         if chunk.key != key:  # the last report of a part is added up before the next part begins
@@ -266,7 +266,7 @@ def _analyze_chunks(store: Store, coming: Iterable[Chunk | Failure], work: _Work
 
 
 def _given(coming: Iterable[Chunk | Failure], takers: _Takers) -> Iterator[_Given]:
-    """Give what is to be analyzed, each with whether the store wants rows of it."""
+    """Yield each chunk with whether the store wants its rows; failures go to the messages."""
     for chunk in coming:
         if isinstance(chunk, tuple):
             takers.told.failures.append(chunk)
@@ -275,7 +275,7 @@ def _given(coming: Iterable[Chunk | Failure], takers: _Takers) -> Iterator[_Give
 
 
 def check_chosen(found: Analyzed, folder: str | Path) -> None:
-    """Refuse what a condition left of a store, where that is nothing.
+    """Raise an error if a condition left no kernel of a store.
 
     Raises:
         NothingChosenError: No kernel met it.
@@ -286,11 +286,11 @@ def check_chosen(found: Analyzed, folder: str | Path) -> None:
 
 
 class _Found(Struct, frozen=True):
-    """What is known of a report, or of a piece of one.
+    """A report, or a piece of one, after analysis.
 
     Attributes:
-        report: With its analyses, where they are wanted.
-        parts: Its launches added up, where they are; or why they could not be.
+        report: With its analyses, unless only totals are wanted.
+        parts: Its launches added up; empty where totals are not wanted, an error where adding failed.
     """
 
     report: AnalyzedReport
@@ -298,14 +298,14 @@ class _Found(Struct, frozen=True):
 
 
 class _Done(Struct, frozen=True):
-    """What became of a chunk of a store.
+    """The result of analyzing a chunk.
 
     Attributes:
-        found: Of the reports that could be analyzed, in its order.
-        told: What is to be heard of them.
-        failed: Digests of the others.
-        tables: Rows of their kernels for the store, where it wants them; or why they could not be made.
-        kernel_count: Kernels of the reports.
+        found: Reports that could be analyzed, in the order of the chunk.
+        told: Messages for the user.
+        failed: Digests of the reports that could not be analyzed.
+        tables: Rows for the store by table; empty where it wants none, an error where they could not be made.
+        kernel_count: Number of kernels analyzed.
     """
 
     found: tuple[_Found, ...]
@@ -319,8 +319,8 @@ class _ChunkTask(Struct, frozen=True):
     """Analyze chunks of a store, here or in another process.
 
     Attributes:
-        adds_up: Launches are added up by kernel.
-        is_slim: No analyses are given back.
+        adds_up: Whether launches are added up by kernel.
+        is_slim: Whether analyses are dropped once they are added up.
     """
 
     limits: Thresholds
@@ -330,16 +330,16 @@ class _ChunkTask(Struct, frozen=True):
     is_slim: bool
 
     def __call__(self, given: _Given) -> _Done | _Undecodable:
-        """Analyze a chunk, given with whether rows are wanted for the store."""
+        """Analyze one chunk."""
         is_collecting = gc.isenabled()
-        gc.disable()  # records hold no cycles, and a worker would look for some every 700 of them
+        gc.disable()  # records hold no cycles, and the collector would look for some every 700 of them
         try:
             return self._analyzed(*given)
         finally:
             if is_collecting:
                 gc.enable()
 
-    def _analyzed(self, chunk: Chunk, is_kept: bool) -> _Done | _Undecodable:  # noqa: FBT001 - as it was given
+    def _analyzed(self, chunk: Chunk, is_kept: bool) -> _Done | _Undecodable:  # noqa: FBT001 - unpacked from _Given
         try:
             stored = chunk.reports()
         except (OSError, ValueError, TypeError, KeyError) as error:
@@ -391,13 +391,13 @@ def _parts_of(reports: Sequence[AnalyzedReport]) -> list[PartTotal]:
 
 
 class _Undecodable(Struct, frozen=True):
-    """Why the rows of a chunk are no kernels."""
+    """Why the rows of a chunk could not be turned into kernels."""
 
     why: str
 
 
 def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> _Done:
-    """Say what became of the reports of a chunk that could not be analyzed."""
+    """Return the result of a chunk of which no report could be analyzed."""
     told = Told()
     if isinstance(why, _Undecodable):
         told.failures.append(store.undecodable(chunk, why.why))
@@ -407,7 +407,7 @@ def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> _Done:
 
 
 def _take(done: _Done, takers: _Takers) -> None:
-    """Take what became of a chunk."""
+    """Pass the result of a chunk on."""
     takers.told.add(done.told)
     for found in done.found:
         takers.gathered.add(found, takers.keeper)
@@ -417,12 +417,12 @@ def _take(done: _Done, takers: _Takers) -> None:
 
 
 def _stamp(calibrations: Sequence[Attainable]) -> str:
-    """Tell the calibrations that decide verdicts from others, in a few letters."""
+    """Return a short digest of the calibrations, for verdicts depend on them."""
     return hashlib.sha256(repr(calibrations).encode()).hexdigest()[:12]
 
 
 def _only(report: AnalyzedReport, indices: frozenset[int] | None) -> AnalyzedReport:
-    """Leave out the kernels that were not asked for and were needed for the verdicts of the others."""
+    """Drop the kernels that were analyzed only because the verdicts of the chosen ones depend on them."""
     if indices is None:
         return report
     return replace(report, analyses=tuple(found for found in report.analyses if found.kernel.index in indices))

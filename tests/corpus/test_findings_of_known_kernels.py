@@ -55,7 +55,7 @@ def test_a_fused_gemm_with_one_warp_a_scheduler_lacks_warps_and_not_chains(analy
     assert next(iter(found)) == "low_occupancy"
     assert found["low_occupancy"].severity == "limiter"
     assert found["low_occupancy"].speedup_up_to == 2.0
-    assert "8 in place of 4" in found["low_occupancy"].move
+    assert "8 instead of 4" in found["low_occupancy"].move
     assert found["stall_wait"].severity == "note"
 
 

@@ -141,7 +141,7 @@ def test_only_the_kernel_that_reads_pinned_memory_is_told_of_the_host(analyses: 
         numbers = {evidence.name: evidence.value for evidence in found.evidence}
         assert (found.id, found.severity) == ("host_memory", "limiter")
         assert 0.28 < numbers["host_read_share"] < 0.33
-        assert numbers["host_fill_part"] > 0.99
+        assert numbers["host_part_of_fills"] > 0.99
         assert unsaid(found.evidence, found.move) == []
 
 

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 _IN_FLIGHT = 2
 """How many tasks are submitted for each that can run at once, so that a worker never waits for its next one."""
 
-_LOST_HINT = "read it alone (`rooflens analyze`) to see what it does; the other reports are not touched by it"
+_LOST_HINT = "read it alone (`rooflens analyze`) to see what it does; the other reports are not affected"
 
 
 class Lost(Struct, Generic[Item], frozen=True):

@@ -139,7 +139,8 @@ FLAG_TEXTS: Mapping[str, Text] = {
     "one_side_only": Text(
         "A verdict weighs memory against compute. Here one of them was not measured, so the other may "
         "not be the limit. Confidence is lower.",
-        "Counters: the shares of memory levels or of pipes: one kind is missing.",
+        "Counters: the shares of memory levels or of pipes: one kind is missing. A share of L1 alone does not count as "
+        "memory: it says nothing of L2 and DRAM.",
         "Confirm with `rooflens metrics --report PATH`.",
         "It does not show how busy the other side is.",
         (

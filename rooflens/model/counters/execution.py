@@ -110,6 +110,7 @@ PIPES: tuple[Counter, ...] = (
         "smsp__issue_active",
         asked=(Ask("quick", "issue slots", "smsp__issue_active", ("sum", SHARE)),),
     ),
+    amount("executed_inst", "warp instructions executed", "smsp__inst_executed", "sm__inst_executed"),
     Counter(
         "issue_peak_inst_per_s", "one instruction a cycle and scheduler", (PerSm(SCHEDULERS_PER_SM, "sm_clock_hz"),)
     ),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
 from rooflens.model.findings.rule import IDLE, LATENCY, held_of, holdings_of
 from rooflens.model.findings.stalls import largest_wait, long_waits
-from rooflens.model.findings.table import CAUSES
+from rooflens.model.findings.table import CAUSES, RULES
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Finding
 
@@ -39,15 +39,16 @@ def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
     """
     found: list[list[Finding]] = [[] for _ in kernels]
     alike: defaultdict[Holdings, list[tuple[Facts, list[Finding]]]] = defaultdict(list)
-    for facts, own in zip(kernels, found, strict=True):
-        alike[holdings_of(facts.kernel, traced=facts.in_program is not None)].append((facts, own))
+    known = [holdings_of(facts.kernel, traced=facts.in_program is not None) for facts in kernels]
+    for holdings, facts, own in zip(known, kernels, found, strict=True):
+        alike[holdings].append((facts, own))
     for holdings, members in alike.items():
         for rule in _that_can_tell(holdings):
             find = rule.find
             for facts, own in members:
                 if (result := find(facts)) is not None:
                     own.append(_finding(facts, rule, result))
-    return [_ranked(facts, own) for facts, own in zip(kernels, found, strict=True)]
+    return [_ranked(*each) for each in zip(kernels, found, known, strict=True)]
 
 
 @lru_cache(maxsize=1024)
@@ -57,12 +58,20 @@ def _that_can_tell(holdings: Holdings) -> tuple[FindingRule, ...]:
     return tuple(rule for rule in CAUSES if rule.can_tell(held))
 
 
-def _ranked(facts: Facts, found: list[Finding]) -> tuple[Finding, ...]:
+@lru_cache(maxsize=1024)
+def _looked_for(holdings: Holdings) -> frozenset[str]:
+    """Return the ids of all rules, those of the waits included, that need no more than is known."""
+    held = held_of(holdings)
+    return frozenset(rule.id for rule in RULES if rule.can_tell(held))
+
+
+def _ranked(facts: Facts, found: list[Finding], holdings: Holdings) -> tuple[Finding, ...]:
     """Put what was found in order, with what the kernel waits for and what NVIDIA found."""
     found += [_finding(facts, rule, result) for rule in long_waits(facts) if (result := rule.find(facts)) is not None]
     if facts.bound == "latency" and all(finding.severity == "note" for finding in found):
         found += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
-    found += nvidia_rules(facts, {finding.id for finding in found})
+    looked = _looked_for(holdings) if facts.kernel.rules else frozenset()
+    found += nvidia_rules(facts, {finding.id for finding in found}, looked)
     return _few(sorted(found, key=_rank))
 
 

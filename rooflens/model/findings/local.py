@@ -143,11 +143,11 @@ def host_memory(facts: Facts) -> Found | None:
     """Say that the kernel works on data in the host's memory, over PCIe or NVLink-C2C.
 
     Pinned memory, managed memory whose pages stay there, and any memory where GPU and CPU share page tables are read
-    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Single sectors
-    get no more than a third of PCIe's rate across, as few requests can be in flight. Counters: sectors that L2 filled
-    from system memory (`lts__d_sectors_fill_sysmem`) and those written there, against the link's rate in one direction
-    by the report's device attributes, else the datasheet; and beside what L2 filled from DRAM. Confirm by copying the
-    array to the GPU first. It does not show which array it is, nor pages that move to the GPU while the kernel runs.
+    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Few requests fit
+    in flight, so reads of single sectors reach only about 30 % of PCIe's rate. Counters: sectors that L2 filled from
+    system memory (`lts__d_sectors_fill_sysmem`) and those written there, against the link's rate in one direction,
+    from the report's device attributes or else the datasheet, and against what L2 filled from DRAM. Confirm by copying
+    the array to the GPU first. It does not show which array it is, nor pages that migrate while the kernel runs.
 
     Try:
     - copy once before the launch, from pinned memory (`cudaMemcpyAsync`, in PyTorch `.to("cuda", non_blocking=True)`)
@@ -163,14 +163,14 @@ def host_memory(facts: Facts) -> Found | None:
     severity = _host_severity(facts, rate.value, link.value if link else None, part.value if part else 0.0)
     if severity is None:
         return None
-    words = [f"{si(rate.value, rate.unit)} {_OVER_LINK[rate.name]} the host's memory"]
-    words += [f"{percent(link.value)} of what its link carries in that direction"] if link else []
-    words += [f"{percent(part.value)} of what L2 is filled with comes from there"] if part else []
+    words = f"{si(rate.value, rate.unit)} {_OVER_LINK[rate.name]} the host's memory"
+    words += f", {percent(link.value)} of what its link carries in that direction" if link else ""
+    words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
     waiting = sum(stall_shares(facts).get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
     return Found(
         evidence=tuple(one for one in (rate, link, part) if one is not None),
         move="copy the data to the GPU before the launch, or prefetch it if it is managed; "
-        f"what is used once, read in aligned rows of 128 bytes: {', '.join(words)}",
+        f"leave on the host only what is used once, and read that in aligned rows of 128 bytes: {words}",
         bears_on=frozenset({LATENCY}),
         speedup_up_to=_once_on_gpu(facts, waiting, rate.value),
         where=facts.places(f"{STALL}long_scoreboard"),
@@ -219,7 +219,7 @@ def _host_part(facts: Facts) -> Evidence | None:
     if host is None or device is None or not host + device:
         return None
     source = "lts__d_sectors_fill_sysmem / (lts__d_sectors_fill_sysmem + lts__d_sectors_fill_device)"
-    return Evidence("host_fill_part", host / (host + device), "share", source)
+    return Evidence("host_part_of_fills", host / (host + device), "share", source)
 
 
 def _host_severity(facts: Facts, bytes_per_s: float, share: float | None, part: float) -> Severity | None:
@@ -254,10 +254,16 @@ LOCAL: tuple[FindingRule, ...] = (
         local_memory,
         (
             ("local_load_sectors", "global_load_sectors"),
+            ("local_load_sectors", "global_store_sectors"),
+            ("local_store_sectors", "global_load_sectors"),
+            ("local_store_sectors", "global_store_sectors"),
             ("code:local_sectors", "code:load_sectors", "code:store_sectors"),
             ("warp_opcodes",),
             ("local_touched_sectors", "global_touched_sectors"),
             ("local_load_inst", "global_load_requests"),
+            ("local_load_inst", "global_store_requests"),
+            ("local_store_inst", "global_load_requests"),
+            ("local_store_inst", "global_store_requests"),
         ),
     ),
     FindingRule("host_memory", "data in the host's memory", host_memory, (("host_read_bytes",), ("host_write_bytes",))),

@@ -56,19 +56,24 @@ _COVERED: tuple[tuple[str, str, frozenset[str]], ...] = (
 _STALLS = re.compile(r"(\w+(?: \w+)*?)(?: Stalls?)?")
 
 
-def nvidia_rules(facts: Facts, found: Collection[str]) -> tuple[Finding, ...]:
+def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) -> tuple[Finding, ...]:
     """Return what NVIDIA's rules say beyond the findings, those with the highest estimate first.
 
     An estimate is the part of the time it would save, in per cent. None of them is a limiter, because nobody checked
     it; it is a note where the kernel is at its roof, where little would go, and where a rule of ours looked at the same
-    and saw less: a computed tail of which nothing is measured.
+    and saw less: a computed tail of which nothing is measured. Of several with one title, as in exports that hold no
+    titles, the highest is said.
 
     Args:
         facts: Of the kernel, with its rule results.
         found: Ids of the findings that it has.
+        looked: Ids of the findings for which the report holds enough.
     """
     rules = [rule for rule in facts.kernel.rules if rule.speedup_pct and not covered_by(rule) & set(found)]
-    return tuple(_finding(facts, rule) for rule in _sorted(rules))
+    by_title: dict[str, Rule] = {}
+    for rule in _sorted(rules):
+        by_title.setdefault(rule.title or rule.identifier, rule)
+    return tuple(_finding(facts, rule, looked) for rule in by_title.values())
 
 
 def _sorted(rules: Iterable[Rule]) -> list[Rule]:
@@ -84,11 +89,12 @@ def covered_by(rule: Rule) -> frozenset[str]:
     return next(fitting, frozenset())
 
 
-def _finding(facts: Facts, rule: Rule) -> Finding:
+def _finding(facts: Facts, rule: Rule, looked: Collection[str]) -> Finding:
     estimate = rule.speedup_pct or 0.0
     title = rule.title or rule.identifier
     faster = _WHOLE_PCT / (_WHOLE_PCT - estimate) if estimate < _WHOLE_PCT else None
-    costs = not facts.at_roof and not covered_by(rule) and (faster is None or faster >= facts.limits.limiter_gain)
+    is_much = faster is None or faster >= facts.limits.limiter_gain
+    costs = not facts.at_roof and is_much and covered_by(rule).isdisjoint(looked)
     return Finding(
         id=NVIDIA_RULE,
         title=f"NVIDIA: {title}",

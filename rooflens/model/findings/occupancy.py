@@ -261,7 +261,7 @@ def _is_small(facts: Facts) -> bool:
 def _few_instructions(facts: Facts) -> Evidence | None:
     """Return how many instructions a warp executes where they are few; None, too, where more blocks are needed first.
 
-    They are counted by opcode, or else by address.
+    They are counted by opcode, or else by address, or else in all.
     """
     executed, source = (
         float(sum(facts.kernel.warp_opcodes.values())),
@@ -269,6 +269,9 @@ def _few_instructions(facts: Facts) -> Evidence | None:
     )
     if not executed:
         executed, source = facts.kernel.code_totals.get("warp_inst", 0.0), "inst_executed"
+    if not executed and facts.counter("executed_inst"):
+        counted = facts.measured("executed_inst", "inst")
+        executed, source = counted.value, counted.source
     blocks, block = facts.counter("grid_size"), facts.counter("block_size")
     each = ratio(executed or None, blocks * warps_of(block) if blocks and block else None)
     if each is None or each >= facts.limits.short_warp_instructions or _is_small(facts):

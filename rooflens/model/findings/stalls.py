@@ -42,15 +42,16 @@ def long_scoreboard(facts: Facts) -> Found | None:
     - run more warps, where `low_occupancy` is reported too
     - reuse more from shared memory and registers, so that fewer loads go far
     """
-    do = "keep more loads in flight, by unrolling so that several are issued before the first is used"
+    copies = facts.kernel.capability >= (8, 0) and _uses_shared_memory(facts)
+    copying = " or by copying the next tile with cp.async" if copies else ""
+    do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
     wall = facts.wall
     if wall is not None and wall.resource in facts.levels:
         label, share = resource_label(wall.resource, facts.kernel.gpu), percent(wall.share)
         if facts.at_roof or facts.full_for_a_while:
             return stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, which these loads queue for")
-        do = f"keep more bytes in flight, with wider loads and several per thread, as {label} is only {share} busy"
-    if facts.kernel.capability >= (8, 0) and _uses_shared_memory(facts):
-        do += " or by copying the next tile with cp.async"
+        how = f"with wider loads and several per thread{',' if copies else ''}{copying}"
+        do = f"keep more bytes in flight, {how}, as {label} is only {share} busy"
     return stall(facts, "long_scoreboard", do)
 
 

@@ -1,10 +1,10 @@
-"""Follow the formulas with symbols instead of numbers, and keep what they do as a program of plain operations.
+"""Trace the formulas with symbols instead of numbers, and record them as a program of plain operations.
 
-The same Python functions that predict are run once with symbols. Each operation on a symbol becomes a step of the
-program; where a function asks whether a symbol is true, both answers are followed, and what they give is put together
-by a step that chooses. A page that runs the program has the numbers of the formulas without a second copy of them.
+The Python functions that predict are run once with symbols. Each operation on a symbol becomes a step of the program;
+where a function branches on a symbol, both branches are traced, and a step selects between their results. A page that
+runs the program computes the same numbers as the formulas, without a second copy of them.
 
-`is None` cannot be followed: a formula asks by its truth whether a number is there.
+`is None` cannot be traced: formulas test the truth of a number that may be missing.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ class Program:
     """
 
     def __init__(self) -> None:
-        """Begin without steps."""
+        """Start without steps."""
         self._numbers: dict[Step, int] = {}
         self._known: Mapping[int, bool] = MappingProxyType({})
 
     def input(self, name: str) -> Symbol:
-        """Give the symbol of a number, or of a name, that is known only when the program runs."""
+        """Return the symbol of a number or name that is known only when the program runs."""
         return self._add("in", name)
 
     def paths(self, function: Callable[[], Any]) -> Any:
-        """Run a function on every path through it, and put together what the paths give.
+        """Run a function along every path through it, and merge the results.
 
-        Nested calls keep the number of paths small: what one call gives, another one may take as symbols.
+        Nested calls keep the number of paths small: the result of one is a symbol to the next.
 
         Returns:
             Symbols, constants, and tuples, lists, dicts and records of them.
 
         Raises:
-            TypeError: Two paths give values of different types or lengths.
+            TypeError: Two paths return values of different types or lengths.
         """
         return self._follow(function, self._known)
 
     def steps(self) -> list[Any]:
-        """Write all steps as JSON holds them: a constant as itself, everything else as a list."""
+        """Return all steps as plain JSON values: a constant as itself, everything else as a list."""
         return [_written(step) for step in self._numbers]
 
     def number_of(self, value: Any) -> int:
-        """Give the number of the step that makes a value; a constant becomes a step."""
+        """Return the number of the step that computes a value; a constant becomes a step."""
         return self._take(value).number
 
     def _follow(self, function: Callable[[], Any], known: Mapping[int, bool]) -> Any:

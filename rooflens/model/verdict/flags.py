@@ -273,13 +273,20 @@ def _of_flops(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, P
         yield "sol_pair_only"
     if scalar_known and "fp16" not in {work.key for work in flops.work}:
         yield "fp16_not_measured"
-    memory = any(level.share is not None for level in levels.values()) or "sol_memory" in kernel.counters
-    if memory != (has_shares or "sol_compute" in kernel.counters):
+    if _lacks_a_side(kernel, levels, has_pipes=has_shares):
         yield "one_side_only"
     if flops.complete and not any(work.ops for work in flops.work if work.is_counted):
         yield "no_flop"
     if any(work.ops and work.peak_source == "datasheet" for work in flops.work):
         yield "peak_from_datasheet"
+
+
+def _lacks_a_side(kernel: Kernel, levels: Mapping[str, Level], *, has_pipes: bool) -> bool:
+    """Return whether only compute, or only memory, was measured; what is known of L1 alone tells nothing of memory."""
+    known = {name for name, level in levels.items() if level.share is not None}
+    compute = has_pipes or "sol_compute" in kernel.counters
+    memory = bool(known & {"dram", "l2"}) or "sol_memory" in kernel.counters
+    return (compute or memory or bool(known)) and not (compute and memory)
 
 
 def _of_passes(

@@ -32,7 +32,7 @@ def test_rate_share_and_part_stand_in_the_move() -> None:
     found = host_memory(make_facts(_read(0.30), {"l1": 0.2}))
     assert found is not None
     assert (
-        "2.40 GB/s are read from the host's memory, 30 % of what its link carries in that direction, 75 % of"
+        "2.40 GB/s are read from the host's memory, 30 % of what its link carries in that direction; 75 % of"
         in found.move
     )
     assert unsaid(found.evidence, found.move) == []

@@ -128,6 +128,20 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
 """Flag -> a kernel that has it, and one that just has not."""
 
 
+@pytest.mark.parametrize(
+    ("counters", "one_side"),
+    [
+        ({"issue_share": 0.7, "l1_lsu_input_share": 0.3}, True),
+        ({"issue_share": 0.7, "l2_tag_share": 0.3}, False),
+        ({"l1_lsu_input_share": 0.3}, True),
+        ({}, False),
+    ],
+)
+def test_a_share_of_l1_alone_is_no_measure_of_memory(counters: dict[str, float], *, one_side: bool) -> None:
+    """A decode kernel with pipes and L1 alone measured may be bound by DRAM: nothing in its report can tell."""
+    assert ("one_side_only" in analyze(make_kernel(counters)).flags) is one_side
+
+
 @pytest.mark.parametrize("flag", CASES)
 def test_each_trap_is_flagged_and_only_it(flag: str) -> None:
     """A trap is flagged where it applies and not just beside."""

@@ -106,7 +106,8 @@ def _launch(analysis: Analysis) -> str:
 
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> str:
     verdict, distances = analysis.verdict, analysis.verdict.distances
-    floor = f"; no less than {fmt.duration(distances.floor_ns)} with its own arithmetic" if distances.floor_ns else ""
+    least = fmt.duration(distances.floor_ns) if distances.floor_ns else None
+    floor = f"; the FLOPs and bytes it needs take at least {least}" if least else ""
     told = distance_words(verdict, analysis.kernel.gpu)
     why = f"No further bound: {distances.why_null}." if distances.why_null else ""
     far = f"{told[:1].upper()}{told[1:]}{floor}." if told else ""
