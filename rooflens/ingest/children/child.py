@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rooflens.ingest.children.memory import SHARERS, collect_seldom, keep_freed
+from rooflens.ingest.children.memory import SHARERS, collect_seldom
 from rooflens.ingest.children.wire import ANSWER, CALL, HEADER, READY, TAKEN, frame
 from rooflens.ingest.children.without_pandas import without_pandas
 
@@ -100,6 +100,25 @@ def _die_with(parent: int) -> None:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before we asked
         os._exit(0)
+
+
+_KEPT_BYTES = {-3: 32 << 20, -1: 64 << 20}
+"""Options of glibc's `mallopt`: M_MMAP_THRESHOLD, up to which blocks are kept, and M_TRIM_THRESHOLD, how many bytes."""
+
+
+def keep_freed() -> None:
+    """Keep freed blocks of a few MB for the next ones, such as pickled calls and their answers; only with glibc.
+
+    Otherwise glibc maps and unmaps each of them, and the kernel clears every page anew.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes  # noqa: PLC0415 - only there
+
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, size_bytes in _KEPT_BYTES.items():
+            mallopt(option, size_bytes)
 
 
 def _limit_memory(most_bytes: int | None) -> None:

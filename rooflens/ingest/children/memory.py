@@ -1,11 +1,10 @@
-"""How much memory there is, how much of it one of several children may use, and when what is freed is given back."""
+"""How much memory there is, how much of it one of several children may use, and how often garbage is collected."""
 
 from __future__ import annotations
 
 import atexit
 import gc
 import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,25 +31,6 @@ def collect_seldom() -> None:
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     atexit.unregister(gc.freeze)  # of an earlier call
     atexit.register(gc.freeze)
-
-
-_KEPT_BYTES = {-3: 32 << 20, -1: 64 << 20}
-"""Options of glibc's `mallopt`: M_MMAP_THRESHOLD, up to which blocks are kept, and M_TRIM_THRESHOLD, how many bytes."""
-
-
-def keep_freed() -> None:
-    """Keep freed blocks of a few MB for the next ones, such as pickled calls and their answers; only with glibc.
-
-    Otherwise glibc maps and unmaps each of them, and the kernel clears every page anew.
-    """
-    if sys.platform != "linux":
-        return
-    import ctypes  # noqa: PLC0415 - only there
-
-    with suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        for option, size_bytes in _KEPT_BYTES.items():
-            mallopt(option, size_bytes)
 
 
 def usable_cores() -> int:

@@ -6,8 +6,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rooflens.ingest.children.child import keep_freed
 from rooflens.ingest.children.children import Children
-from rooflens.ingest.children.memory import keep_freed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,7 +30,7 @@ def test_no_garbage_is_looked_for_at_the_end() -> None:
 
 BLOCKS = """
 import resource
-from rooflens.ingest.children.memory import keep_freed
+from rooflens.ingest.children.child import keep_freed
 
 def faults():
     for _ in range(20):
