@@ -167,7 +167,7 @@ class Report:
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:
-        """Return a table as a pandas data frame; arguments and errors are those of `to_arrow`.
+        """Return a table as a pandas data frame; `table` and the errors are those of `to_arrow`.
 
         >>> import rooflens as rl
         >>> frame = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_pandas()
@@ -177,7 +177,7 @@ class Report:
         return self.to_arrow(table).to_pandas()
 
     def to_polars(self, table: TableName = "summary") -> pl.DataFrame:
-        """Return a table as a Polars data frame; arguments and errors are those of `to_arrow`.
+        """Return a table as a Polars data frame; `table` and the errors are those of `to_arrow`.
 
         Raises:
             EnvironmentMissingError: Polars is not installed.

@@ -70,9 +70,9 @@ def test_no_file_is_written_over(report: rl.Report, attention: Path, tmp_path: P
     assert file.read_text() == "mine"
     report.save(file, force=True)
     assert json.loads(file.read_text()) == report.to_dict()
-    with pytest.raises(UsageError, match="is not a"):
+    with pytest.raises(UsageError, match="names no format"):
         report.save(tmp_path / "page.docx")
-    with pytest.raises(UsageError, match="is not a"):
+    with pytest.raises(UsageError, match="names no format"):
         report.save(attention, force=True)
     hidden = tmp_path / "report.html"
     hidden.write_bytes(attention.read_bytes())
