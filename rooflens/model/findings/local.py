@@ -143,11 +143,11 @@ def host_memory(facts: Facts) -> Found | None:
     """Say that the kernel works on data in the host's memory, over PCIe or NVLink-C2C.
 
     Pinned memory, managed memory whose pages stay there, and any memory where GPU and CPU share page tables are read
-    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Few requests fit
-    in flight, so reads of single sectors reach only about 30 % of PCIe's rate. Counters: sectors that L2 filled from
-    system memory (`lts__d_sectors_fill_sysmem`) and those written there, against the link's rate in one direction,
-    from the report's device attributes or else the datasheet, and against what L2 filled from DRAM. Confirm by copying
-    the array to the GPU first. It does not show which array it is, nor pages that migrate while the kernel runs.
+    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Reads of single
+    sectors reach only about 30 % of PCIe's rate. Counters: sectors that L2 filled from system memory
+    (`lts__d_sectors_fill_sysmem`) and those written there, against the link's rate in one direction, from the report's
+    device attributes or else the datasheet, and against what L2 filled from DRAM. Confirm by copying the array to the
+    GPU first. It does not show which array it is, nor pages that migrate while the kernel runs.
 
     Try:
     - copy once before the launch, from pinned memory (`cudaMemcpyAsync`, in PyTorch `.to("cuda", non_blocking=True)`)
