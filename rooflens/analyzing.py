@@ -25,7 +25,7 @@ from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze, analyze_all
-from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
+from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.keys import Keys, function_of, launch_id
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
@@ -258,7 +258,7 @@ class _Analyzing:
         try:
             report, missing = analyze_report(run, kernels, unprofiled, self._limits, self._calibrations)
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
-            told.failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
+            told.failures.append((run.source, bug_error(error)))
             return None, told
         if missing:
             told.missing.append(Missing(run.source, missing))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from rooflens.errors import InputError, RooflensError
+from rooflens.errors import RooflensError
 from rooflens.model.analyze import analyze
-from rooflens.model.failed import BUG_HINT, blame, bug_reason, failed_kernel
+from rooflens.model.failed import blame, bug_error, bug_reason, failed_kernel
 from rooflens.model.records import Outside
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ def write_all(reports: Reports, limits: Thresholds, write: Callable[[Reports], T
     except Exception as error:
         sound = _without_culprits(reports, limits, write)
         if sound is None:
-            raise InputError(bug_reason(error), BUG_HINT) from error
+            raise bug_error(error) from error
     try:
         return write(sound)
     except RooflensError:
         raise
     except Exception as error:
-        raise InputError(bug_reason(error), BUG_HINT) from error
+        raise bug_error(error) from error
 
 
 def _without_culprits(reports: Reports, limits: Thresholds, write: Callable[[Reports], object]) -> Reports | None:

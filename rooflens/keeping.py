@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from rooflens.errors import InputError
-from rooflens.model.failed import BUG_HINT, bug_reason
+from rooflens.model.failed import bug_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -88,4 +88,4 @@ class Keeper:
 
 
 def _told(error: Exception) -> InputError:
-    return error if isinstance(error, InputError) else InputError(bug_reason(error), BUG_HINT)
+    return error if isinstance(error, InputError) else bug_error(error)

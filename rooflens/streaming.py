@@ -17,7 +17,7 @@ from rooflens.ingest.children.memory import usable_cores
 from rooflens.ingest.executors.opening import processes
 from rooflens.ingest.executors.ordering import run_in_order
 from rooflens.keeping import Keeper
-from rooflens.model.failed import BUG_HINT, bug_reason, tells_bug
+from rooflens.model.failed import bug_error, tells_bug
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.store.address import shown
 from rooflens.model.totals import parts_of, totals_of_parts
@@ -132,7 +132,7 @@ def _totals(parts: Sequence[PartTotal]) -> list[Total] | InputError:
     try:
         return totals_of_parts(parts)
     except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
-        return InputError(bug_reason(error), BUG_HINT)
+        return bug_error(error)
 
 
 def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
@@ -358,7 +358,7 @@ class _ChunkTask(Struct, frozen=True):
                     with_evidence=not self.is_slim,
                 )
             except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
-                told.failures.append((found.run.source, InputError(bug_reason(error), BUG_HINT)))
+                told.failures.append((found.run.source, bug_error(error)))
                 failed.append(found.run.digest)
                 continue
             if missing:
@@ -383,7 +383,7 @@ class _ChunkTask(Struct, frozen=True):
         try:
             return verdict_tables([found for report in reports for found in report.analyses], self.limits.digest)
         except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
-            return InputError(bug_reason(error), BUG_HINT)
+            return bug_error(error)
 
 
 def _parts_of(reports: Sequence[AnalyzedReport]) -> list[PartTotal]:

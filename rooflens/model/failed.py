@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from rooflens.errors import RooflensError
+from rooflens.errors import InputError, RooflensError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflens.model.records import Hotspot, Kernel
+    from rooflens.model.records import Kernel
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ def failed_kernel(kernel: Kernel, why: str) -> Kernel:
     return replace(unmeasured(kernel), status="failed", status_reason=why)
 
 
-def unmeasured(kernel: Kernel, counters: Mapping[str, float] = NO_VALUES, hotspots: Sequence[Hotspot] = ()) -> Kernel:
+def unmeasured(kernel: Kernel, counters: Mapping[str, float] = NO_VALUES) -> Kernel:
     """Keep what a kernel is, and of what was measured of it no more than is given."""
     return replace(
         kernel,
@@ -44,7 +44,7 @@ def unmeasured(kernel: Kernel, counters: Mapping[str, float] = NO_VALUES, hotspo
         tensor_peaks_per_s=NO_VALUES,
         stalls=NO_VALUES,
         rules=(),
-        hotspots=tuple(hotspots),
+        hotspots=(),
         code_totals=NO_VALUES,
         series=None,
     )
@@ -53,6 +53,11 @@ def unmeasured(kernel: Kernel, counters: Mapping[str, float] = NO_VALUES, hotspo
 def bug_reason(error: Exception) -> str:
     """Say that a kernel, or a report, met a bug in rooflens, and where."""
     return f"{_BUG}: {bug_place(error)}: {error} (a bug in rooflens: please report it)"
+
+
+def bug_error(error: Exception) -> InputError:
+    """Return the error to show for a report that met a bug in rooflens."""
+    return InputError(bug_reason(error), BUG_HINT)
 
 
 def is_bug(kernel: Kernel) -> bool:

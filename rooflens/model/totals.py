@@ -253,7 +253,7 @@ def _slim(whole: Analysis) -> Analysis:
     counters = kernel.counters
     return replace(
         whole,
-        kernel=unmeasured(kernel, {name: counters[name] for name in ("duration_ns",) if name in counters}),
+        kernel=unmeasured(kernel, {"duration_ns": counters["duration_ns"]} if "duration_ns" in counters else NO_VALUES),
         levels={"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s)},
         pipes={name: pipe for name, pipe in whole.pipes.items() if pipe.unit in _UNITS},
         flop=NO_VALUES,

@@ -15,7 +15,7 @@ from rooflens.ingest.exports.long import long_kernels
 from rooflens.ingest.exports.merging import merged
 from rooflens.ingest.exports.tables import Header, open_text, records
 from rooflens.ingest.exports.wide import wide_kernels
-from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
+from rooflens.model.roofline.datasheets import datasheet_of, datasheet_of_id, load_datasheets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -130,7 +130,8 @@ def read_export(data: bytes, gpu: str | None = None, is_wanted: Callable[[str], 
 
 def _displayed(gpu: str) -> str:
     """Return the display name of a GPU given by its short name; any other name as it is."""
-    return next((one.names[0] for one in load_datasheets() if one.id == gpu.casefold()), gpu)
+    known = datasheet_of_id(gpu)
+    return known.names[0] if known else gpu
 
 
 def _kernels(data: bytes, facts: Facts) -> Iterator[ExportedKernel]:

@@ -348,6 +348,11 @@ def _link(kind: LinkKind, table: Table) -> Link:
     )
 
 
+def datasheet_of_id(short_name: str) -> Datasheet | None:
+    """Find a GPU by its short name, in capitals or not; None where none has it."""
+    return next((gpu for gpu in load_datasheets() if gpu.id == short_name.casefold()), None)
+
+
 def matching_datasheets(name: str) -> tuple[Datasheet, ...]:
     """Find GPUs by short name, by display name, or by any part of it.
 
@@ -355,7 +360,7 @@ def matching_datasheets(name: str) -> tuple[Datasheet, ...]:
         UnknownNameError: None has it in its name.
     """
     wanted = name.strip().casefold()
-    exact = next((gpu for gpu in load_datasheets() if gpu.id == wanted), None) or datasheet_of(name)
+    exact = datasheet_of_id(wanted) or datasheet_of(name)
     if exact is not None:
         return (exact,)
     found = tuple(gpu for gpu in load_datasheets() if any(wanted in known.casefold() for known in gpu.names))
