@@ -1,6 +1,6 @@
 """Pin what a user sees: digests of every output for every report at hand, to hold a change that should change nothing.
 
-    python benchmarks/pins.py take before.json [--keep before/] [--of FOLDER]
+    python benchmarks/pins.py take before.json [--keep before/] [--of FOLDER]   (fixtures, corpus, cases and outcomes)
     python benchmarks/pins.py diff before.json after.json
 
 Pinned are the table, JSON, CSV and Markdown of `analyze`; page, Markdown and picture of `report`; the Parquet tables of
@@ -19,6 +19,7 @@ import re
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -159,8 +160,7 @@ def other_pins() -> dict[str, str]:
 def take(reports: list[Path], keep: Path | None) -> dict[str, str]:
     """Produce everything, on all cores, and return its digests; keep the texts where a folder is named."""
     with tempfile.TemporaryDirectory() as folder:
-        for file in reports:
-            (Path(folder) / file.name).symlink_to(file)
+        reports = _linked(reports, Path(folder))
         os.environ["ROOFLENS_HOME"] = str(Path(folder) / "home")
         os.environ["COLUMNS"] = "200"
         there = {file.name for file in reports}
@@ -170,7 +170,7 @@ def take(reports: list[Path], keep: Path | None) -> dict[str, str]:
             synthetic.mkdir()
             for file in reports:
                 if file.name.startswith(("verdict_", "sweep_")):
-                    (synthetic / file.name).symlink_to(file)
+                    (synthetic / file.name).symlink_to(file.resolve())
             jobs = [pool.submit(report_pins, file.name) for file in reports]
             jobs += [pool.submit(report_pins, "fixtures"), *(pool.submit(pair_pins, pair) for pair in pairs)]
             jobs.append(pool.submit(other_pins))
@@ -183,15 +183,30 @@ def take(reports: list[Path], keep: Path | None) -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in sorted(pins.items())}
 
 
+def _linked(reports: list[Path], folder: Path) -> list[Path]:
+    """Link reports into a folder by their names; those that share a name get that of their own folder before it."""
+    names = Counter(file.name for file in reports)
+    links = []
+    for file in reports:
+        links.append(folder / (file.name if names[file.name] == 1 else f"{file.parent.name}__{file.name}"))
+        links[-1].symlink_to(file)
+    return links
+
+
 def differing(before: dict[str, str], after: dict[str, str]) -> list[str]:
     """List the pins that only one side has or that differ."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
 def _reports(places: list[Path]) -> list[Path]:
-    places = places or [ROOT / "fixtures", ROOT.parent / "shared" / "corpus"]
+    places = places or [ROOT / "fixtures", *(ROOT.parent / "shared" / name for name in ("corpus", "cases", "outcomes"))]
     files = (file for place in places for file in ([place] if place.is_file() else sorted(place.rglob("*"))))
-    return [file.resolve() for file in files if file.name.endswith(ENDINGS)]
+    return [file.resolve() for file in files if file.name.endswith(ENDINGS) or _is_table(file)]
+
+
+def _is_table(file: Path) -> bool:
+    """Return whether a file is a table that ncu exported."""
+    return file.suffix == ".csv" and file.parent.name in {"corpus", "outcomes"}
 
 
 def _main() -> int:
