@@ -176,7 +176,7 @@ def test_one_byte_passes_at_most_twelve_files() -> None:
     text = (ROOT / "docs" / "project" / "architecture.md").read_text(encoding="utf-8")
     walk = text.partition("## The way of one byte")[2].partition("\n## ")[0]
     files = re.findall(r"^\| `([\w/]+\.\w+)` \|", walk, flags=re.MULTILINE)
-    assert files[0] == "ingest/reports/direct.py"
+    assert files[0] == "ingest/reports/protobuf.py"
     assert files[-1] == "report/page/page.py"
     assert len(files) <= 12
 

@@ -116,7 +116,7 @@ class Kernel(Struct, frozen=True):
         index: Position in the report, from 0, over all its results.
         name: Demangled name where the report has one, else the function name.
         function_name: Name without template arguments and parameters.
-        status_reason: Why it failed; None where it did not.
+        status_reason: Why it failed, or which values could not be read; None where neither is so.
         workload: What was profiled: kernel, range, graph or command list.
         device: Number of the GPU in its process; None where the report does not say.
         process: Name and number of the process that launched it: `python 4711`.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from support.unpruned import resolved_without_a_plan
 
 from rooflens.ingest.reports.container import outline
-from rooflens.ingest.reports.direct import Direct
+from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.ingest.reports.unpacking import MAGIC
 from rooflens.model.failed import ALL_NAN
@@ -32,7 +32,7 @@ def test_nothing_that_was_measured_is_impossible(loaded: Loaded) -> None:
 def test_plans_find_what_all_recipes_find(corpus: Path) -> None:
     """For the names of real reports, values, sources and their order are those of the whole table."""
     plain = [data for path in corpus.glob("*.ncu-rep") if (data := path.read_bytes()).startswith(MAGIC)]
-    results = [raw for data in plain for raw in islice(Direct(data, outline(data)).results(), MOST_OF_A_REPORT)]
+    results = [raw for data in plain for raw in islice(ResultReader(data, outline(data)).results(), MOST_OF_A_REPORT)]
     assert len(results) > len(plain)
     for raw in results:
         found, (values, sources) = resolve(raw.numbers), resolved_without_a_plan(raw.numbers)

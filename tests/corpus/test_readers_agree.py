@@ -1,46 +1,54 @@
-"""Hold the direct reader against NVIDIA's module on every published report: records, and every stored value."""
+"""Hold our reader against NVIDIA's module on every report at hand: records, and every stored value."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.nvidia_reads import read_all
+from support.same_report import differences_of
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.ncu_reader import read_with_nvidia
-from rooflens.ingest.reports.pool import in_child
-from rooflens.ingest.reports.read import differences_of, read_report
+from rooflens.ingest.reports.child import in_child
+from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
+from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.texts import add_texts
 
 if TYPE_CHECKING:
-    from rooflens.ingest.loading.load import Loaded
+    from pathlib import Path
 
 pytestmark = pytest.mark.corpus
 
+EVERYTHING = ReadOptions(raw="all", texts_later=True)
 
-def test_both_readers_make_the_same_of_every_report(corpus: Path, loaded: Loaded) -> None:
-    """Kernels, rules, series, hot spots, values and instances are equal to the bit, and all of it is read directly.
 
-    Kernels read for an analysis, from the metrics it needs, equal those read with every stored value.
-    """
-    value_count = 0
-    for run, kernels in loaded.reports:
-        assert run.reader == "direct", run.source
-        path = corpus / Path(run.source).name
-        stored = read_report(path, run.source, ReadOptions("direct", raw="all"))
-        assert stored.raw is not None
-        assert stored.instances is not None
-        theirs = in_child(read_with_nvidia, path, run.source, ReadOptions(raw="all"))
-        ours = Report(run, tuple(kernels), stored.raw, stored.instances)
-        assert list(differences_of(ours, theirs)) == [], run.source
-        value_count += stored.raw.num_rows + stored.instances.num_rows
+def _read(file: Path) -> Report | InputError:
+    try:
+        return read_report(file, file.name, EVERYTHING)
+    except InputError as error:
+        return error
+
+
+def test_both_readers_make_the_same_of_every_report(corpus: Path, fixtures: Path) -> None:
+    """Kernels, rules, series, hot spots, values and instances are equal to the bit; what one refuses, both do."""
+    folders = [fixtures, corpus, *(corpus.parent / name for name in ("cases", "outcomes"))]
+    jobs = find_inputs([str(folder) for folder in folders if folder.is_dir()]).jobs
+    files = [job.path for job in jobs if has_name_of_report(job.path)]
+    read = {file: _read(file) for file in files}
+    reports = [(file, found) for file, found in read.items() if isinstance(found, Report)]
+    ours = dict(zip((file for file, _ in reports), add_texts(reports, EVERYTHING), strict=True))
+    theirs = dict(zip(files, in_child(read_all, files, EVERYTHING), strict=True))
+    differences, value_count = [], 0
+    for file, found in theirs.items():
+        if isinstance(found, InputError) or file not in ours:
+            if str(found)[:20] != str(read[file])[:20]:
+                differences.append(f"{file}: {read[file]}, {found}")
+            continue
+        differences += [f"{file}: {difference}" for difference in differences_of(ours[file], found)]
+        assert ours[file].raw is not None
+        assert ours[file].instances is not None
+        value_count += ours[file].raw.num_rows + ours[file].instances.num_rows
+    assert differences == []
     assert value_count > 1_000_000
-
-
-def test_both_readers_refuse_the_same_reports(loaded: Loaded) -> None:
-    """What rooflens refuses to read, NVIDIA's module would not read either, for the same reason."""
-    assert loaded.failures
-    for source, error in loaded.failures:
-        with pytest.raises(InputError, match=str(error)[:20]):
-            in_child(read_with_nvidia, Path(source), source, ReadOptions())
+    assert len(ours) > len(theirs) * 0.9

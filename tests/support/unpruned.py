@@ -6,7 +6,7 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.reports.resolve import choose_one, step_of, ways_of
+from rooflens.ingest.reports.resolve import step_of, ways_of
 from rooflens.model.counters.recipes import CyclesOverTime, Exact, bases_of
 from rooflens.model.counters.table import COUNTERS
 
@@ -44,7 +44,7 @@ def resolved_without_a_plan(stored: Mapping[str, float]) -> tuple[dict[str, floa
     sources: dict[str, str] = {}
     for name, ways in _steps():
         for way in ways:
-            found = way.find(stored, values, choose_one) if all(needed in stored for needed in way.needs) else None
+            found = way.find(stored, values) if all(needed in stored for needed in way.needs) else None
             if found is not None and math.isfinite(found):
                 values[name], sources[name] = found, way.source
                 break

@@ -7,7 +7,7 @@ Compute). Only the fields that rooflens reads or writes are here; a decoder carr
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +23,61 @@ _SCALARS = (
 )
 """The kinds of a value: a single value has one of them, merged values of a metric any number of each."""
 
+_OTHERS = {"Range": 20, "CommandList": 21, "Graph": 22}
+"""Results that are not kernels, and the field that holds their rules: they differ in little else that is read."""
+
+Fields: TypeAlias = "tuple[tuple[str, str, str, int], ...]"
+
+
+def _kernel(metric: str, rule: str, source: str) -> Fields:
+    """Describe the result of a kernel; fields of no use are listed where reports hold them, as they are known."""
+    return (
+        ("required", "uint32", "ThreadID", 1),
+        ("required", "uint64", "APICallID", 2),
+        ("required", "uint64", "ProgramHandle", 3),
+        ("required", "uint64", "KernelID", 4),
+        ("required", "bytes", "KernelMangledName", 5),
+        ("required", "bytes", "KernelFunctionName", 6),
+        ("required", "bytes", "KernelDemangledName", 7),
+        ("required", "uint32", "WorkDimensions", 8),
+        ("required", "Uint64x3", "GlobalWorkOffset", 9),
+        ("required", "Uint64x3", "GridSize", 10),
+        ("required", "Uint64x3", "BlockSize", 11),
+        ("repeated", metric, "MetricResults", 13),
+        ("optional", "uint64", "CreationTime", 14),
+        ("required", source, "Source", 15),
+        ("optional", "uint32", "Api", 16),
+        ("repeated", "bytes", "Sections", 17),
+        ("repeated", "bytes", "Comments", 18),
+        ("repeated", rule, "RuleResults", 19),
+        # A message NvtxState, decoded apart: what is wrong in it must not make the whole result unreadable.
+        ("optional", "bytes", "Nvtx", 21),
+        ("optional", "uint64", "ContextID", 22),
+        ("optional", "uint64", "StreamID", 23),
+        ("repeated", "bytes", "Series", 25),
+        ("repeated", "bytes", "Unused28", 28),
+        ("repeated", "bytes", "Unused31", 31),
+        ("optional", "fixed32", "Unused35", 35),
+        ("repeated", "bytes", "Unused36", 36),
+    )
+
+
+def _other(metric: str, kind: str) -> Fields:
+    """Describe the result of a range, a command list or a graph."""
+    return (
+        ("required", "uint32", "ThreadID", 1),
+        ("required", "uint64", "APICallID", 2),
+        ("repeated", metric, "MetricResults", 4),
+        ("optional", "bytes", "Nvtx", 10),
+        *((("optional", "bytes", "KernelFunctionName", 18),) if kind == "CommandList" else ()),
+        ("repeated", "bytes", "RuleResults", _OTHERS[kind]),
+    )
+
+
 # message -> rows of (label, type, field, number). A type that starts with a capital is another message of this table.
 # Text is declared as bytes, which is the same on the wire: reports hold command lines and paths in whatever code page
 # the machine had, and a string field would make one such byte an exception far from here.
-FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
+FIELDS: Mapping[str, Fields] = {
     "FileHeader": (("required", "uint32", "Version", 1),),
     "BlockHeader": (
         ("required", "uint32", "NumSources", 1),
@@ -83,56 +134,17 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "bytes", "Name", 1),
         ("optional", "uint64", "Address", 2),
     ),
-    "ProfileResult": (
-        ("required", "uint32", "ThreadID", 1),
-        ("required", "uint64", "APICallID", 2),
-        ("required", "uint64", "ProgramHandle", 3),
-        ("required", "uint64", "KernelID", 4),
-        ("required", "bytes", "KernelMangledName", 5),
-        ("required", "bytes", "KernelFunctionName", 6),
-        ("required", "bytes", "KernelDemangledName", 7),
-        ("required", "uint32", "WorkDimensions", 8),
-        ("required", "Uint64x3", "GlobalWorkOffset", 9),
-        ("required", "Uint64x3", "GridSize", 10),
-        ("required", "Uint64x3", "BlockSize", 11),
-        ("repeated", "MetricResult", "MetricResults", 13),
-        ("required", "SourceData", "Source", 15),
-        ("repeated", "RuleResult", "RuleResults", 19),
-        # A message NvtxState, decoded apart: what is wrong in it must not make the whole result unreadable.
-        ("optional", "bytes", "Nvtx", 21),
-        ("optional", "uint64", "ContextID", 22),
-        ("optional", "uint64", "StreamID", 23),
-    ),
+    "ProfileResult": _kernel("MetricResult", rule="RuleResult", source="SourceData"),
+    **{f"{kind}Result": _other("MetricResult", kind) for kind in _OTHERS},
+    # The same messages as they are read: what is decoded later, or never, comes as bytes, and the instances of a metric
+    # are declared as one message, so that protocol buffers merge them into one list of keys and one of values. That
+    # takes a fraction of the time; where they are not all alike their order is lost, and they are decoded once more.
+    "MergedProfileResult": _kernel("MergedMetricResult", rule="bytes", source="bytes"),
+    **{f"Merged{kind}Result": _other("MergedMetricResult", kind) for kind in _OTHERS},
     "Uint64x3": (
         ("required", "uint64", "X", 1),
         ("required", "uint64", "Y", 2),
         ("required", "uint64", "Z", 3),
-    ),
-    # The same message read fast: metrics come as bytes. Fields that are known but not needed are listed too, so that
-    # unknown ones can be told from them.
-    "FastResult": (
-        ("required", "uint32", "ThreadID", 1),
-        ("required", "uint64", "APICallID", 2),
-        ("required", "uint64", "ProgramHandle", 3),
-        ("required", "uint64", "KernelID", 4),
-        ("required", "bytes", "KernelMangledName", 5),
-        ("required", "bytes", "KernelFunctionName", 6),
-        ("required", "bytes", "KernelDemangledName", 7),
-        ("required", "uint32", "WorkDimensions", 8),
-        ("required", "bytes", "GlobalWorkOffset", 9),
-        ("required", "bytes", "GridSize", 10),
-        ("required", "bytes", "BlockSize", 11),
-        ("repeated", "bytes", "MetricResults", 13),
-        ("optional", "uint64", "CreationTime", 14),
-        ("required", "bytes", "Source", 15),
-        ("optional", "uint32", "Api", 16),
-        ("repeated", "bytes", "Sections", 17),
-        ("repeated", "bytes", "Comments", 18),
-        ("repeated", "bytes", "RuleResults", 19),
-        ("optional", "bytes", "Nvtx", 21),
-        ("optional", "uint64", "ContextID", 22),
-        ("optional", "uint64", "StreamID", 23),
-        ("optional", "bytes", "Series", 25),
     ),
     "MetricResult": (
         ("required", "uint32", "NameId", 1),
@@ -140,30 +152,22 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("repeated", "MetricValuePair", "MetricValueList", 3),
         ("optional", "uint32", "Kind", 4),
     ),
-    # A metric read fast: with only its last instance, not decoded, or with all of them merged. ncu's own definition has
-    # neither.
-    "MetricHead": (
-        ("required", "uint32", "NameId", 1),
-        ("optional", "MetricValue", "MetricValue", 2),
-        ("optional", "bytes", "LastInstance", 3),
-        ("optional", "uint32", "Kind", 4),
-    ),
-    "MergedMetric": (
+    "MergedMetricResult": (
         ("required", "uint32", "NameId", 1),
         ("optional", "MetricValue", "MetricValue", 2),
         ("optional", "MergedPairs", "MetricValueList", 3),
         ("optional", "uint32", "Kind", 4),
     ),
-    "MergedPairs": (
-        ("optional", "MergedValues", "CorrelationId", 1),
-        ("optional", "MergedValues", "ElementValue", 2),
-    ),
-    "MergedValues": tuple(("repeated", *scalar) for scalar in _SCALARS),
     "MetricValuePair": (
         ("optional", "MetricValue", "CorrelationId", 1),
         ("required", "MetricValue", "ElementValue", 2),
     ),
+    "MergedPairs": (
+        ("optional", "MergedValues", "CorrelationId", 1),
+        ("optional", "MergedValues", "ElementValue", 2),
+    ),
     "MetricValue": tuple(("optional", *scalar) for scalar in _SCALARS),
+    "MergedValues": tuple(("repeated", *scalar) for scalar in _SCALARS),
     "RuleResult": (
         ("optional", "bytes", "Identifier", 1),
         ("optional", "bytes", "DisplayName", 2),
@@ -184,24 +188,6 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "uint32", "Kind", 2),
         ("optional", "bytes", "Title", 4),
     ),
-    # A range, a command list or a graph that was profiled: enough to check it, and to find who launched it.
-    "OtherResult": (
-        ("optional", "uint32", "ThreadID", 1),
-        ("repeated", "MetricResult", "MetricResults", 4),
-        ("optional", "bytes", "Nvtx", 10),
-    ),
-    # The same read fast; they differ in where they keep their rules.
-    **{
-        name: (
-            ("required", "uint32", "ThreadID", 1),
-            ("required", "uint64", "APICallID", 2),
-            ("repeated", "bytes", "MetricResults", 4),
-            ("optional", "bytes", "Nvtx", 10),
-            *((("optional", "bytes", "KernelFunctionName", 18),) if name == "FastCommandListResult" else ()),
-            ("repeated", "bytes", "RuleResults", rules),
-        )
-        for name, rules in (("FastRangeResult", 20), ("FastCommandListResult", 21), ("FastGraphResult", 22))
-    },
     "NvtxState": (
         ("repeated", "NvtxDomain", "Domains", 1),
         ("repeated", "NvtxThread", "Threads", 2),
@@ -255,6 +241,11 @@ def decode(name: str, encoded: bytes) -> Any:
 def unknown_fields(decoded: Any) -> set[int]:
     """Return the numbers of a decoded message's own fields that its definition here lacks, not of nested ones."""
     return {field.field_number for field in _unknown_field_set()(decoded)}
+
+
+def text_of(encoded: bytes) -> str:
+    """Decode text as UTF-8, replacing what is not: programs use any code page."""
+    return encoded.decode("utf-8", errors="replace")
 
 
 @cache

@@ -7,16 +7,12 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from rooflens.ingest.metrics.columns import metric_rows
-from rooflens.ingest.metrics.layouts import ENCODED
 from rooflens.model.store.schema import INSTANCES, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.ingest.metrics.columns import ValueColumns
     from rooflens.ingest.metrics.stored import Stored, Value
 
 ROWS_PER_BLOCK = 250_000
@@ -34,9 +30,6 @@ class RawTable:
     def __init__(self, digest: str, *, with_instances: bool = True) -> None:
         self._metrics = _Rows(digest, METRICS)
         self._instances = _Rows(digest, INSTANCES) if with_instances else None
-        self._packed = _Packed(digest)
-        self._columns: list[ValueColumns] = []
-        self._digest = digest
         self.with_instances = with_instances
 
     def add(self, kernel_index: int, values: Mapping[str, Value | None], instances: Mapping[str, Stored]) -> None:
@@ -57,111 +50,9 @@ class RawTable:
             keys = repeat(None, count) if stored.keys is None else map(str, stored.keys)
             self._instances.extend(kernel_index, repeat(name, count), stored.values, range(count), keys)
 
-    def remember(self, name: str, value: Value | None) -> int:
-        """Return an index for a metric with its value, so that what many results share is kept once."""
-        return self._packed.remember(name, value)
-
-    def add_packed(
-        self, kernel_index: int, names: tuple[str, ...], doubles: tuple[float, ...], rows: Sequence[int]
-    ) -> None:
-        """Add values of one result.
-
-        Args:
-            kernel_index: Its position in the report.
-            names: Names of its doubles.
-            doubles: As many values.
-            rows: Indices of its other values (`remember`); those that are `ENCODED` are added apart.
-        """
-        self._packed.add(kernel_index, names, doubles, rows)
-
-    def add_columns(self, values: ValueColumns) -> None:
-        """Add values of many results."""
-        self._columns.append(values)
-
-    def forget(self) -> None:
-        """Make all indices that `remember` returned invalid."""
-        self._packed.forget()
-
     def finish(self) -> tuple[pa.Table, pa.Table | None]:
         """Return the rows of both tables that were added since the last call."""
-        columns, self._columns = self._columns, []
-        rows = pa.Table.from_batches(metric_rows(self._digest, columns), schema=METRICS)
-        values = pa.concat_tables([rows, self._packed.finish(), self._metrics.finish()])
-        return values, self._instances.finish() if self._instances else None
-
-
-class _Packed:
-    """Rows of results that store the same metrics: whole columns are copied, not single values."""
-
-    def __init__(self, digest: str) -> None:
-        self._digest = digest
-        self._codes: dict[str, int] = {}
-        self._codes_of: dict[tuple[str, ...], array[int]] = {}
-        self._known: list[tuple[int, Value | None]] = []
-        self._blocks: list[pa.RecordBatch] = []
-        self._start()
-
-    def _start(self) -> None:
-        self._indices, self._names, self._doubles = array("i"), array("i"), array("d")
-        self._row_indices, self._rows = array("i"), array("i")
-
-    def remember(self, name: str, value: Value | None) -> int:
-        self._known.append((self._code(name), value))
-        return len(self._known) - 1
-
-    def _code(self, name: str) -> int:
-        return self._codes.setdefault(name, len(self._codes))
-
-    def add(self, kernel_index: int, names: tuple[str, ...], doubles: tuple[float, ...], rows: Sequence[int]) -> None:
-        codes = self._codes_of.get(names)
-        if codes is None:
-            codes = self._codes_of[names] = array("i", map(self._code, names))
-        index = array("i", [kernel_index])
-        self._indices.extend(index * len(codes))
-        self._names.extend(codes)
-        self._doubles.extend(doubles)
-        self._row_indices.extend(index * len(rows))
-        self._rows.extend(rows)
-
-    def forget(self) -> None:
-        self._pack()
-        self._known = []
-
-    def finish(self) -> pa.Table:
-        self._pack()
-        blocks, self._blocks = self._blocks, []
-        return pa.Table.from_batches(blocks, schema=METRICS)
-
-    def _pack(self) -> None:
-        names = pa.array(list(self._codes), pa.string())
-        count, others = len(self._doubles), len(self._rows)
-        if count:
-            doubles = {"value_double": _as_arrow(self._doubles, pa.float64())}
-            self._blocks.append(
-                self._block(_as_arrow(self._indices, pa.int32()), _as_arrow(self._names, pa.int32()), names, doubles)
-            )
-        if others:
-            rows, indices = _as_arrow(self._rows, pa.int32()), _as_arrow(self._row_indices, pa.int32())
-            is_row = pc.not_equal(rows, ENCODED)
-            rows, indices = rows.filter(is_row), indices.filter(is_row)
-            values = {name: column.take(rows) for name, column in _value_columns([v for _, v in self._known]).items()}
-            codes = pa.array([code for code, _ in self._known], pa.int32()).take(rows)
-            self._blocks.append(self._block(indices, codes, names, values))
-        self._start()
-
-    def _block(
-        self, indices: pa.Array, codes: pa.Array, names: pa.Array, values: Mapping[str, pa.Array]
-    ) -> pa.RecordBatch:
-        columns = {
-            "digest": _repeated(self._digest, len(indices)),
-            "kernel_index": indices,
-            "name": pa.DictionaryArray.from_arrays(codes, names),
-            **values,
-        }
-        arrays = [
-            columns[field.name] if field.name in columns else pa.nulls(len(indices), field.type) for field in METRICS
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=METRICS)
+        return self._metrics.finish(), self._instances.finish() if self._instances else None
 
 
 class _Rows:

@@ -47,7 +47,14 @@ _MOST_KNOWN = 1024
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
 
 KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
-"""Kinds of results; only those of kernels are encoded as ProfileResult."""
+"""Kinds of results."""
+
+_MERGED = {
+    KERNEL: "MergedProfileResult",
+    RANGE: "MergedRangeResult",
+    COMMAND_LIST: "MergedCommandListResult",
+    GRAPH: "MergedGraphResult",
+}
 
 _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 
@@ -107,7 +114,7 @@ class Outline(Struct, frozen=True):
         sessions: One for each profiled process, in the order of the file.
         synthetic: The report says that it was generated and not recorded.
         labels: Name and ID of each process, by its ID.
-        unknown: What in the headers of blocks no known version of ncu writes; empty where there is nothing.
+        unknown: Fields in the headers of blocks that the definitions do not know.
         sources: Start and end of each message with compiled code, as offsets from the start of the report.
     """
 
@@ -116,7 +123,7 @@ class Outline(Struct, frozen=True):
     sessions: tuple[Session, ...]
     synthetic: bool
     labels: Mapping[int, str | None]
-    unknown: str
+    unknown: frozenset[str]
     sources: Sequence[tuple[int, int]] = ()
 
     def origin(self, place: Place, result: Any) -> Origin:
@@ -210,9 +217,7 @@ def _inspect_mapped(data: mmap.mmap, suffix: str) -> Container:
     found = outline(data, suffix)
     origins = []
     for index, place in enumerate(found.places):
-        result = decode("ProfileResult" if place.kind == KERNEL else "OtherResult", data[place.start : place.end])
-        if result is None:
-            raise damaged_result(index, place)
+        result = merged_result(data, index, place)
         check_names((metric.NameId for metric in result.MetricResults), index, found.strings)
         origins.append(found.origin(place, result))
     return Container(
@@ -263,7 +268,7 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
             "the report holds no results",
             "no kernel was profiled: check ncu's filters, and that the program ran to its end",
         )
-    what = f"field {min(unknown)} in the header of a block" if unknown else ""
+    what = frozenset(f"field {number} of the header of a block" for number in unknown)
     sessions = gather_sessions(headers)
     labels = {session.process_id: session.process_label for session in sessions}
     return Outline(places, strings, sessions, is_synthetic(headers), labels, what, sources)
@@ -320,6 +325,18 @@ def _whole_part(data: Bytes) -> tuple[int, int, str]:
     except InputError as error:
         return end, count, str(error)
     return end, count, ""
+
+
+def merged_result(data: Bytes, index: int, place: Place) -> Any:
+    """Decode a result, with the instances of each metric merged (`rooflens.ingest.messages.messages`).
+
+    Raises:
+        InputError: It cannot be decoded.
+    """
+    result = decode(_MERGED[place.kind], data[place.start : place.end])
+    if result is None:
+        raise damaged_result(index, place)
+    return result
 
 
 def damaged_result(index: int, place: Place) -> InputError:

@@ -1,7 +1,7 @@
-"""Open reports with NVIDIA's `ncu_report` module: the only place that imports it.
+"""NVIDIA's `ncu_report` module: whole reports as it reads them, and the text of instructions.
 
-The module can end the process on damaged input and keeps most of what it has read, so this code runs in children that
-may die (`rooflens.ingest.reports.pool`). It imports little, so that they start fast.
+The only place that imports it. The module can end the process on damaged input and keeps most of what it has read, so
+this code runs in a child that may die.
 """
 
 from __future__ import annotations
@@ -9,39 +9,93 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import math
 import tempfile
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
+from rooflens.ingest.metrics.code import gather, read_code
+from rooflens.ingest.metrics.series import read_series
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
+from rooflens.ingest.reports.container import Origin, inspect
 from rooflens.ingest.reports.pool import CHANGED, CHANGED_HINT
+from rooflens.ingest.reports.report import make_report, raw_table
+from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
+from rooflens.ingest.reports.texts import Told
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
+    from rooflens.ingest.metrics.code import Code
+    from rooflens.ingest.metrics.raw import RawTable
+    from rooflens.ingest.metrics.stored import Kind, Value
+    from rooflens.ingest.reports.report import ReadOptions, Report
+    from rooflens.ingest.reports.texts import Asked
+
 RERECORD = "record the report again, or copy it again from where it was made"
 
+_OF_UNIT, _OF_KERNEL = 1, 2
+"""Types of an estimated speed-up: of the unit that the rule looks at, and of the kernel."""
 
-def read_sass(path: Path, wanted: Mapping[int, Sequence[int]], digest: str) -> dict[int, dict[int, str]]:
-    """Read the SASS text of instructions.
+_READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
+"""What NVIDIA's bindings raise on damaged strings and values; using a missing metric, None, is an AttributeError."""
+
+
+def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
+    """Read one plain report.
 
     Args:
-        path: A plain report.
-        wanted: Addresses of the instructions, by index of the result.
-        digest: SHA-256 of the report, in hex.
-
-    Returns:
-        The text by address, by index of the result; addresses without text are left out.
+        path: The file.
+        source: The path as the user gave it: what records and messages show.
+        options: What is wanted of it.
 
     Raises:
-        InputError: The file has another digest now, or the module finds no results.
+        InputError: The file is not a report, is damaged, or fewer results can be read than it holds.
     """
-    with path.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-            raise InputError(CHANGED, CHANGED_HINT)
-    return {index: dict(_texts(action, wanted[index])) for index, action in actions(path, wanted)}
+    container = inspect(path)
+    raw = raw_table(container.digest, options)
+    report = make_report(_results(path, container.origins, raw), "ncu-report", container, source, raw)
+    return replace(report, untold={}, unlisted={})
+
+
+def _results(path: Path, origins: Sequence[Origin], raw: RawTable | None) -> Iterator[RawResult]:
+    """Read all results, in the order of the file."""
+    for (index, action), origin in zip(actions(path), chain(origins, repeat(Origin())), strict=False):
+        try:
+            result = _raw_result(action, index, origin, raw)
+        except _READER_ERRORS as error:
+            raise InputError(f"damaged: result {index} cannot be read: {error}", RERECORD) from error
+        yield result
+
+
+def tell(asked: Sequence[Asked]) -> list[Told | InputError]:
+    """Read what only this module can tell of the code in reports; one that is damaged does not cost the others."""
+    return [_told(one) for one in asked]
+
+
+def _told(asked: Asked) -> Told | InputError:
+    try:
+        with asked.path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != asked.digest:
+                return InputError(CHANGED, CHANGED_HINT)
+        texts: dict[int, dict[int, str]] = {}
+        codes: dict[int, Code] = {}
+        for index, action in actions(asked.path, {*asked.addresses, *asked.unlisted}):
+            texts[index] = dict(_texts(action, asked.addresses.get(index, ())))
+            if index in asked.unlisted:
+                codes[index] = read_code(asked.unlisted[index], _Texts(action))
+        return Told(texts, codes)
+    except (OSError, *_READER_ERRORS) as error:
+        return InputError(f"damaged: {error}", RERECORD)
+    except InputError as error:
+        return error
 
 
 def _texts(action: Any, addresses: Sequence[int]) -> Iterator[tuple[int, str]]:
@@ -90,3 +144,151 @@ def _is_taken(path: Path) -> bool:
     except UnicodeEncodeError:
         return False
     return path.suffix != PACKED_SUFFIX
+
+
+class _Metrics:
+    """The metrics of a result, read by NVIDIA's module."""
+
+    def __init__(self, action: Any) -> None:
+        self._action = action
+        self._names = tuple(action.metric_names())
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all metrics, sorted."""
+        return self._names
+
+    def metric(self, name: str) -> Stored | None:
+        """Return what is stored under a name; None where nothing is."""
+        metric = self._action.metric_by_name(name)
+        if metric is None:
+            return None
+        count = metric.num_instances()
+        keys = metric.correlation_ids() if count and metric.has_correlation_ids() else None
+        return Stored(_own(metric), _instances(keys, count) if keys else None, _instances(metric, count))
+
+
+def _own(metric: Any) -> Value | None:
+    """Return a metric's own value; None where it has none, for which the module says 0."""
+    return _clean_value(metric.value()) if metric.has_value() else None
+
+
+def _instances(metric: Any, count: int) -> list[Value]:
+    """Return the values of all instances, which are of one kind."""
+    if not count:
+        return []
+    kind = metric.kind(0)
+    if kind == metric.ValueKind_STRING:
+        return [as_unicode(metric.as_string(instance)) for instance in range(count)]
+    read = metric.as_double if kind in {metric.ValueKind_DOUBLE, metric.ValueKind_FLOAT} else metric.as_uint64
+    return [read(instance) for instance in range(count)]
+
+
+def _clean_value(value: Any) -> Value | None:
+    return as_unicode(value) if isinstance(value, str) else value
+
+
+class _Texts:
+    """What NVIDIA's disassembler says of one result's instructions."""
+
+    has_sass = True
+
+    def __init__(self, action: Any) -> None:
+        self._action = action
+
+    def kind(self, address: int) -> Kind | None:  # noqa: ARG002 - its encoding is not told
+        """Return None: the text tells."""
+        return None
+
+    def sass(self, address: int) -> str | None:
+        """Return the instruction at an address in text."""
+        text = self._action.sass_by_pc(address)
+        return None if text is None else as_unicode(text)
+
+    def line(self, address: int) -> tuple[str, int] | None:
+        """Return the file and the line that an instruction was compiled from."""
+        info = self._action.source_info(address)
+        return None if info is None else (as_unicode(info.file_name()), info.line())
+
+    def source_files(self) -> dict[str, str]:
+        """Return the embedded source files by name."""
+        return {as_unicode(name): text for name, text in self._action.source_files().items()}
+
+
+def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -> RawResult:
+    name = action.name()
+    if name is None:
+        raise InputError(f"damaged: result {index} has no name", RERECORD)
+    metrics = _Metrics(action)
+    tables = _tables(metrics)
+    numbers, texts, nan_count = sort_values(_values(action, metrics, index, raw))
+    return RawResult(
+        index=index,
+        function_name=as_unicode(name),
+        signature=as_unicode(action.name(action.NameBase_DEMANGLED) or name),
+        workload=_workload(action),
+        numbers=numbers,
+        texts=texts,
+        tables=tables,
+        nan_count=nan_count,
+        rules=_rules(action),
+        series=read_series(metrics),
+        process=origin.process,
+        nvtx_range=origin.nvtx_range,
+        instructions=gather(metrics, thread_opcodes(tables), as_unicode(name)),
+        listing=lambda _: _Texts(action),
+    )
+
+
+def _tables(metrics: _Metrics) -> dict[str, dict[str, int]]:
+    return {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
+
+
+def _values(action: Any, metrics: _Metrics, index: int, raw: RawTable | None) -> dict[str, Value | None]:
+    """Read the values of a result by name: with a table, all of them and their instances; else those wanted."""
+    values: dict[str, Value | None] = {}
+    instances: dict[str, Stored] = {}
+    for name in metrics.names():
+        if raw is None and is_wanted(name):
+            values[as_unicode(name)] = _own(action.metric_by_name(name))
+        elif raw is not None and (stored := metrics.metric(name)) is not None:
+            values[as_unicode(name)] = stored.value
+            if stored.values:
+                instances[as_unicode(name)] = stored
+    if raw is not None:
+        raw.add(index, values, instances)
+    return values
+
+
+def _workload(action: Any) -> str:
+    kinds = {
+        action.WorkloadType_KERNEL: "kernel",
+        action.WorkloadType_RANGE: "range",
+        action.WorkloadType_CMDLIST: "command list",
+        action.WorkloadType_GRAPH: "graph",
+    }
+    return kinds.get(action.workload_type(), "other")
+
+
+def _rules(action: Any) -> tuple[Rule, ...]:
+    rules = []
+    for result in action.rule_results_as_dicts():
+        message, estimation = result.get("rule_message") or {}, result.get("speedup_estimation") or {}
+        rules.append(
+            Rule(
+                identifier=as_unicode(result.get("rule_identifier", "")),
+                section=as_unicode(result.get("section_identifier", "")),
+                title=as_unicode(message.get("title", "")),
+                message=as_unicode(message.get("message", "")),
+                speedup_pct=_speedup_pct(estimation, _OF_KERNEL),
+                unit_speedup_pct=_speedup_pct(estimation, _OF_UNIT),
+            )
+        )
+    return tuple(rules)
+
+
+def _speedup_pct(estimation: Mapping[str, Any], of: int) -> float | None:
+    """Return an estimated speed-up if it is of this type; there are others, which name nothing."""
+    value = estimation.get("speedup")
+    if estimation.get("type") != of or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None

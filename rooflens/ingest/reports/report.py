@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from heapq import heappush, heappushpop
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
-from rooflens.ingest.reports.results import shortened, to_kernel
+from rooflens.ingest.metrics.code import read_code
+from rooflens.ingest.reports.results import shortened, to_kernel, unread_reason, with_code
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
-    from rooflens.ingest.metrics.code import Code
+    from rooflens.ingest.metrics.code import Code, Instructions
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.reports.container import Container
-    from rooflens.ingest.reports.direct import Direct
     from rooflens.ingest.reports.results import RawResult
     from rooflens.model.records import Kernel
 
-Reader: TypeAlias = Literal["auto", "direct", "ncu-report"]
-"""Who reads: rooflens itself (`direct`), NVIDIA's module, or by default the first if it knows all that is stored."""
+Reader: TypeAlias = Literal["direct", "ncu-report"]
+"""Who reads: rooflens itself (`direct`), or NVIDIA's module."""
 
 Raw: TypeAlias = Literal["none", "values", "all"]
 """Which stored values are kept beside the kernels: none, one for each metric, or those of all instances too."""
@@ -46,23 +45,19 @@ class ReadOptions(Struct, frozen=True):
 
     Attributes:
         reader: Who is to read it.
-        verify: Read it with both readers, and fail where they differ.
         raw: Which stored values are kept.
         max_unpacked_bytes: A compressed file that unpacks to more is refused.
         gpu: Short or display name of the GPU, for exports that do not name it.
         deadline_s: Seconds that NVIDIA's module may take, before its allowance for the size of the file.
-        read_rows: Reads kernels straight into rows; None for records of kernels.
         texts: Have NVIDIA's disassembler give the text of the hottest instructions, which takes a second.
-        texts_later: Leave text that is not in the cache to the caller: `Report.untold` says what lacks it.
+        texts_later: Leave what only NVIDIA's module can tell to the caller (`rooflens.ingest.reports.texts`).
     """
 
-    reader: Reader = "auto"
-    verify: bool = False
+    reader: Reader = "direct"
     raw: Raw = "none"
     max_unpacked_bytes: int = MAX_UNPACKED_BYTES
     gpu: str | None = None
     deadline_s: float = 120.0
-    read_rows: RowReader | None = None
     texts: bool = True
     texts_later: bool = False
 
@@ -71,11 +66,12 @@ class Report(Struct, frozen=True):
     """One report that was read.
 
     Attributes:
-        rows: More kernels, as rows of the table `kernels`; None where there are none.
         raw: Stored values, rows of the table `metrics`; None when they were not asked for.
         instances: Values of instances, rows of the table `instances`; None when they were not asked for.
         notes: What a user should know about how it was read.
+        loss: What could not be read of kernels that are there all the same; None where everything could.
         untold: Code whose hottest instructions still lack their text.
+        unlisted: What is stored by instruction of kernels whose code only NVIDIA's module may know.
     """
 
     run: Run
@@ -83,188 +79,105 @@ class Report(Struct, frozen=True):
     raw: pa.Table | None = None
     instances: pa.Table | None = None
     notes: tuple[str, ...] = ()
-    rows: pa.Table | None = None
+    loss: InputError | None = None
     untold: Codes = field(default_factory=dict)
-
-
-class Rows(NamedTuple):
-    """Some kernels of a report as rows of the table `kernels`."""
-
-    table: pa.Table
-
-
-RowReader: TypeAlias = "Callable[[Direct, RawTable | None, Container], Iterator[RawResult | Rows]]"
-"""Reads results that are encoded alike into rows, and others one by one."""
-
-
-class Results(Protocol):
-    """A reader at work on one report."""
-
-    def results(self) -> Iterator[RawResult | Rows]:
-        """Read all results, in the order of the file."""
-
-    def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
-        """Read the instructions of some results again, with their text; results for which that fails are left out."""
+    unlisted: Mapping[int, Instructions] = field(default_factory=dict)
 
 
 def make_report(
-    reading: Results, reader: str, container: Container, source: str, raw: RawTable | None = None
+    results: Iterable[RawResult], reader: Reader, container: Container, source: str, raw: RawTable | None = None
 ) -> Report:
-    """Read all of a report; arguments and errors as for `make_parts`."""
-    (whole,) = make_parts(reading, reader, container, source, raw)
-    return replace(whole, kernels=tuple(sorted(whole.kernels, key=lambda kernel: kernel.index)))
-
-
-def make_parts(  # noqa: PLR0913 - what a report is made of
-    reading: Results,
-    reader: str,
-    container: Container,
-    source: str,
-    raw: RawTable | None = None,
-    *,
-    kernels_at_once: int | None = None,
-) -> Iterator[Report]:
-    """Read a report piece by piece, each a report of some of the kernels: memory does not grow with their number.
-
-    Kernels that may be among those with text are held back until that is certain, and come last; all others are in the
-    order of the file.
+    """Make a report of its results; of many kernels, only the longest have their code by source line.
 
     Args:
-        reading: Reads its results.
-        reader: Name of that reader.
+        results: All results, in the order of the file.
+        reader: Who read them.
         container: What the report says of itself.
         source: The path as the user gave it: what records and messages show.
-        raw: Where the reader puts stored values.
-        kernels_at_once: Least number of kernels in a piece; None for one piece.
+        raw: Where the reader put stored values.
 
     Raises:
         InputError: Fewer results can be read than it holds, or it is damaged.
     """
-    held = Held()
-    ahead: Report | None = None
-    for piece in make_pieces(reading.results(), reader, container, source, raw, held, kernels_at_once=kernels_at_once):
-        if ahead is not None:
-            yield ahead
-        ahead = piece
-    if ahead is not None:
-        yield replace(ahead, kernels=(*ahead.kernels, *with_texts(held, reading)), notes=notes_of(container))
+    source = as_unicode(source)
+    kernels: list[Kernel] = []
+    codes = _Codes(are_few=container.result_count <= MOST_IN_TEXT)
+    unread: dict[str, None] = {}
+    for result in results:
+        kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
+        unread |= dict.fromkeys(result.unread)
+        if result.instructions is not None and not kernel.failed:
+            kernel = with_code(kernel, codes.read(result, result.instructions, kernel.duration_ns or 0.0))
+        kernels.append(kernel)
+    if len(kernels) != container.result_count:
+        raise InputError(f"damaged: only {len(kernels)} of {container.result_count} results can be read", _RERECORD)
+    told = codes.of_longest()
+    values, instances = raw.finish() if raw else (None, None)
+    return Report(
+        run=_run(container, source, reader),
+        kernels=tuple(with_codes(kernels, told)),
+        raw=values,
+        instances=instances,
+        notes=container.sessions[0].notes if container.sessions else (),
+        loss=_loss([*unread]),
+        untold={index: code for index, code in told.items() if index not in codes.unlisted},
+        unlisted=codes.unlisted,
+    )
 
 
-def notes_of(container: Container) -> tuple[str, ...]:
-    """Return what a user should know according to the report itself."""
-    return container.sessions[0].notes if container.sessions else ()
+class _Codes:
+    """Reads the code of kernels: of few all with their source lines, of many only that of the longest.
 
+    Attributes:
+        unlisted: What is stored by instruction of results whose code only NVIDIA's module may know.
+    """
 
-def with_texts(held: Held, reading: Results) -> Iterator[Kernel]:
-    """Return the kernels that were held back, with the text of their instructions where it can be read."""
-    texts = reading.codes(sorted(held.kernels)) if held.kernels else {}
-    return with_codes(held.kernels.values(), texts)
+    def __init__(self, *, are_few: bool) -> None:
+        self.unlisted: dict[int, Instructions] = {}
+        self._are_few = are_few
+        self._longest: list[tuple[float, int, RawResult, Code]] = []
+
+    def read(self, result: RawResult, stored: Instructions, duration_ns: float) -> Code:
+        """Read the code of a result, and remember it if it is one of the longest so far."""
+        if stored.figures is not None:
+            return read_code(stored, None)  # published figures hold all that there is
+        code = self._listed(result, stored) if self._are_few else read_code(stored, None)
+        if code.needs_texts and not self._are_few:
+            code = self._listed(result, stored)
+        if code.hotspots:
+            (heappush if len(self._longest) < MOST_IN_TEXT else heappushpop)(
+                self._longest, (duration_ns, -result.index, result, code)
+            )
+        return code
+
+    def of_longest(self) -> dict[int, Code]:
+        """Return the code of the longest results, with their source lines, in the order of the file."""
+        found: dict[int, Code] = {}
+        for _, _, result, code in sorted(self._longest, key=lambda hot: hot[1], reverse=True):
+            stored = result.instructions
+            found[result.index] = code if self._are_few or stored is None else self._listed(result, stored)
+        return found
+
+    def _listed(self, result: RawResult, stored: Instructions) -> Code:
+        listing = result.listing(stored.start)
+        code = read_code(stored, listing)
+        if listing is None or code.needs_texts:
+            self.unlisted[result.index] = stored
+        return code
 
 
 def with_codes(kernels: Iterable[Kernel], codes: Codes) -> Iterator[Kernel]:
     """Yield kernels with their code, where there is any for them."""
     for kernel in kernels:
         found = codes.get(kernel.index)
-        yield kernel if found is None else replace(kernel, hotspots=found.hotspots, code_totals=found.totals)
+        yield kernel if found is None else with_code(kernel, found)
 
 
-def make_pieces(  # noqa: PLR0913, PLR0917 - as `make_parts`
-    results: Iterable[RawResult | Rows],
-    reader: str,
-    container: Container,
-    source: str,
-    raw: RawTable | None,
-    held: Held,
-    *,
-    kernels_at_once: int | None = None,
-    count: int | None = None,
-) -> Iterator[Report]:
-    """Read results piece by piece, the last with what is left; errors as for `make_parts`.
-
-    Args:
-        results: All of a report, or consecutive ones.
-        reader: Name of the reader.
-        container: What the report says of itself.
-        source: The path as the user gave it.
-        raw: Where the reader puts stored values.
-        held: Takes the kernels whose instructions may be wanted with text.
-        kernels_at_once: Least number of kernels in a piece; None for one piece.
-        count: How many results there must be; by default all of the report.
-    """
-    source = as_unicode(source)
-    run = _run(container, source, reader)
-    count = container.result_count if count is None else count
-    ready: list[Kernel] = []
-    rows: list[pa.Table] = []
-    read_count = waiting_count = 0
-    for result in results:
-        if isinstance(result, Rows):
-            read_count += result.table.num_rows
-            waiting_count += result.table.num_rows
-            rows.append(result.table)
-        else:
-            read_count += 1
-            kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
-            released = held.put(kernel, is_lacking=result.code.needs_texts and not kernel.failed)
-            waiting_count += len(released)
-            ready += released
-        if kernels_at_once is not None and waiting_count >= kernels_at_once:
-            yield _piece(run, ready, rows, raw)
-            ready, rows, waiting_count = [], [], 0
-    if read_count != count:
-        raise InputError(f"damaged: only {read_count} of {count} results can be read", _RERECORD)
-    yield _piece(run, ready, rows, raw)
-
-
-def _piece(run: Run, kernels: Sequence[Kernel], rows: Sequence[pa.Table], raw: RawTable | None) -> Report:
-    values, instances = raw.finish() if raw else (None, None)
-    return Report(run, tuple(kernels), values, instances, rows=_joined(rows))
-
-
-def _joined(tables: Sequence[pa.Table]) -> pa.Table | None:
-    if len(tables) < 2:
-        return tables[0] if tables else None
-    import pyarrow as pa  # noqa: PLC0415 - there are tables only where it is loaded
-
-    return pa.concat_tables(tables)
-
-
-def results_of(
-    direct: Direct, raw: RawTable | None, container: Container, options: ReadOptions
-) -> Iterator[RawResult | Rows]:
-    """Read the results of a report, into rows where that is wanted; errors as for `make_parts`."""
-    return direct.results() if options.read_rows is None else options.read_rows(direct, raw, container)
-
-
-class Held:
-    """Kernels whose instructions are to be read with text: those that cannot do without, and the longest."""
-
-    def __init__(self) -> None:
-        self.kernels: dict[int, Kernel] = {}
-        self._lacking: set[int] = set()
-        self._longest: list[tuple[float, int]] = []
-
-    def put(self, kernel: Kernel, *, is_lacking: bool) -> list[Kernel]:
-        """Hold a kernel if need be; return the kernels that need not be held, or no longer."""
-        if not kernel.hotspots and not is_lacking:
-            return [kernel]
-        self.kernels[kernel.index] = kernel
-        if is_lacking:
-            self._lacking.add(kernel.index)
-        if kernel.hotspots:
-            heappush(self._longest, (kernel.duration_ns or 0.0, -kernel.index))
-        if len(self._longest) <= MOST_IN_TEXT:
-            return []
-        index = -heappop(self._longest)[1]
-        return [] if index in self._lacking else [self.kernels.pop(index)]
-
-    def put_all(self, other: Held) -> list[Kernel]:
-        """Take over what another holds of the same report; return the kernels that are no longer held."""
-        return [
-            kernel
-            for index, one in other.kernels.items()
-            for kernel in self.put(one, is_lacking=index in other._lacking)
-        ]
+def _loss(unread: Sequence[str]) -> InputError | None:
+    """Return the error for metrics whose values could not be read."""
+    why = unread_reason(unread)
+    hint = "a newer version of rooflens may know them; `--reader ncu-report` reads with NVIDIA's module"
+    return InputError(why, hint) if why else None
 
 
 def raw_table(digest: str, options: ReadOptions) -> RawTable | None:

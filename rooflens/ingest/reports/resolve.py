@@ -3,19 +3,16 @@
 Kernels of one report store the same names, and the names alone decide which recipes of the table can apply. So every
 recipe is first written out as the ways in which it reads stored metrics, each with all the names it needs; for a set of
 names the ways that can apply are chosen once (`plan_for`), and tried for every kernel.
-
-The formulas are the same for the numbers of one result and for columns of many: NaN stands for what is not known, and
-every condition goes through `choose`.
+NaN stands for what is not known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from itertools import chain, groupby, product
-from math import inf, isfinite, nan
-from operator import itemgetter, mul, truediv
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from itertools import chain, product
+from math import inf, isfinite, isnan, nan
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -65,11 +62,7 @@ _SETS_KEPT, _STEPS_KEPT = 256, 1 << 12
 """Sizes of the caches of plans by set of names, of which a report has a handful, and of steps that plans share."""
 
 Values: TypeAlias = Mapping[str, float]
-Numbers: TypeAlias = Mapping[str, Any]
-"""Numbers of one result by name, or columns of many results."""
-Choose: TypeAlias = Callable[[Any, Any, Any], Any]
-"""Returns the second argument where the first is true, else the third."""
-Find: TypeAlias = Callable[[Numbers, Numbers, Choose], Any]
+Find: TypeAlias = Callable[[Values, Values], float]
 """Finds a value in the stored metrics and in the counters resolved so far; NaN where they give none."""
 
 
@@ -80,13 +73,11 @@ class Way(NamedTuple):
         needs: Names that must be stored.
         find: Finds the value.
         source: The stored names or the formula.
-        factors: Factor and divisor of the one stored value, where that is the whole formula; None otherwise.
     """
 
     needs: tuple[str, ...]
     find: Find
     source: str
-    factors: tuple[float, float] | None = None
 
 
 class Step(NamedTuple):
@@ -96,35 +87,9 @@ class Step(NamedTuple):
     ways: tuple[Way, ...]
 
 
-class Reads(NamedTuple):
-    """Neighbouring quantities that are one stored value each, as most are, and so are read together.
-
-    Attributes:
-        steps: The same quantities with all their ways, for when a value is missing.
-        sources: The stored name by the name of the quantity.
-        pick: Takes the stored values of all quantities.
-        factors, divisors: What each value is multiplied with, and divided by.
-    """
-
-    steps: tuple[Step, ...]
-    sources: Mapping[str, str]
-    pick: Callable[[Values], tuple[float, ...]]
-    factors: tuple[float, ...]
-    divisors: tuple[float, ...]
-
-
-class Plan(Struct, frozen=True):
-    """How to resolve results that store one set of names.
-
-    Attributes:
-        counters: In the order of the table, as later rows use the clocks and the duration of earlier ones.
-        tensor_ops: Tensor counters by base name without prefix; they use the resolved counters.
-        tensor_peaks_per_s: The same for their peaks.
-    """
-
-    counters: tuple[Step | Reads, ...]
-    tensor_ops: tuple[Step | Reads, ...]
-    tensor_peaks_per_s: tuple[Step | Reads, ...]
+Plan: TypeAlias = "tuple[tuple[Step, ...], tuple[Step, ...], tuple[Step, ...]]"
+"""How to resolve results that store one set of names: counters, tensor operations by base name without prefix, and
+their peaks. Counters are in the order of the table, as later rows use the clocks and the duration of earlier ones."""
 
 
 class Resolved(Struct, frozen=True):
@@ -143,44 +108,30 @@ class Resolved(Struct, frozen=True):
     tensor_peaks_per_s: dict[str, float]
 
 
-def resolve(stored: Values, plan: Plan | None = None) -> Resolved:
+def resolve(stored: Values) -> Resolved:
     """Resolve counters of one profiled result.
 
     Args:
         stored: The report's metrics by name, numbers only, NaN left out, in base units.
-        plan: How to; by default the plan for its names.
     """
-    plan = plan or plan_for(tuple(stored))
+    counters, tensor_ops, tensor_peaks = plan_for(tuple(stored))
     values: dict[str, float] = {}
-    sources = _run(plan.counters, stored, values, values)
+    sources = _run(counters, stored, values, values)
     ops: dict[str, float] = {}
     peaks: dict[str, float] = {}
-    _run(plan.tensor_ops, stored, values, ops)
-    _run(plan.tensor_peaks_per_s, stored, values, peaks)
+    _run(tensor_ops, stored, values, ops)
+    _run(tensor_peaks, stored, values, peaks)
     return Resolved(values, shared((*sources, *sources.values())), ops, peaks)
 
 
-def choose_one(condition: bool, value: float, other: float) -> float:  # noqa: FBT001 - as numpy.where
-    """Choose between two numbers (`Choose`)."""
-    return value if condition else other
-
-
-def _run(steps: Iterable[Step | Reads], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
+def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
     """Put the value of each step that works into `found`; return where it came from."""
     sources: dict[str, str] = {}
-    for step in steps:
-        if isinstance(step, Reads):
-            values = [*map(truediv, map(mul, step.pick(stored), step.factors), step.divisors)]
-            if isfinite(sum(values)):
-                found.update(zip(step.sources, values, strict=True))
-                sources.update(step.sources)
-            else:
-                sources.update(_run(step.steps, stored, resolved, found))
-            continue
-        for way in step.ways:
-            value = way.find(stored, resolved, choose_one)
+    for name, ways in steps:
+        for way in ways:
+            value = way.find(stored, resolved)
             if isfinite(value):
-                found[step.name], sources[step.name] = value, way.source
+                found[name], sources[name] = value, way.source
                 break
     return sources
 
@@ -206,7 +157,7 @@ def plan_for(names: tuple[str, ...]) -> Plan:
     tensor = sorted(base for base in by_base if base.startswith(_TENSOR))
     ops = (Step(base.removeprefix(_TENSOR), tuple(_amount(Amount(((base,),)), stored))) for base in tensor)
     peaks = (Step(base.removeprefix(_TENSOR), tuple(_peak(Peak(base, "sm_clock_hz")))) for base in tensor)
-    return Plan(*(_pruned(steps, stored) for steps in (counters, ops, peaks)))
+    return _pruned(counters, stored), _pruned(ops, stored), _pruned(peaks, stored)
 
 
 def step_of(counter: Counter, ways: Iterable[Way]) -> Step:
@@ -216,36 +167,20 @@ def step_of(counter: Counter, ways: Iterable[Way]) -> Step:
 
 
 def _unless_zero(way: Way) -> Way:
-    find = way.find
-    return way._replace(
-        find=lambda stored, resolved, choose: _unless(find(stored, resolved, choose), 0, choose), factors=None
-    )
+    return way._replace(find=lambda stored, resolved: _unless(way.find(stored, resolved), 0))
 
 
-def _unless(value: Any, unwanted: float, choose: Choose) -> Any:
-    return choose(value != unwanted, value, nan)
+def _unless(value: float, unwanted: float) -> float:
+    return nan if value == unwanted else value
 
 
-def _positive(value: Any, choose: Choose) -> Any:
-    return choose(value > 0, value, nan)
+def _positive(value: float) -> float:
+    return value if value > 0 else nan
 
 
-def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step | Reads, ...]:
+def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step, ...]:
     kept = (Step(step.name, tuple(way for way in step.ways if stored.issuperset(way.needs))) for step in steps)
-    return tuple(_gathered(step for step in kept if step.ways))
-
-
-def _gathered(steps: Iterable[Step]) -> Iterator[Step | Reads]:
-    """Join neighbouring steps whose first way is to read one value."""
-    for is_plain, group in groupby(steps, key=lambda step: step.ways[0].factors is not None):
-        alike = tuple(group)
-        if is_plain and len(alike) > 1:
-            ways = [step.ways[0] for step in alike]
-            pick = itemgetter(*(way.needs[0] for way in ways))
-            factors, divisors = zip(*(way.factors for way in ways if way.factors), strict=True)
-            yield Reads(alike, {step.name: step.ways[0].source for step in alike}, pick, factors, divisors)
-        else:
-            yield from alike
+    return tuple(step for step in kept if step.ways)
 
 
 @cache
@@ -282,17 +217,17 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
         case CyclesOverTime() | CyclesOverRate():
             yield from _cycles_over(recipe)
         case Same(counter=counter):
-            yield Way((), lambda _, resolved, choose: resolved.get(counter, nan), f"= {counter}")  # noqa: ARG005 - as all
+            yield Way((), lambda _, resolved: resolved.get(counter, nan), f"= {counter}")
         case MemoryBus() | HostLink():
             yield _memory_bus(recipe) if isinstance(recipe, MemoryBus) else _host_link(recipe)
 
 
-def _duration_s(resolved: Numbers, choose: Choose) -> Any:
-    return _unless(resolved.get("duration_ns", nan) / NS_PER_S, 0, choose)
+def _duration_s(resolved: Values) -> float:
+    return _unless(resolved.get("duration_ns", nan) / NS_PER_S, 0)
 
 
 def _read(name: str, scale: float = 1.0) -> Way:
-    return Way((name,), lambda stored, *_: stored[name] * scale, name, (scale, 1.0))
+    return Way((name,), lambda stored, _: stored[name] * scale, name)
 
 
 def _amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
@@ -319,18 +254,18 @@ def _added(parts: Sequence[Way], scale: float) -> Way:
         return _read(parts[0].source, scale)
     finds = [part.find for part in parts]
 
-    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
-        total: Any = 0.0
+    def find(stored: Values, resolved: Values) -> float:
+        total = 0.0
         for find_part in finds:
-            total = total + find_part(stored, resolved, choose)
+            total = total + find_part(stored, resolved)
         return total * scale
 
     return Way(tuple(name for part in parts for name in part.needs), find, " + ".join(part.source for part in parts))
 
 
 def _as_rate(name: str) -> Way:
-    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
-        return stored[name] * _duration_s(resolved, choose)
+    def find(stored: Values, resolved: Values) -> float:
+        return stored[name] * _duration_s(resolved)
 
     return Way((name,), find, f"{name} x t")
 
@@ -338,8 +273,8 @@ def _as_rate(name: str) -> Way:
 def _as_cycle_rate(name: str) -> Way:
     clock = _CLOCK_OF_UNIT.get(name.partition("__")[0], "")
 
-    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
-        return stored[name] * resolved.get(clock, nan) * _duration_s(resolved, choose)
+    def find(stored: Values, resolved: Values) -> float:
+        return stored[name] * resolved.get(clock, nan) * _duration_s(resolved)
 
     return Way((name,), find, f"{name} x f x t")
 
@@ -354,8 +289,8 @@ _FORMS: tuple[tuple[str, Callable[[str], Way]], ...] = (
 
 
 def _over_time(name: str, source: str) -> Way:
-    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
-        return stored[name] / _duration_s(resolved, choose)
+    def find(stored: Values, resolved: Values) -> float:
+        return stored[name] / _duration_s(resolved)
 
     return Way((name,), find, source)
 
@@ -372,8 +307,8 @@ def _cycles_over(recipe: CyclesOverTime | CyclesOverRate) -> Iterator[Way]:
 def _over_rate(name: str, scale: float) -> Way:
     rate = f"{name}.per_second"
 
-    def find(stored: Numbers, _: Numbers, choose: Choose) -> Any:
-        return stored[name] / _positive(stored[rate], choose) * scale
+    def find(stored: Values, _: Values) -> float:
+        return stored[name] / _positive(stored[rate]) * scale
 
     return Way((name, rate), find, f"{name} / {rate}")
 
@@ -383,11 +318,11 @@ def _peak(recipe: Peak) -> Iterator[Way]:
     base, clock, scale = recipe.base, recipe.clock, recipe.scale
     a_cycle, direct = f"{base}.sum.peak_sustained", f"{base}.sum.peak_sustained_elapsed.per_second"
 
-    def from_cycle(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
-        return _positive(stored[a_cycle] * resolved.get(clock, nan), choose) * scale
+    def from_cycle(stored: Values, resolved: Values) -> float:
+        return _positive(stored[a_cycle] * resolved.get(clock, nan)) * scale
 
     yield Way((a_cycle,), from_cycle, f"{a_cycle} x f")
-    yield Way((direct,), lambda stored, _, choose: _positive(stored[direct], choose) * scale, direct)
+    yield Way((direct,), lambda stored, _: _positive(stored[direct]) * scale, direct)
     yield from _over_share(base, base, scale)
 
 
@@ -404,9 +339,9 @@ def _over_share(rate_base: str, share_base: str, scale: float = 1.0) -> Iterator
 def _divided(rate: Way, pct: str, scale: float) -> Way:
     find_rate = rate.find
 
-    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
-        share = choose(stored[pct] >= MIN_PCT_FOR_PEAK, stored[pct], nan) / 100
-        return _positive(find_rate(stored, resolved, choose), choose) / share * scale
+    def find(stored: Values, resolved: Values) -> float:
+        share = (stored[pct] if stored[pct] >= MIN_PCT_FOR_PEAK else nan) / 100
+        return _positive(find_rate(stored, resolved)) / share * scale
 
     return Way((pct, *rate.needs), find, f"{rate.source} / {pct}")
 
@@ -414,7 +349,7 @@ def _divided(rate: Way, pct: str, scale: float) -> Way:
 def _per_sm(recipe: PerSm) -> Way:
     units, clock = recipe.units_per_cycle, recipe.clock
 
-    def find(_: Numbers, resolved: Numbers, __: Choose) -> Any:
+    def find(_: Values, resolved: Values) -> float:
         return units * resolved.get("sm_count", nan) * resolved.get(clock, nan)
 
     return Way((), find, f"{units:g} per SM and cycle x SMs x f")
@@ -434,30 +369,30 @@ def _share(recipe: Share) -> Iterator[Way]:
 
 
 def _hundredth(pct: str) -> Way:
-    return Way((pct,), lambda stored, *_: stored[pct] / 100, pct, (1.0, 100.0))
+    return Way((pct,), lambda stored, _: stored[pct] / 100, pct)
 
 
 def _of_active(pct: str) -> Way:
-    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
-        return stored[pct] / 100 * _active_part(stored, resolved, choose)
+    def find(stored: Values, resolved: Values) -> float:
+        return stored[pct] / 100 * _active_part(stored, resolved)
 
     return Way((pct,), find, f"{pct} x active / elapsed cycles")
 
 
-def _active_part(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
+def _active_part(stored: Values, resolved: Values) -> float:
     """Return the fraction of the elapsed cycles in which the average SM was active, 0 to 1."""
-    counted = _unless(stored.get("sm__cycles_elapsed.avg", nan), 0, choose)
-    elapsed = resolved.get("sm_clock_hz", nan) * _duration_s(resolved, choose)
-    elapsed = _unless(choose(counted == counted, counted, elapsed), 0, choose)  # noqa: PLR0124 - NaN differs from itself
+    counted = _unless(stored.get("sm__cycles_elapsed.avg", nan), 0)
+    elapsed = resolved.get("sm_clock_hz", nan) * _duration_s(resolved)
+    elapsed = _unless(elapsed if isnan(counted) else counted, 0)
     part = resolved.get("sm_cycles_active_avg", nan) / elapsed
-    return choose(part > 1, 1.0, part)
+    return 1.0 if part > 1 else part
 
 
 def _memory_bus(recipe: MemoryBus) -> Way:
-    def find(stored: Numbers, _: Numbers, choose: Choose) -> Any:
-        clock_khz, pins = (_unless(stored[name], 0, choose) for name in (recipe.clock, recipe.pins))
+    def find(stored: Values, _: Values) -> float:
+        clock_khz, pins = (_unless(stored[name], 0) for name in (recipe.clock, recipe.pins))
         bytes_per_s = clock_khz * 1e3 * BITS_PER_PIN_AND_CYCLE * pins / BITS_PER_BYTE
-        return choose(stored.get(recipe.shared, 0.0) == 0, bytes_per_s, nan)
+        return nan if stored.get(recipe.shared, 0.0) else bytes_per_s
 
     return Way((recipe.clock, recipe.pins), find, f"{recipe.clock} x 2 x {recipe.pins} / 8")
 
@@ -469,21 +404,23 @@ def _share_of_cycles(recipe: ShareOfCycles) -> Iterator[Way]:
 
 
 def _of_cycles(pct: str, cycles: str, scale: float) -> Way:
-    return Way((pct, cycles), lambda stored, *_: stored[pct] / 100 * stored[cycles] * scale, f"{pct} x {cycles}")
+    return Way((pct, cycles), lambda stored, _: stored[pct] / 100 * stored[cycles] * scale, f"{pct} x {cycles}")
 
 
 def _host_link(recipe: HostLink) -> Way:
-    def least(stored: Numbers, names: Sequence[str], choose: Choose) -> Any:
+    def least(stored: Values, names: Sequence[str]) -> float:
         """Return the lower of two attributes; what is 0 or missing is not known, and infinite."""
-        first, second = (stored.get(name, nan) for name in names)
-        first, second = choose(first > 0, first, inf), choose(second > 0, second, inf)
-        return choose(first < second, first, second)
+        return min((number for name in names if (number := stored.get(name, nan)) > 0), default=inf)
 
-    def find(stored: Numbers, _: Numbers, choose: Choose) -> Any:
-        rate, width = (least(stored, ends, choose) for ends in (recipe.names[:2], recipe.names[2:4]))
+    def find(stored: Values, _: Values) -> float:
         is_c2c, is_shared = (stored.get(name, 0.0) == 1 for name in recipe.names[4:])
-        pcie = rate * 1e6 * choose(rate > FASTEST_8B10B_MT_PER_S, 128 / 130, 8 / 10) * width / BITS_PER_BYTE
-        link = choose(is_c2c, C2C_BYTES_PER_S, choose(pcie < inf, pcie, nan))
-        return choose(is_shared, nan, link)
+        if is_shared:
+            return nan
+        if is_c2c:
+            return C2C_BYTES_PER_S
+        rate, width = (least(stored, ends) for ends in (recipe.names[:2], recipe.names[2:4]))
+        payload = 128 / 130 if rate > FASTEST_8B10B_MT_PER_S else 8 / 10
+        pcie = rate * 1e6 * payload * width / BITS_PER_BYTE
+        return pcie if pcie < inf else nan
 
     return Way(recipe.names[:1], find, "rate x width of the PCIe link, or NVLink-C2C")

@@ -8,11 +8,11 @@ from itertools import islice
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.ingest.metrics.code import Code
-from rooflens.ingest.reports.encoded import text_of
+from rooflens.format import count
+from rooflens.ingest.messages.messages import text_of
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.plausible import (
     BLOCK,
@@ -36,9 +36,10 @@ from rooflens.model.keys import short_name
 from rooflens.model.records import Kernel, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.ingest.metrics.stored import Value
+    from rooflens.ingest.metrics.code import Code, Instructions
+    from rooflens.ingest.metrics.stored import Texts, Value
     from rooflens.model.counters.plausible import Limit
     from rooflens.model.records import Series, Status
 
@@ -62,6 +63,9 @@ IDENTITY = (*_CAPABILITIES, *_DEVICES, *_GRID, *_BLOCK)
 GPU = "device__attribute_display_name"
 _LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABILITY, CAPABILITY))
 """Prefixes of metrics that are read outside the table of counters, with their limits."""
+
+_MOST_NAMED = 3
+"""How many metrics that cannot be read a message names."""
 
 _MOST_SPEEDUP_PCT = 1e4
 """No rule estimates a speed-up beyond 100 %; a number far above is damage."""
@@ -106,7 +110,9 @@ class RawResult(Struct, frozen=True):
         series: What was sampled while it ran.
         process: Name and ID of the process that launched it.
         nvtx_range: Path of the NVTX ranges it was launched in.
-        code: What is stored of its instructions.
+        instructions: What is stored by instruction; None where nothing is.
+        listing: Lists its instructions, given the address of the first; None where their form is not known.
+        unread: Names of the metrics whose values stand in fields that we do not know.
     """
 
     index: int
@@ -121,7 +127,9 @@ class RawResult(Struct, frozen=True):
     series: Series | None = None
     process: str | None = None
     nvtx_range: str | None = None
-    code: Code = field(default_factory=Code)
+    instructions: Instructions | None = None
+    listing: Callable[[int | None], Texts | None] = lambda _: None
+    unread: tuple[str, ...] = ()
 
 
 _LONGEST_LABEL, LONGEST_RANGE = 200, 1000
@@ -133,7 +141,7 @@ def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
 
 
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
-    """Resolve one raw result into a kernel record."""
+    """Resolve one raw result into a kernel record, without its code (`with_code`)."""
     resolved = resolve(raw.numbers)
     capability, device, grid, block = identity(*map(raw.numbers.get, IDENTITY))
     status = _status(raw, resolved.values)
@@ -144,7 +152,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         name=short_name(raw.signature),
         function_name=raw.function_name,
         status=status,
-        status_reason=ALL_NAN if status == "failed" else None,
+        status_reason=ALL_NAN if status == "failed" else unread_reason(raw.unread),
         workload=raw.workload,
         gpu=shortened(raw.texts.get(GPU)),
         compute_capability=capability,
@@ -163,11 +171,22 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         stalls=stalls_of(raw.numbers),
         rules=tuple(map(checked_rule, raw.rules)),
         series=raw.series,
-        hotspots=raw.code.hotspots,
-        code_totals=raw.code.totals,
     )
     why = _impossible_others(raw.numbers)
     return checked(kernel) if why is None else failed_kernel(kernel, why)
+
+
+def unread_reason(names: Sequence[str]) -> str | None:
+    """Say that values could not be read; None where all could."""
+    if not names:
+        return None
+    named = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+    return f"{count(len(names), 'metric')} not read, stored in a form that rooflens does not know: {named}"
+
+
+def with_code(kernel: Kernel, code: Code) -> Kernel:
+    """Put what is known of its instructions into a kernel."""
+    return kernel if kernel.failed else checked(replace(kernel, hotspots=code.hotspots, code_totals=code.totals))
 
 
 def checked(kernel: Kernel) -> Kernel:
@@ -288,7 +307,7 @@ def _status(raw: RawResult, values: Mapping[str, float]) -> Status:
     """Tell a result whose profiling failed (every measurement is NaN) from one that lacks some."""
     if raw.nan_count and not values.keys() & MEASURED:
         return "failed"
-    return "partial" if raw.nan_count or "duration_ns" not in values else "ok"
+    return "partial" if raw.nan_count or raw.unread or "duration_ns" not in values else "ok"
 
 
 Size: TypeAlias = "tuple[int, int, int] | None"

@@ -9,7 +9,7 @@ import ncu_report
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
-from rooflens.ingest.reports.ncu_reader import read_with_nvidia
+from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.hotspots import hottest, leading_stall, places
 

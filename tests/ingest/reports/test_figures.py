@@ -9,7 +9,7 @@ from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, SessionSpe
 
 from rooflens.ingest.metrics.figures import KIND, LINE_IN, OPCODE
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.ncu_reader import read_with_nvidia
+from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
 

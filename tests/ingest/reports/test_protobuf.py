@@ -1,8 +1,7 @@
-"""Hold the direct reader to what NVIDIA's module says, where published reports do not show it: odd and damaged ones."""
+"""Hold our reader to what NVIDIA's module says, where published reports do not show it: odd and damaged ones."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +9,13 @@ import pytest
 from msgspec.structs import replace
 from support.damage import flipped_copies
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, encode_report
+from support.same_report import differences_of
 
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import message
-from rooflens.ingest.reports import direct, read
-from rooflens.ingest.reports.encoded import UnknownContentError, whole_number
-from rooflens.ingest.reports.ncu_reader import read_with_nvidia
-from rooflens.ingest.reports.read import differences_of, read_bytes, read_parts, read_report
+from rooflens.ingest.reports import read
+from rooflens.ingest.reports.nvidia import read_with_nvidia
+from rooflens.ingest.reports.read import read_bytes, read_report
 from rooflens.ingest.reports.report import MOST_IN_TEXT, ReadOptions, Report
 
 if TYPE_CHECKING:
@@ -63,9 +62,9 @@ def _report(
     numbers = dict.fromkeys(("ThreadID", "APICallID", "ProgramHandle", "KernelID", "WorkDimensions"), 1)
     required = {**numbers, **kernel, "GlobalWorkOffset": size, "GridSize": size, "BlockSize": size, "Source": {}}
     is_kernel = results == "NumResults"
-    kinds = {"NumResults": "ProfileResult", "NumRangeResults": "FastRangeResult", "NumGraphResults": "FastGraphResult"}
+    kinds = {"NumResults": "ProfileResult", "NumRangeResults": "RangeResult", "NumGraphResults": "GraphResult"}
     others = {"ThreadID": 1, "APICallID": 1}
-    kind = kinds.get(results, "FastCommandListResult")
+    kind = kinds.get(results, "CommandListResult")
     result = message(kind)(**(required if is_kernel else others), **fields)
     encoded = [one if isinstance(one, bytes) else message("MetricResult")(**one).SerializeToString() for one in metrics]
     tag = bytes([(13 if is_kernel else 4) << 3 | 2])
@@ -126,33 +125,6 @@ def test_launches_that_store_alike_are_read_as_each_alone(tmp_path: Path) -> Non
     assert [one.counters for one in alone] == [one.counters for one in report.kernels[:9]]
 
 
-def test_scalars_can_be_forgotten_between_any_two_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that were remembered before that are still what they were."""
-    monkeypatch.setattr(direct, "_MOST_KNOWN", 3)
-    _both(tmp_path, encode_report(ReportSpec([KernelSpec("kernel", _launch(number)) for number in range(12)])))
-
-
-@pytest.mark.parametrize(
-    ("entry", "value"),
-    [
-        (b"\x08\x05\x12\x02\x28\x07", 7),
-        (b"\x08\x05\x12\x03\x28\x80\x01\x20\x00", 128),
-        (b"\x08\x05\x12\x0a\x28" + b"\xff" * 8 + b"\x7f", (1 << 63) - 1),
-        (b"\x08\x05\x12\x03\x28\x80", None),
-        (b"\x08\x05\x12\x02\x28\x80", None),
-        (b"\x08\x05\x12\x03\x28\x07\x07", None),
-        (b"\x08\x05\x12\x02\x28\x07\x20\x01", None),
-        (b"\x08\x05\x12\x02\x20\x07", None),
-        (b"\x08\x05\x12", None),
-        (b"\x08\x05", None),
-        (b"\x08\x06\x12\x02\x28\x07", None),
-    ],
-)
-def test_a_whole_number_is_told_undecoded_only_where_it_is_one(entry: bytes, value: int | None) -> None:
-    """What is cut, has a byte too many, is of another kind or name, is left to the decoder."""
-    assert whole_number(entry, {b"\x08\x05": "some"}) == (None if value is None else ("some", value))
-
-
 def test_of_a_metric_stored_twice_the_last_one_counts(tmp_path: Path) -> None:
     """Whatever kind the first is: a double, a count, or one with instances."""
     number = {"NameId": 0, "MetricValue": {"DoubleValue": 1.5}}
@@ -206,7 +178,7 @@ def test_ranges_graphs_and_command_lists_are_read(tmp_path: Path, kind: str, nam
 
 
 def test_samples_are_doubles_by_time(tmp_path: Path) -> None:
-    """Sampled metrics have instances, and a mean or no value; what is anything else, or new, is left to NVIDIA."""
+    """Sampled metrics have instances, and a mean or no value; anything else, or new, is not read."""
     times, values = {"CorrelationId": {"Uint64Value": 1}}, {"ElementValue": {"DoubleValue": 5.0}}
     metric = {"NameId": 0, "MetricValueList": [times | values], "Kind": 1}
     mean = metric | {"NameId": 2, "MetricValue": {"DoubleValue": 5.0}}
@@ -221,8 +193,7 @@ def test_samples_are_doubles_by_time(tmp_path: Path) -> None:
         {"MetricValue": {"DoubleValue": 1.0}, "MetricValueList": []},
         {"Kind": 2},
     ):
-        with pytest.raises(UnknownContentError, match="metric of kind"):
-            read_bytes(_report([metric | odd], [b"inst_executed"]), "some")
+        _check_unread(_report([metric | odd], [b"inst_executed"]))
 
 
 def test_instances_that_are_not_alike_are_read_one_by_one() -> None:
@@ -237,56 +208,62 @@ def test_instances_that_are_not_alike_are_read_one_by_one() -> None:
     assert report.kernels[0].code_totals == {"warp_inst": 6.0}
 
 
-def test_text_among_numbers_is_left_to_nvidia() -> None:
+def test_text_among_numbers_is_not_read() -> None:
     """Values of which some are text and some are numbers are not guessed at."""
     pairs = [{"ElementValue": {"DoubleValue": 1.0}}, {"ElementValue": {"StringValue": b"one"}}]
-    with pytest.raises(UnknownContentError, match="instances that are not alike"):
-        read_bytes(_report([{"NameId": 0, "MetricValueList": pairs}], [b"inst_executed"]), "some")
+    _check_unread(_report([{"NameId": 0, "MetricValueList": pairs}], [b"inst_executed"]))
 
 
-@pytest.mark.parametrize(
-    ("metric", "unknown"),
-    [
-        (b"\x08\x00\x12\x09\x19\x00\x00\x00\x00\x00\x00\xf0\x3f\x28\x01", "field 5 of a metric"),
+def _check_unread(data: bytes, *notes: str) -> None:
+    """Hold that the one metric is not read, that its kernel says so, and that the report names it."""
+    for options in (EVERYTHING, ReadOptions()):
+        found = read_bytes(data, "some", options)
+        (kernel,) = found.kernels
+        assert (kernel.status, kernel.counters, kernel.code_totals) == ("partial", {}, {})
+        assert str(kernel.status_reason).startswith("1 metric not read")
+        assert str(kernel.status_reason).endswith("inst_executed")
+        assert str(found.loss) == kernel.status_reason
+        assert found.notes == notes
+        assert found.raw is None or not found.raw.num_rows
+
+
+KNOWN = b"\x08\x00\x12\x09\x19\x00\x00\x00\x00\x00\x00\xf0\x3f"
+"""A metric with the value 1.0."""
+
+
+def test_a_value_in_an_unknown_field_is_not_read() -> None:
+    """Of the metric, of its value, or of its instances: nothing is guessed, and nothing is lost in silence."""
+    for metric, unknown in (
+        (b"\x08\x00\x28\x01", "field 5 of a metric"),
         (b"\x08\x00\x12\x03\x30\x80\x01", "field 6 of a value"),
-        (b"\x08\x00\x1a\x06\x12\x04\x28\x01\x30\x01", "field 6 of a value"),
-        (b"\x08\x00\x1a\x06\x12\x02\x28\x01\x18\x01", "field 3 of an instance"),
-    ],
-)
-def test_what_no_definition_knows_is_left_to_nvidia(tmp_path: Path, metric: bytes, unknown: str) -> None:
-    """A field more, wherever it could change a value: `auto` asks the module and says so, `direct` refuses."""
-    data = _report([metric], [b"inst_executed"])
-    with pytest.raises(UnknownContentError, match=unknown):
-        read_bytes(data, "some")
-    file = tmp_path / "new.ncu-rep"
-    file.write_bytes(data)
-    report = read_report(file, "new")
-    assert report.run.reader == "ncu-report"
-    assert report.notes == (f"read with NVIDIA's module: {unknown} is unknown",)
-    with pytest.raises(InputError, match=unknown):
-        read_report(file, "new", ReadOptions(reader="direct"))
+        (b"\x08\x00\x1a\x05\x12\x03\x30\x80\x01", "field 6 of a value"),
+    ):
+        _check_unread(_report([metric], [b"inst_executed"]), f"not read, as rooflens does not know it: {unknown}")
+
+
+def test_unknown_fields_beside_known_content_are_named_once() -> None:
+    """A field more in every message leaves all values as they are, and gives one note for the whole report."""
+    beside = KNOWN[:3] + b"\x0c" + KNOWN[4:] + b"\x30\x80\x01" + b"\x28\x01"
+    instance = b"\x08\x01\x1a\x08\x12\x04\x28\x01\x30\x01\x18\x01"
+    plain, odd = (
+        read_bytes(_report([one, other], [b"a", b"inst_executed"]), "some", EVERYTHING)
+        for one, other in ((KNOWN, b"\x08\x01\x1a\x04\x12\x02\x28\x01"), (beside, instance))
+    )
+    assert replace(odd.kernels[0], digest=plain.run.digest) == plain.kernels[0]
+    assert _values(plain) == _values(odd) == {"a": 1.0}
+    (note,) = odd.notes
+    fields = ("field 3 of an instance", "field 5 of a metric", "field 6 of a value")
+    assert note == f"not read, as rooflens does not know it: {', '.join(fields)}"
+    assert odd.loss is None
 
 
 def test_a_reader_can_be_asked_for(tmp_path: Path) -> None:
     """Either reader gives the same report, which says who read it."""
     file = tmp_path / "some.ncu-rep"
     file.write_bytes(REPORT)
-    ours, theirs = (read_report(file, "some", ReadOptions(reader=reader)) for reader in ("auto", "ncu-report"))
+    ours, theirs = (read_report(file, "some", ReadOptions(reader=reader)) for reader in ("direct", "ncu-report"))
     assert (ours.run.reader, theirs.run.reader) == ("direct", "ncu-report")
     assert list(differences_of(ours, theirs)) == []
-
-
-def test_verifying_says_where_the_readers_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal answers pass; one value that is not the module's is an error that names it."""
-    file = tmp_path / "some.ncu-rep"
-    file.write_bytes(REPORT)
-    verify = ReadOptions(verify=True)
-    assert read_report(file, "some", verify).run.reader == "direct"
-    theirs = read_bytes(REPORT, "some", EVERYTHING)
-    kernels = (replace(theirs.kernels[0], function_name="other"), *theirs.kernels[1:])
-    monkeypatch.setattr(read, "_with_nvidia", lambda *_: replace(theirs, kernels=kernels))
-    with pytest.raises(InputError, match="differ in 1 place: function_name of result 0"):
-        read_report(file, "some", verify)
 
 
 def test_large_files_are_read_through_a_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,39 +276,24 @@ def test_large_files_are_read_through_a_window(tmp_path: Path, monkeypatch: pyte
     assert list(differences_of(read_report(file, "some", EVERYTHING), whole)) == []
 
 
-def test_a_report_can_be_read_in_pieces(tmp_path: Path) -> None:
-    """The pieces together hold each kernel and each value once; only those that wait for their text come last."""
-    bare = {name: value for name, value in METRICS.items() if not isinstance(value, Instances)}
-    kernels = [KernelSpec(f"kernel_{number}()", METRICS if number == 3 else bare) for number in range(10)]
-    file = tmp_path / "some.ncu-rep"
-    file.write_bytes(encode_report(ReportSpec(kernels)))
-    whole = read_report(file, "some", EVERYTHING)
-    pieces = list(read_parts(file, "some", EVERYTHING, kernels_at_once=4))
-    assert [[kernel.index for kernel in piece.kernels] for piece in pieces] == [[0, 1, 2, 4], [5, 6, 7, 8], [9, 3]]
-    together = {kernel.index: kernel for piece in pieces for kernel in piece.kernels}
-    assert tuple(together[index] for index in range(10)) == whole.kernels
-    assert {piece.run for piece in pieces} == {whole.run}
-    tables = [piece.raw for piece in pieces if piece.raw is not None]
-    assert whole.raw is not None
-    assert sum(table.num_rows for table in tables) == whole.raw.num_rows
-
-
-def test_only_the_longest_kernels_are_held_for_their_text(tmp_path: Path) -> None:
-    """Of many kernels with instructions all but twenty are let go, the shortest first; of equals the later ones."""
+def test_only_the_longest_kernels_have_their_code_by_line() -> None:
+    """Of many kernels with instructions twenty are listed, the longest; of equals the first ones."""
     durations = [float(1000 + number % 30) for number in range(60)]
     table = {"inst_executed": BY_ADDRESS}
     kernels = [KernelSpec("kernel()", {"gpu__time_duration.sum": duration, **table}) for duration in durations]
-    file = tmp_path / "some.ncu-rep"
-    file.write_bytes(encode_report(ReportSpec(kernels)))
-    *early, last = read_parts(file, "some", ReadOptions(reader="direct"), kernels_at_once=1)
-    held = sorted(last.kernels[-MOST_IN_TEXT:], key=lambda kernel: kernel.index)
+    found = read_bytes(encode_report(ReportSpec(kernels)), "some")
+    assert len(found.kernels) == 60
     longest = sorted(range(60), key=lambda number: (-durations[number], number))[:MOST_IN_TEXT]
-    assert [kernel.index for kernel in held] == sorted(longest)
-    assert sum(len(piece.kernels) for piece in early) == 40
+    assert sorted({*found.untold, *found.unlisted}) == sorted(longest)
 
 
 def test_any_flipped_byte_is_an_input_error_or_harmless() -> None:
-    """Damage gives an input error, a report, or something unknown: never another exception."""
-    for number, (_, data) in enumerate(flipped_copies(REPORT, count=400, seed=20261122)):
-        with contextlib.suppress(InputError, UnknownContentError):
-            read_bytes(data, "some", EVERYTHING if number % 4 == 0 else ReadOptions())
+    """Damage gives an input error or a report, never another exception; the same whatever is wanted of it."""
+    for _, data in flipped_copies(REPORT, count=400, seed=20261122):
+        answers = []
+        for options in (EVERYTHING, ReadOptions(raw="values"), ReadOptions()):
+            try:
+                answers.append(str([kernel.status for kernel in read_bytes(data, "some", options).kernels]))
+            except InputError as error:
+                answers.append(str(error))
+        assert answers[1] == answers[2]

@@ -1,1 +1,0 @@
-"""Read thousands of kernels at once, in columns, straight into rows of the store."""

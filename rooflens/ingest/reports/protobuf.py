@@ -1,0 +1,315 @@
+"""Read the results of a report from its bytes: protocol buffers decode them, and one loop walks their metrics.
+
+What the definitions do not know is not guessed. A field beside known content is named once for the whole report; a
+metric whose value stands in such a field is not read, and its kernel says so.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rooflens.ingest.messages.messages import decode, text_of, unknown_fields
+from rooflens.ingest.metrics import code, series
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
+from rooflens.ingest.reports.container import (
+    COMMAND_LIST,
+    GRAPH,
+    KERNEL,
+    RANGE,
+    check_names,
+    damaged_result,
+    merged_result,
+)
+from rooflens.ingest.reports.results import RawResult, checked_rule, is_wanted, rules_of, sort_values, thread_opcodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.ingest.cubin.modules import Listing, Modules
+    from rooflens.ingest.metrics.raw import RawTable
+    from rooflens.ingest.metrics.stored import Value
+    from rooflens.ingest.reports.container import Bytes, Outline, Place
+    from rooflens.model.records import Rule
+
+_NAMELESS = {RANGE: "range", COMMAND_LIST: "cmdlist", GRAPH: "graph"}
+"""What NVIDIA's module calls results that have no name."""
+
+_LAST_FIELD = 36
+"""The highest field of a result that ncu up to 2025.4 writes; those below that are not defined here are of no use."""
+
+_PLAIN, _SAMPLED = 0, 1
+"""Kinds of a metric: a sampled one has doubles by time stamp, and no value without them."""
+
+_SCALARS = ("StringValue", "FloatValue", "DoubleValue", "Uint32Value", "Uint64Value")
+
+_MOST_NAMES, _MOST_RULES = 1 << 14, 1 << 10
+"""Sizes of the caches of names and rules, which the kernels of a report share."""
+
+_ABSENT: Any = object()
+"""Stands for a metric whose instances are not wanted, and which has no value of its own."""
+
+
+class _UnreadError(Exception):
+    """The value of a metric stands in a field, or has a form, that the definitions do not know."""
+
+
+class ResultReader:
+    """Reads the results of one report.
+
+    Args:
+        data: The whole report.
+        found: What its container says.
+        raw: Takes every stored value; None where only those are wanted that kernel records need.
+
+    Attributes:
+        unknown: Fields that the definitions do not know, as `field 38 of a result`.
+    """
+
+    def __init__(self, data: Bytes, found: Outline, raw: RawTable | None = None) -> None:
+        self._data = data
+        self._outline = found
+        self._raw = raw
+        self._names = _Names(found.strings)
+        self.unknown = set(found.unknown)
+
+    def results(self) -> Iterator[RawResult]:
+        """Read all results, in the order of the file.
+
+        Raises:
+            InputError: One is damaged.
+        """
+        return (self._result(index, place) for index, place in enumerate(self._outline.places))
+
+    def _result(self, index: int, place: Place) -> RawResult:
+        message = merged_result(self._data, index, place)
+        metrics, unread = self._metrics(message, index, place)
+        self._look_for_unknown(message, place)
+        if self._raw is not None:
+            self._raw.add(index, metrics.values | metrics.others, metrics.instances)
+        tables = {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
+        numbers, texts, nan_count = sort_values(metrics.values)
+        name = text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(place.kind, "")
+        origin = self._outline.origin(place, message)
+        source, mangled_name = getattr(message, "Source", b""), getattr(message, "KernelMangledName", b"")
+        return RawResult(
+            index=index,
+            function_name=name,
+            signature=text_of(getattr(message, "KernelDemangledName", b"")) or name,
+            workload=place.kind,
+            numbers=numbers,
+            texts=texts,
+            tables=tables,
+            nan_count=nan_count,
+            rules=tuple(rule for encoded in message.RuleResults for rule in _rules(index, place, encoded)),
+            series=series.read_series(metrics) if metrics.instances else None,
+            process=origin.process,
+            nvtx_range=origin.nvtx_range,
+            instructions=code.gather(metrics, thread_opcodes(tables), name) if metrics.by_instance else None,
+            listing=lambda start: self._listing(source, mangled_name, start),
+            unread=tuple(unread),
+        )
+
+    def _metrics(self, message: Any, index: int, place: Place) -> tuple[_Metrics, list[str]]:
+        """Walk the metrics of a result; return those wanted, and the names of all whose values cannot be read."""
+        known, keeps_all = self._names, self._raw is not None
+        keeps_instances = self._raw is not None and self._raw.with_instances
+        metrics, unread = _Metrics(), list[str]()
+        used, others = metrics.values, metrics.others
+        for number, metric in enumerate(message.MetricResults):
+            try:
+                name, is_used, has_instances = known[metric.NameId]
+            except IndexError:
+                check_names([metric.NameId], index, self._outline.strings)
+                raise
+            fields = metric.MetricValue.ListFields()
+            if len(fields) == 1 and not (has_instances or keeps_instances or metric.Kind):
+                value = fields[0][1]
+                if is_used:
+                    used[name] = text_of(value) if type(value) is bytes else value
+                elif keeps_all:
+                    others[name] = text_of(value) if type(value) is bytes else value
+                continue
+            metrics.drop(name)
+            if has_instances:
+                metrics.by_instance.add(name)
+            try:
+                stored = _stored(metric, is_wanted=has_instances or keeps_instances)
+                if stored is None:
+                    stored = _one_by_one(self._data, place, number)
+            except _UnreadError:
+                unread.append(name)
+                continue
+            if stored is _ABSENT or not (is_used or keeps_all):
+                continue
+            (used if is_used else others)[name] = stored.value
+            if stored.values:
+                metrics.instances[name] = stored
+        return metrics, unread
+
+    def _look_for_unknown(self, message: Any, place: Place) -> None:
+        """Note the fields of a result that the definitions do not know; mostly its size shows that there are none."""
+        size = message.ByteSize()
+        message.DiscardUnknownFields()
+        if message.ByteSize() == size:
+            return
+        message = merged_result(self._data, 0, place)
+        self._note("a result", message, beyond=_LAST_FIELD)
+        for metric in message.MetricResults:
+            self._note("a metric", metric)
+            self._note("a value", metric.MetricValue)
+            if metric.HasField("MetricValueList"):
+                self._note("an instance", metric.MetricValueList)
+                self._note("a value", metric.MetricValueList.CorrelationId)
+                self._note("a value", metric.MetricValueList.ElementValue)
+
+    def _note(self, what: str, message: Any, beyond: int = 0) -> None:
+        self.unknown |= {f"field {number} of {what}" for number in unknown_fields(message) if number > beyond}
+
+    def _listing(self, source: bytes, mangled_name: bytes, start: int | None) -> Listing | None:
+        """List the instructions of a result's code; None where its form is not known, or it is not a kernel."""
+        module = self._modules.module(source) if source else None
+        return module.listing(mangled_name, start) if module else None
+
+    @cached_property
+    def _modules(self) -> Modules:
+        from rooflens.ingest.cubin.modules import Modules  # noqa: PLC0415 - only for what is stored by instruction
+
+        return Modules(self._data[start:end] for start, end in self._outline.sources)
+
+
+class _Names(dict[int, tuple[str, bool, bool]]):
+    """Name of a metric by its index, whether a kernel record needs the metric, and whether its instances are read."""
+
+    def __init__(self, strings: Sequence[bytes]) -> None:
+        super().__init__()
+        self._strings = strings
+
+    def __missing__(self, name_id: int) -> tuple[str, bool, bool]:
+        found = self[name_id] = _use_of(text_of(self._strings[name_id]))
+        return found
+
+
+@lru_cache(maxsize=_MOST_NAMES)
+def _use_of(name: str) -> tuple[str, bool, bool]:
+    has_instances = code.uses(name) or series.uses(name) or name == code.FUNCTIONS or name in OPCODE_TABLES
+    return name, has_instances or is_wanted(name) or code.needs(name), has_instances
+
+
+class _Metrics:
+    """The metrics of one result (`rooflens.ingest.metrics.stored.Metrics`).
+
+    Attributes:
+        values: Value by name of the metrics that a kernel record needs; None where one has instances only, or nothing.
+        others: The same for metrics that are only kept.
+        instances: Metrics with instances by name.
+        by_instance: Names of those among `values` whose instances are read, where they have any.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, Value | None] = {}
+        self.others: dict[str, Value | None] = {}
+        self.instances: dict[str, Stored] = {}
+        self.by_instance: set[str] = set()
+
+    def drop(self, name: str) -> None:
+        """Forget a metric, as it is stored once more, and the last one counts."""
+        for kept in (self.values, self.others, self.instances):
+            kept.pop(name, None)
+
+    def names(self) -> list[str]:
+        """Return the names of metrics that may have instances, sorted."""
+        return sorted(self.by_instance.intersection(self.values))
+
+    def metric(self, name: str) -> Stored | None:
+        """Return what is stored under a name; None where nothing is."""
+        if name in self.instances:
+            return self.instances[name]
+        return Stored(self.values[name]) if name in self.values else None
+
+
+def _stored(metric: Any, *, is_wanted: bool) -> Any:
+    """Read a metric that is more than one number or text.
+
+    Returns:
+        Its value, with its instances where these are wanted, or `_ABSENT` where it has nothing else; None where its
+        instances must be decoded one by one.
+
+    Raises:
+        _UnreadError: Its value cannot be read.
+    """
+    own = _scalar(metric.MetricValue)
+    if metric.Kind not in {_PLAIN, _SAMPLED} or (own is None and unknown_fields(metric)):
+        raise _UnreadError
+    has_value = metric.HasField("MetricValue")
+    if not metric.HasField("MetricValueList"):
+        if metric.Kind == _SAMPLED and has_value:
+            raise _UnreadError  # NVIDIA's module drops it
+        return Stored(own)
+    if not is_wanted:
+        return _ABSENT if own is None else Stored(own)
+    pairs = metric.MetricValueList
+    keys, values = _merged(pairs, "CorrelationId"), _merged(pairs, "ElementValue")
+    if keys is None or not values or len(keys) not in {0, len(values)}:
+        return None
+    if metric.Kind == _SAMPLED and not (
+        len(pairs.CorrelationId.Uint64Value) == len(pairs.ElementValue.DoubleValue) == len(values)
+        and not isinstance(own, (int, str))
+    ):
+        raise _UnreadError
+    return Stored(own, keys or None, values)
+
+
+def _scalar(value: Any) -> Value | None:
+    """Return a single value; None where there is none."""
+    fields = value.ListFields()
+    if len(fields) > 1 or (not fields and unknown_fields(value)):
+        raise _UnreadError
+    if not fields:
+        return None
+    found: float | int | bytes = fields[0][1]
+    return text_of(found) if isinstance(found, bytes) else found
+
+
+def _merged(pairs: Any, what: str) -> Sequence[Value] | None:
+    """Return the merged keys or values of all instances; None where they are of several kinds, or of none."""
+    merged = getattr(pairs, what)
+    found: list[Sequence[Any]] = [scalars for name in _SCALARS if (scalars := getattr(merged, name))]
+    if not found:
+        return None if pairs.HasField(what) else ()
+    if len(found) > 1:
+        return None
+    return [text_of(text) for text in found[0]] if isinstance(found[0][0], bytes) else list(found[0])
+
+
+def _one_by_one(data: Bytes, place: Place, number: int) -> Stored:
+    """Decode a metric of a result whose instances are not all alike."""
+    kind = "ProfileResult" if place.kind == KERNEL else f"{place.kind.title().replace(' ', '')}Result"
+    message = decode(kind, data[place.start : place.end])
+    if message is None:
+        raise _UnreadError
+    metric = message.MetricResults[number]
+    values = [_scalar(pair.ElementValue) for pair in metric.MetricValueList]
+    keys = [_scalar(pair.CorrelationId) for pair in metric.MetricValueList if pair.HasField("CorrelationId")]
+    if metric.Kind == _SAMPLED or not _are_alike(values) or not _are_alike(keys) or len(keys) not in {0, len(values)}:
+        raise _UnreadError
+    return Stored(_scalar(metric.MetricValue), keys or None, values)  # type: ignore[arg-type]  # none is missing
+
+
+def _are_alike(values: Sequence[Value | None]) -> bool:
+    """Return whether all are texts, or all numbers."""
+    return None not in values and len({isinstance(value, str) for value in values}) <= 1
+
+
+def _rules(index: int, place: Place, encoded: bytes) -> tuple[Rule, ...]:
+    rules = _decoded_rules(encoded)
+    if rules is None:
+        raise damaged_result(index, place)
+    return rules
+
+
+@lru_cache(maxsize=_MOST_RULES)
+def _decoded_rules(encoded: bytes) -> tuple[Rule, ...] | None:
+    """Return what one of NVIDIA's rules says, which launches of one kernel often share; None where it is damaged."""
+    result = decode("RuleResult", encoded)
+    return None if result is None else tuple(map(checked_rule, rules_of(result)))

@@ -1,0 +1,95 @@
+"""What only NVIDIA's module can tell of code: the text of the hottest instructions, and code of unknown form.
+
+Its disassembler takes most of a second to start, so one child tells it for many reports.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from rooflens.errors import InputError
+from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass
+from rooflens.ingest.metrics.sass import addresses, with_sass
+from rooflens.ingest.reports.pool import in_child
+from rooflens.ingest.reports.report import with_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rooflens.ingest.metrics.code import Code, Instructions
+    from rooflens.ingest.reports.report import ReadOptions, Report
+
+_MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are missing"
+
+
+class Asked(NamedTuple):
+    """What is asked of NVIDIA's module about one report.
+
+    Attributes:
+        path: A plain report.
+        digest: SHA-256 of it, in hex.
+        addresses: Addresses of instructions whose text is wanted, by index of the result.
+        unlisted: What is stored by instruction of results whose code it is to read.
+    """
+
+    path: Path
+    digest: str
+    addresses: Mapping[int, Sequence[int]]
+    unlisted: Mapping[int, Instructions]
+
+
+class Told(NamedTuple):
+    """The answer: text by address, and code, both by index of the result."""
+
+    texts: Mapping[int, Mapping[int, str]]
+    codes: Mapping[int, Code]
+
+
+def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> list[Report]:
+    """Complete reports with what only NVIDIA's module can tell of their code; a note says where it fails.
+
+    Args:
+        reports: Plain files, and what was read of them.
+        options: What is wanted of them.
+    """
+    asked: dict[int, Asked] = {}
+    told: dict[int, Told] = {}
+    for place, (path, report) in enumerate(reports):
+        wanted = addresses(report.untold) if options.texts else {}
+        known = kept_sass(report.run.digest, wanted) if wanted else {}
+        if known is None or report.unlisted:
+            asked[place] = Asked(path, report.run.digest, wanted, report.unlisted)
+        else:
+            told[place] = Told(known, {})
+    answers = _answers([*asked.values()], options)
+    done = []
+    for place, (_, report) in enumerate(reports):
+        answer = told[place] if place in told else answers.pop(0)
+        done.append(_completed(report, asked.get(place), answer))
+    return done
+
+
+def _answers(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]:
+    """Ask in one child; if that fails, about each report in a child of its own."""
+    from rooflens.ingest.reports.nvidia import tell  # noqa: PLC0415 - only where it is asked
+
+    if not asked:
+        return []
+    try:
+        found: list[Told | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
+    except InputError as error:
+        return [error] if len(asked) == 1 else [answer for one in asked for answer in _answers([one], options)]
+    return found
+
+
+def _completed(report: Report, asked: Asked | None, answer: Told | InputError) -> Report:
+    bare = replace(report, untold={}, unlisted={})
+    if isinstance(answer, InputError):
+        return replace(bare, notes=(*report.notes, f"{_UNLISTED if report.unlisted else _MISSING}: {answer}"))
+    if asked and asked.addresses:
+        keep_sass(report.run.digest, asked.addresses, answer.texts)
+    codes = {**with_sass(report.untold, answer.texts), **answer.codes}
+    return replace(bare, kernels=tuple(with_codes(report.kernels, codes)))

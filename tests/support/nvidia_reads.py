@@ -1,0 +1,28 @@
+"""Reports as NVIDIA's module reads them, all in the one child that calls this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.reports.nvidia import read_with_nvidia
+from rooflens.ingest.reports.unpacking import unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rooflens.ingest.reports.report import ReadOptions, Report
+
+
+def read_all(files: Sequence[Path], options: ReadOptions) -> list[Report | InputError]:
+    """Read each file, plain or compressed."""
+    return [_read(file, options) for file in files]
+
+
+def _read(file: Path, options: ReadOptions) -> Report | InputError:
+    try:
+        with unpacked(file) as plain:
+            return read_with_nvidia(plain, file.name, options)
+    except InputError as error:
+        return error
