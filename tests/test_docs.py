@@ -72,29 +72,6 @@ def test_files_of_the_package_are_where_a_page_says(page: Path) -> None:
 
 
 @functools.cache
-def _words_of_the_code() -> frozenset[str]:
-    """Return every word that stands in the code of the repository."""
-    files = [
-        path
-        for folder in ("rooflens", "tests", "benchmarks", "fixtures")
-        for path in (ROOT / folder).rglob("*")
-        if path.suffix in {".py", ".toml", ".js", ".html", ".css"}
-    ]
-    return frozenset(word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
-
-
-@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/project/rooms/*.md")), ids=lambda page: page.stem)
-def test_names_on_a_page_about_a_room_are_in_the_code(page: Path) -> None:
-    """Every file that it names is there, and every name in code is one of the code; but for ids of commits."""
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for name in set(re.findall(r"`([^`\n]+)`", text)):
-        if re.fullmatch(r"[\w.-]+(/[\w.-]+)*/?", name) and ("/" in name or name.endswith(".py")):
-            assert any((ROOT / folder / name).exists() for folder in ("rooflens", "")), name
-        elif re.fullmatch(r"[A-Za-z_][\w.]*(\(.*\))?", name) and not re.fullmatch(r"[0-9a-f]{7}", name):
-            assert name.partition("(")[0].rpartition(".")[2] in _words_of_the_code(), name
-
-
-@functools.cache
 def _said_by_the_code() -> str:
     """Return every text of the package, one a line; what is filled in is left out."""
     texts: list[str] = []
