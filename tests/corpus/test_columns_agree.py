@@ -16,7 +16,7 @@ from rooflens.model.store.schema import KERNELS as SCHEMA
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.ingest.reports.report import Report
 
 KERNELS = 20

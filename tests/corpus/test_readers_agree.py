@@ -9,12 +9,12 @@ import pytest
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.ncu_reader import read_with_nvidia
-from rooflens.ingest.reports.pool import in_child
+from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.read import differences_of, read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 
 if TYPE_CHECKING:
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
 
 pytestmark = pytest.mark.corpus
 

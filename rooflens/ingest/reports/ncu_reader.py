@@ -1,7 +1,7 @@
 """Make reports from what NVIDIA's `ncu_report` module reads.
 
 The module can end the process on damaged input and keeps most of what it has read, so this code runs in children that
-may die (`rooflens.ingest.reports.pool`).
+may die (`rooflens.ingest.reports.child`).
 """
 
 from __future__ import annotations

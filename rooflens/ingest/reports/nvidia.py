@@ -1,7 +1,7 @@
 """Open reports with NVIDIA's `ncu_report` module: the only place that imports it.
 
 The module can end the process on damaged input and keeps most of what it has read, so this code runs in children that
-may die (`rooflens.ingest.reports.pool`). It imports little, so that they start fast.
+may die (`rooflens.ingest.reports.child`). It imports little, so that they start fast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
-from rooflens.ingest.reports.pool import CHANGED, CHANGED_HINT
+from rooflens.ingest.reports.jobs import CHANGED, CHANGED_HINT
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.metrics.stored import Stored
+from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.container import Container, outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct
 from rooflens.ingest.reports.encoded import UnknownContentError
-from rooflens.ingest.reports.pool import in_child, unchanged
+from rooflens.ingest.reports.jobs import unchanged
 from rooflens.ingest.reports.report import (
     MOST_IN_TEXT,
     Codes,
