@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from rooflens.analyzing import analyze_inputs
 from rooflens.errors import RooflensError
-from rooflens.ingest.loading.load import ingest_reports
+from rooflens.ingest.load import ingest_reports
 from rooflens.ingest.reports.container import outline
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions

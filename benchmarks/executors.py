@@ -30,7 +30,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from msgspec import Struct, field
 
-from rooflens.ingest.loading.load import ingest_reports
+from rooflens.ingest.load import ingest_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.store.place import Place
 from rooflens.model.store.store import Store
@@ -38,7 +38,7 @@ from rooflens.model.store.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.jobs import Job
 
 REPORTS = Path(__file__).parent.parent / "fixtures" / "synthetic"
 TABLES = {"runs": "digest", "kernels": "digest kernel_index", "metrics": "digest kernel_index name"}

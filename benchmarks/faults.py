@@ -30,14 +30,14 @@ from msgspec import Struct, field
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from rooflens.ingest.columns.reading import read_rows
+from rooflens.ingest.reports.encoded import UnknownContentError
 from support.damage import certain_damage, flipped_copies
 from support.hostile import ALL
 from support.ncu_rep_writer import ReportSpec, encode_report
 from support.plain_kernels import plain_kernel
 
 from rooflens.errors import InputError
-from rooflens.ingest.columns.reading import read_rows
-from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.read import comparable, read_bytes, read_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.store.rows import ReportRows, report_tables

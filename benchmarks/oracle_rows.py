@@ -6,8 +6,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-
 from rooflens.ingest.loading.tasks import read_reports
+
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.analyze import analyze

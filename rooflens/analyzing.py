@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.files import read_text
 from rooflens.format import count
-from rooflens.ingest.loading.load import load_reports
+from rooflens.ingest.load import load_reports
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze, analyze_all
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.pool import Outcome
+    from rooflens.ingest.reports.jobs import Outcome
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.ingest.running import Workers
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.totals import Total
@@ -157,15 +158,19 @@ def analyze_paths(
     )
 
 
-def analyze_inputs(
+def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their defaults
     inputs: Inputs,
     limits: Thresholds | None = None,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
     *,
     without_nvidia: bool = False,
     reading: ReadOptions | None = None,
+    executor: Workers | None = None,
 ) -> Analyzed:
-    """Read the reports that were found and analyze every kernel; `on_outcome` is called with each report once read."""
+    """Read the reports that were found, in this process or by workers, and analyze every kernel.
+
+    `on_outcome` is called with each report once read.
+    """
     analyzing = _Analyzing(limits or default_thresholds(), without_nvidia=without_nvidia)
 
     def heard(outcome: Outcome) -> None:
@@ -173,7 +178,7 @@ def analyze_inputs(
         if not isinstance(outcome.result, InputError):  # while another process may still be reading
             analyzing.begin(outcome.result.run, outcome.result.kernels)
 
-    loaded = load_reports(inputs.jobs, heard, reading)
+    loaded = load_reports(inputs.jobs, heard, reading, executor)
     found = analyzing.finish(loaded.reports)
     return replace(
         found,

@@ -135,36 +135,25 @@ def query(argv: Sequence[str]) -> str | None:
     return answer.stdout if answer.status == 0 else None
 
 
-Piped = subprocess.Popen[bytes]
-"""A process of our own program that we talk to over its standard input and output."""
-
-
-def start_piped(argv: Sequence[str], stderr: IO[bytes] | None) -> Piped:
-    """Start a process to talk to; its pipes are unbuffered, and it stays in our session.
-
-    Args:
-        argv: The program and its arguments.
-        stderr: File that gets its messages; None for nowhere.
+def answered(
+    argv: Sequence[str], question: bytes, timeout_s: float, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes] | None:
+    """Start a process of our own, hand it a question through stdin, and return its answer; None where it hung.
 
     Raises:
         OSError: It cannot be started.
     """
-    return subprocess.Popen(  # noqa: S603 - our own interpreter with our own module
-        argv,
-        bufsize=0,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL if stderr is None else stderr,
-    )
-
-
-def end_piped(process: Piped, grace_s: float) -> int:
-    """Wait so many seconds for a process to end, then kill it; return its exit status."""
     try:
-        return process.wait(grace_s)
+        return subprocess.run(  # noqa: S603 - our own interpreter with our own module
+            argv,
+            input=question,
+            capture_output=True,
+            check=False,
+            timeout=timeout_s,
+            env={**os.environ, **environment},
+        )
     except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()
+        return None
 
 
 def _not_started(name: str, error: OSError) -> EnvironmentMissingError:

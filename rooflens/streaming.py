@@ -7,16 +7,12 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, Missing, Told, analyze_report
 from rooflens.errors import InputError, NothingChosenError
-from rooflens.guarding import write_all
-from rooflens.ingest.children.memory import usable_cores
-from rooflens.ingest.executors.opening import processes
-from rooflens.ingest.executors.ordering import run_in_order
-from rooflens.keeping import Keeper
+from rooflens.machine import usable_cores
 from rooflens.model.failed import bug_error, tells_bug
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.store.address import shown
@@ -27,7 +23,6 @@ from rooflens.workloads.recognize import recognize
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.ingest.executors.opening import Workers
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Run
     from rooflens.model.store.index import Index
@@ -46,35 +41,57 @@ _MUCH = 16_384
 """From so many kernels on, several processes share the work; each takes a second to start."""
 
 
-class Gathered:
+class _Part(Struct):
+    """What an analysis adds to a part of a store.
+
+    Attributes:
+        pieces: Digests of reports, their rows by table, and how many kernels these are.
+        totals: Launches of a report added up, by its digest.
+        has_bug: Whether some of these met a bug in rooflens, which a later version may not have.
+        is_left: Whether a report could not be analyzed, so that the part stays as it is.
+    """
+
+    key: str
+    pieces: list[tuple[list[str], Mapping[str, Any], int]] = field(default_factory=list)
+    totals: dict[str, list[Total]] = field(default_factory=dict)
+    has_bug: bool = False
+    is_left: bool = False
+
+
+class _Gathered:
     """Collects reports as they arrive, large ones in pieces.
 
     Attributes:
         reports: By digest, with their analyses where these are held.
         totals: By digest, where they are added up.
-        failures: Path of each report whose launches could not be added up, and why.
+        told: Messages for the user.
     """
 
     def __init__(
         self,
-        on_piece: Callable[[AnalyzedReport], None] | None = None,
+        told: Told,
+        on_piece: Callable[[AnalyzedReport], None] | None,
+        keep: Callable[[_Part], None] | None,
         *,
-        is_held: bool = True,
+        is_held: bool,
     ) -> None:
         """Start empty.
 
         Args:
+            told: Messages for the user so far.
             on_piece: Called with each report, or piece of one, as it arrives.
+            keep: Called with each part of the store, when all of its reports have arrived.
             is_held: Whether all analyses are kept in memory.
         """
         self.reports: dict[str, AnalyzedReport] = {}
         self.totals: dict[str, list[Total]] = {}
-        self.failures: list[tuple[str, InputError]] = []
+        self.told = told
         self._on_piece = on_piece
+        self._keep = keep
         self._is_held = is_held
         self._parts: list[PartTotal] = []
-        self._error: InputError | None = None
         self._current: Run | None = None
+        self._part: _Part | None = None
 
     def take(self, runs: Iterable[Run], totals: Iterable[Total]) -> None:
         """Take reports whose totals the store already holds."""
@@ -84,37 +101,40 @@ class Gathered:
         for total in totals:
             self.totals[total.digest].append(total)
 
-    def add(self, found: _Found, keeper: Keeper) -> None:
-        """Take a report, or a piece of one."""
-        report = found.report
-        if self._current is not None and self._current.digest != report.run.digest:
-            self.end(keeper)
-        self._current = report.run
-        if self._is_held or report.run.digest not in self.reports:
-            self.reports[report.run.digest] = report if self._is_held else replace(report, analyses=())
-        if isinstance(found.parts, InputError):
-            self._error = self._error or found.parts
-        else:
+    def add(self, chunk: Chunk, done: _Done) -> None:
+        """Take what became of a chunk."""
+        if self._part is None or self._part.key != chunk.key:
+            self.end()
+            self._part = _Part(chunk.key)
+        self.told.add(done.told)
+        self._part.is_left |= bool(done.failed)
+        self._part.pieces.append(([one.report.run.digest for one in done.found], done.tables, done.kernel_count))
+        for found in done.found:
+            report = found.report
+            if self._current is None or self._current.digest != report.run.digest:
+                self._end_report()
+                self._current = report.run
             self._parts += found.parts
-        if self._on_piece is not None:
-            self._on_piece(report)
+            if self._is_held or report.run.digest not in self.reports:
+                self.reports[report.run.digest] = report if self._is_held else replace(report, analyses=())
+            if self._on_piece is not None:
+                self._on_piece(report)
 
-    def end(self, keeper: Keeper) -> None:
+    def end(self) -> None:
+        """End the current part, whose reports have all arrived."""
+        self._end_report()
+        if self._part is not None and self._keep is not None:
+            self._keep(self._part)
+        self._part = None
+
+    def _end_report(self) -> None:
         """Add up the current report, whose pieces have all arrived."""
-        run, parts, error = self._current, self._parts, self._error
-        self._current, self._parts, self._error = None, [], None
-        if run is None:
-            return
-        totals = _totals(parts) if error is None else error
-        if isinstance(totals, InputError):
-            self.failures.append((run.source, totals))
-            keeper.leave(run.digest)
-            return
-        self.totals[run.digest] = totals
-        if any(tells_bug(reason) for total in totals for reason in total.reasons):
-            keeper.leave_totals(run.digest)
-        else:
-            keeper.add_totals(run.digest, totals)
+        run, parts = self._current, self._parts
+        self._current, self._parts = None, []
+        if run is not None and self._part is not None:
+            totals = totals_of_parts(parts)
+            self.totals[run.digest] = self._part.totals[run.digest] = totals
+            self._part.has_bug |= any(tells_bug(reason) for total in totals for reason in total.reasons)
 
     def sorted_reports(self, order: Sequence[str]) -> tuple[AnalyzedReport, ...]:
         """Return the reports sorted by path; those of one path are in the given order of digests."""
@@ -127,14 +147,6 @@ class Gathered:
         )
 
 
-def _totals(parts: Sequence[PartTotal]) -> list[Total] | InputError:
-    """Add up the pieces of a report; return the error if that fails."""
-    try:
-        return totals_of_parts(parts)
-    except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
-        return bug_error(error)
-
-
 def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     folder: str | Path,
     limits: Thresholds | None = None,
@@ -144,6 +156,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     without_nvidia: bool = False,
     on_piece: Callable[[AnalyzedReport], None] | None = None,
     totals: bool = False,
+    parallel: bool = False,
 ) -> Analyzed:
     """Analyze the reports of a store.
 
@@ -158,6 +171,8 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
         on_piece: Called with each report in the order of the store; a large one comes in several pieces.
         totals: Add launches up by kernel; totals that the store holds are not computed again.
+        parallel: Use processes of this machine for many kernels. They import the main module again, so that only a
+            program that allows for it may ask for this, as the command line does.
 
     Raises:
         InputError: The folder is not a store, or holds no reports.
@@ -178,24 +193,69 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     )
     store = Store.existing(folder)
     is_all, is_slim = where is None, totals and on_piece is None
-    gathered = Gathered(on_piece, is_held=not (on_piece or totals))
+    keeping = _Keeping(store, limits, stamp) if keep and is_all else None
+    gathered = _Gathered(told, on_piece, keeping.keep if keeping else None, is_held=not (on_piece or totals))
     are_told = is_slim and is_all and not without_nvidia
     known = _Known(gathered, lambda index: store.totals(index, limits, stamp) if are_told else {})
     coming = store.chunks(choice, known.look)
-    task = _ChunkTask(limits, calibrations, without_nvidia, adds_up=totals or keep, is_slim=is_slim)
-    are_many = known.kernels_left >= _MUCH and usable_cores() > 1
-    workers = processes() if is_slim and is_all and are_many else None
-    with Keeper(store.keeping(limits, stamp) if keep and is_all and known.is_more_left else None) as keeper:
-        _analyze_chunks(store, coming, _Work(task, workers), _Takers(gathered, keeper, told))
-    told.failures += gathered.failures
+    task = _ChunkTask(
+        limits,
+        calibrations,
+        without_nvidia,
+        adds_up=totals or keep,
+        is_slim=is_slim,
+    )
+    are_many = is_slim and is_all and known.kernels_left >= _MUCH and usable_cores() > 1
+    for chunk, done in _analyzed(task, _given(coming, told, keeping), in_processes=parallel and are_many):
+        gathered.add(chunk, done if isinstance(done, _Done) else _lost(store, chunk, done))
+    gathered.end()
     found = gathered.sorted_reports([*known.order])
     return replace(
         told.about(found, limits),
         missing=tuple(sorted(told.missing, key=lambda missing: missing.source)),
         totals=tuple(total for report in found for total in gathered.totals.get(report.run.digest, ())),
-        not_kept=keeper.error,
+        not_kept=keeping.error if keeping else None,
         ignored=tuple(Path(store.place.text_of("runs", name)) for name in store.foreign()),
     )
+
+
+class _Keeping:
+    """Writes verdicts back to the store, part by part.
+
+    Attributes:
+        error: Why the verdicts were not kept: the answer stands without; None where they were.
+    """
+
+    def __init__(self, store: Store, limits: Thresholds, known: str) -> None:
+        self.error: InputError | None = None
+        self._store = store
+        self._limits = limits
+        self._known = known
+        self._missing: dict[str, tuple[str, ...]] = {}
+
+    def missing(self, key: str) -> tuple[str, ...]:
+        """Return the tables that are to be written for a part."""
+        if self.error is not None:
+            return ()
+        if key not in self._missing:
+            self._missing[key] = self._store.missing_verdicts(key, self._limits, self._known)
+        return self._missing[key]
+
+    def keep(self, part: _Part) -> None:
+        """Write what was found of a part; after an error nothing is written any more."""
+        if part.is_left or not self.missing(part.key):
+            return
+        try:
+            with self._store.keeping(self._limits, self._known) as writer:
+                for digests, tables, kernel_count in part.pieces:
+                    writer.add(digests, tables, kernel_count)
+                for digest, totals in part.totals.items():
+                    if part.has_bug:
+                        writer.leave_totals(digest)
+                    else:
+                        writer.add_totals(digest, totals)
+        except Exception as error:  # noqa: BLE001 - the answer stands without the store
+            self.error = error if isinstance(error, InputError) else bug_error(error)
 
 
 class _Known:
@@ -205,7 +265,7 @@ class _Known:
         order: All runs by digest, in the order of the store.
     """
 
-    def __init__(self, gathered: Gathered, totals_of: Callable[[Index], Mapping[str, list[Total]]]) -> None:
+    def __init__(self, gathered: _Gathered, totals_of: Callable[[Index], Mapping[str, list[Total]]]) -> None:
         self.order: dict[str, Run] = {}
         self._gathered = gathered
         self._totals_of = totals_of
@@ -223,55 +283,34 @@ class _Known:
         return self._done
 
     @property
-    def is_more_left(self) -> bool:
-        """Whether some parts must still be read."""
-        return self._done < self._parts
-
-    @property
     def kernels_left(self) -> int:
         """How many kernels there are to analyze."""
         return sum(run.kernel_count for digest, run in self.order.items() if digest not in self._gathered.totals)
 
 
-class _Work(Struct, frozen=True):
-    """The task that is run on each chunk, and the workers that run it; without workers it runs here."""
-
-    task: _ChunkTask
-    workers: Workers | None
-
-    def done(self, chunks: Iterator[_Given]) -> Iterator[tuple[_Given, _Done | _Undecodable | InputError]]:
-        """Analyze chunks, one after another or in parallel; yield results in the order of the chunks."""
-        if self.workers is None:
-            return ((given, self.task(given)) for given in chunks)
-        return run_in_order(self.workers, self.task, chunks)
-
-
-class _Takers(Struct, frozen=True):
-    """Where results go: totals and reports, the store, and messages for the user."""
-
-    gathered: Gathered
-    keeper: Keeper
-    told: Told
-
-
-def _analyze_chunks(store: Store, coming: Iterable[Chunk | Failure], work: _Work, takers: _Takers) -> None:
-    """Analyze chunks as they are read, and pass the results on in the order of the store."""
-    key = ""
-    for (chunk, _), done in work.done(_given(coming, takers)):
-        if chunk.key != key:  # the last report of a part is added up before the next part begins
-            takers.gathered.end(takers.keeper)
-            key = chunk.key
-        _take(done if isinstance(done, _Done) else _lost(store, chunk, done), takers)
-    takers.gathered.end(takers.keeper)
-
-
-def _given(coming: Iterable[Chunk | Failure], takers: _Takers) -> Iterator[_Given]:
+def _given(coming: Iterable[Chunk | Failure], told: Told, keeping: _Keeping | None) -> Iterator[_Given]:
     """Yield each chunk with whether the store wants its rows; failures go to the messages."""
     for chunk in coming:
         if isinstance(chunk, tuple):
-            takers.told.failures.append(chunk)
+            told.failures.append(chunk)
         else:
-            yield chunk, takers.keeper.needs(piece.run.digest for piece in chunk.pieces)
+            yield chunk, keeping is not None and any(table != "totals" for table in keeping.missing(chunk.key))
+
+
+def _analyzed(
+    task: _ChunkTask, given: Iterable[_Given], *, in_processes: bool
+) -> Iterator[tuple[Chunk, _Done | _Undecodable | InputError]]:
+    """Analyze chunks one after another, or in processes of this machine; yield them in their order."""
+    groups = ((one,) for one in given)
+    results: Iterable[tuple[tuple[_Given, ...], _Done | _Undecodable | InputError]]
+    if in_processes:
+        from rooflens.ingest.running import processes, run  # noqa: PLC0415 - 20 ms: only where there is much
+
+        results = run(task, groups, processes())
+    else:
+        results = ((group, task(group)) for group in groups)
+    for ((chunk, _),), done in results:
+        yield chunk, done
 
 
 def check_chosen(found: Analyzed, folder: str | Path) -> None:
@@ -290,11 +329,11 @@ class _Found(Struct, frozen=True):
 
     Attributes:
         report: With its analyses, unless only totals are wanted.
-        parts: Its launches added up; empty where totals are not wanted, an error where adding failed.
+        parts: Its launches added up; empty where totals are not wanted.
     """
 
     report: AnalyzedReport
-    parts: Sequence[PartTotal] | InputError
+    parts: Sequence[PartTotal]
 
 
 class _Done(Struct, frozen=True):
@@ -304,14 +343,14 @@ class _Done(Struct, frozen=True):
         found: Reports that could be analyzed, in the order of the chunk.
         told: Messages for the user.
         failed: Digests of the reports that could not be analyzed.
-        tables: Rows for the store by table; empty where it wants none, an error where they could not be made.
+        tables: Rows for the store by table; empty where it wants none.
         kernel_count: Number of kernels analyzed.
     """
 
     found: tuple[_Found, ...]
     told: Told
     failed: tuple[str, ...]
-    tables: Mapping[str, Any] | InputError
+    tables: Mapping[str, Any]
     kernel_count: int
 
 
@@ -329,12 +368,12 @@ class _ChunkTask(Struct, frozen=True):
     adds_up: bool
     is_slim: bool
 
-    def __call__(self, given: _Given) -> _Done | _Undecodable:
+    def __call__(self, group: tuple[_Given, ...]) -> _Done | _Undecodable:
         """Analyze one chunk."""
         is_collecting = gc.isenabled()
         gc.disable()  # records hold no cycles, and the collector would look for some every 700 of them
         try:
-            return self._analyzed(*given)
+            return self._analyzed(*group[0])
         finally:
             if is_collecting:
                 gc.enable()
@@ -364,30 +403,18 @@ class _ChunkTask(Struct, frozen=True):
             if missing:
                 told.missing.append(Missing(found.run.source, missing))
             reports.append(_only(report, found.chosen))
-        tables = self._tables(reports) if is_kept else {}
         kernel_count = sum(len(report.analyses) for report in reports)
+        tables = self._tables(reports) if is_kept else {}
         return _Done(tuple(map(self._found, reports)), told, tuple(failed), tables, kernel_count)
 
     def _found(self, report: AnalyzedReport) -> _Found:
-        parts: Sequence[PartTotal] | InputError = ()
-        if self.adds_up:
-            try:
-                parts = write_all((report,), self.limits, _parts_of)
-            except InputError as error:
-                parts = error
+        parts = parts_of(report.analyses) if self.adds_up else ()
         return _Found(replace(report, analyses=()) if self.is_slim else report, parts)
 
-    def _tables(self, reports: Sequence[AnalyzedReport]) -> Mapping[str, Any] | InputError:
+    def _tables(self, reports: Sequence[AnalyzedReport]) -> Mapping[str, Any]:
         from rooflens.model.store.verdicts import verdict_tables  # noqa: PLC0415 - loads pyarrow
 
-        try:
-            return verdict_tables([found for report in reports for found in report.analyses], self.limits.digest)
-        except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
-            return bug_error(error)
-
-
-def _parts_of(reports: Sequence[AnalyzedReport]) -> list[PartTotal]:
-    return [part for report in reports for part in parts_of(report.analyses)]
+        return verdict_tables([found for report in reports for found in report.analyses], self.limits.digest)
 
 
 class _Undecodable(Struct, frozen=True):
@@ -404,16 +431,6 @@ def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> _Done:
     else:
         told.failures += ((piece.run.source, why) for piece in chunk.pieces)
     return _Done((), told, tuple(piece.run.digest for piece in chunk.pieces), {}, 0)
-
-
-def _take(done: _Done, takers: _Takers) -> None:
-    """Pass the result of a chunk on."""
-    takers.told.add(done.told)
-    for found in done.found:
-        takers.gathered.add(found, takers.keeper)
-    takers.keeper.add([found.report.run.digest for found in done.found], done.tables, done.kernel_count)
-    for digest in done.failed:
-        takers.keeper.leave(digest)
 
 
 def _stamp(calibrations: Sequence[Attainable]) -> str:

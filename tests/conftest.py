@@ -12,7 +12,7 @@ import pytest
 from support import fake_ncu
 
 if TYPE_CHECKING:
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
 
 _REPOSITORY = Path(__file__).parent.parent
 
@@ -47,7 +47,7 @@ def loaded(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
 
     Exports are left out: they show kernels of these reports once more.
     """
-    from rooflens.ingest.loading.load import load_reports  # noqa: PLC0415
+    from rooflens.ingest.load import load_reports  # noqa: PLC0415
     from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report  # noqa: PLC0415 - only where there is a corpus
 
     base = tmp_path_factory.getbasetemp()

@@ -17,7 +17,7 @@ from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_repo
 from rooflens.analyzing import Missing, analyze_paths
 from rooflens.cli.group import main
 from rooflens.errors import InputError
-from rooflens.ingest.loading.load import load_reports
+from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze_all
 from rooflens.model.roofline.calibrations import calibrations_folder
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from support.ncu_rep_writer import MetricValue
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.model.records import Analysis, Kernel, Run
 
 

@@ -25,7 +25,7 @@ from rooflens.streaming import analyze_store, check_chosen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.jobs import Job
     from rooflens.model.verdict.thresholds import Thresholds
 
     Place = Job | str

@@ -10,7 +10,6 @@ from rooflens.api import notebook
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 from rooflens.format import printable, unbroken
-from rooflens.guarding import write_all
 from rooflens.model.records import LEVELS
 from rooflens.writing.outputs import FORMATS, check_free, refuse_report
 
@@ -113,11 +112,7 @@ def draw(found: Analyzed, level: str | None, *, dark: bool) -> Chart:
 
     if level not in {None, *LEVELS, ALL}:
         raise UsageError(f"there is no level `{level}`", f"choose one of {', '.join((*LEVELS, ALL))}")
-
-    def drawn(reports: tuple[AnalyzedReport, ...]) -> Picture:
-        return draw_rooflines(build_content(reports, "", found.limits), dark=dark, level=level)
-
-    return Chart(write_all(found.reports, found.limits, drawn))
+    return Chart(draw_rooflines(build_content(found.reports, "", found.limits), dark=dark, level=level))
 
 
 def write(found: Analyzed, file: Path, title: str | None, *, force: bool) -> Path:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rooflens.api.values import Metrics
-    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.jobs import Job
     from rooflens.model.records import AnalyzedReport
 
 

@@ -19,7 +19,7 @@ from rooflens.model.store.store import Store
 if TYPE_CHECKING:
     from rooflens.api.sources import Source
     from rooflens.ingest.metrics.stored import Value
-    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.jobs import Job
     from rooflens.model.records import Run
 
 _VALUES = ("value_double", "value_uint64", "value_string")

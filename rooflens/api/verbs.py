@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.ingest.executors.opening import ExecutorChoice
-    from rooflens.ingest.loading.load import Ingested
+    from rooflens.ingest.load import Ingested
     from rooflens.ingest.reports.report import Raw
+    from rooflens.ingest.running import ExecutorChoice
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.roofline.datasheets import LinkKind
 
@@ -73,8 +73,8 @@ def ingest(
     Args:
         paths: One or several reports, CSV exports, folders of these, or addresses.
         store: An empty folder, a store, or an address such as `s3://bucket/store`.
-        executor: Who reads: an executor of `concurrent.futures`, or `process:8`, `dask:tcp://host:8786` or `mpi`; by
-            default this process, or several of this machine where there is much to read.
+        executor: Who reads: an executor of `concurrent.futures`, or `process:8` or `dask:tcp://host:8786`; by default
+            this process. Processes import the main module again, so that a script needs a main guard.
         raw: Which of ncu's own values to keep: `none`, `values` (one a metric), or `all`, those of instances too.
 
     Returns:
@@ -90,7 +90,7 @@ def ingest(
     ...     stored.report_count, len(rl.open(f"{folder}/store")) == stored.kernel_count
     (1, True)
     """
-    from rooflens.ingest.loading.load import ingest_reports
+    from rooflens.ingest.load import ingest_reports
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.ingest.reports.inputs import find_inputs
     from rooflens.ingest.reports.report import ReadOptions

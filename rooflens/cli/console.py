@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
-    from rooflens.ingest.loading.load import Ingested
+    from rooflens.ingest.load import Ingested
     from rooflens.model.records import Analysis, AnalyzedReport
     from rooflens.model.totals import Total
     from rooflens.report.text.table import Section
@@ -136,18 +136,13 @@ def print_table(
         each_launch: Print a row for each launch, instead of one for each kernel.
         place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
     """
-    from rooflens.guarding import write_all
     from rooflens.model.totals import totals_of
     from rooflens.report.text.table import to_sections
 
-    def written(reports: Sequence[AnalyzedReport]) -> str:
-        analyses = analyses_of(reports)
-        totals = totals_of(analyses, keep=plot)
-        rows = totals_of(analyses, each_launch=True, keep=plot) if each_launch else totals
-        return _written(to_sections(rows, top), totals, place, plot=plot)
-
-    click.echo(write_all(found.reports, found.limits, written), nl=False)
     analyses = analyses_of(found.reports)
+    totals = totals_of(analyses, keep=plot)
+    rows = totals_of(analyses, each_launch=True, keep=plot) if each_launch else totals
+    click.echo(_written(to_sections(rows, top), totals, place, plot=plot), nl=False)
     _explain(len(analyses), sum(analysis.kernel.synthetic for analysis in analyses))
 
 

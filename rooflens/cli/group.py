@@ -18,8 +18,7 @@ from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError, near_names
-from rooflens.ingest.children.memory import collect_seldom
-from rooflens.ingest.children.without_pandas import without_pandas
+from rooflens.machine import collect_seldom, without_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Callable

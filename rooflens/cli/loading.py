@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +22,9 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from rooflens.analyzing import Analyzed
-    from rooflens.ingest.loading.load import Ingested
+    from rooflens.ingest.load import Ingested
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.jobs import Job
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
@@ -57,33 +55,6 @@ THRESHOLDS = click.option(
 )
 
 
-def _parsed_size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """Read bytes with their unit: `4GiB`, `500 MB`, `1e9`; K, M and G alone count in powers of 1024, as KiB does."""
-    if value is None:
-        return None
-    match = _SIZE.fullmatch(value.strip())
-    size_bytes = float(match[1]) * _base(match[3]) ** _POWERS[match[2].upper()] if match else 0.0
-    if not 1 <= size_bytes < _MOST_BYTES:
-        raise click.BadParameter(f"`{value}` is not a size: write it like 4GiB, 500MB or 1000000", ctx, param)
-    return int(size_bytes)
-
-
-def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """Refuse `nan`, which is in every range."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("`nan` is not a number", ctx, param)
-    return value
-
-
-_SIZE = re.compile(r"(\d+(?:\.\d*)?(?:e\d{1,2})?)\s*([kmgt]?)(i?b?)", re.IGNORECASE)
-_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-_MOST_BYTES = 2.0**60
-
-
-def _base(unit: str) -> int:
-    return 1000 if unit.upper() == "B" else 1024
-
-
 def _complete_gpus(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     from rooflens.cli.names import GPUS  # a table need not load it
 
@@ -104,28 +75,10 @@ _READING = (
         "cannot read everything.  [default: auto]",
     ),
     click.option(
-        "--verify", is_flag=True, default=None, help="Read with both, and reject reports on which they differ."
-    ),
-    click.option(
-        "--deadline",
-        "deadline_s",
-        type=click.FloatRange(0, 1e6, min_open=True),
-        metavar="SECONDS",
-        callback=_a_number,
-        help="Time limit per report for NVIDIA's module, plus a second per MB.  [default: 120]",
-    ),
-    click.option(
         "--gpu",
         metavar="NAME",
         shell_complete=_complete_gpus,
         help="GPU of CSV exports that do not name one: a name that `rooflens gpus` lists.",
-    ),
-    click.option(
-        "--max-unpacked",
-        "max_unpacked_bytes",
-        metavar="SIZE",
-        callback=_parsed_size,
-        help="Reject input that is larger than this once unpacked, or when piped in.  [default: 4GiB]",
     ),
 )
 
@@ -146,13 +99,12 @@ def with_reading(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_READING_NAMES = ("reader", "verify", "deadline_s", "gpu", "max_unpacked_bytes")
+_READING_NAMES = ("reader", "gpu")
 
 
 def find_reports(
     paths: Sequence[str],
     reading: ReadOptions | None = None,
-    on_found: Callable[[Sequence[Job]], None] = lambda _: None,
 ) -> Inputs:
     """Find the reports that were given; say on stderr what else stood in their folders.
 
@@ -161,7 +113,6 @@ def find_reports(
     Args:
         paths: Files, folders, `-` for stdin.
         reading: How they will be read, and how much may come through a pipe.
-        on_found: Hears early of what may be read.
 
     Raises:
         UsageError: No path was given, or an empty one, or stdin is a keyboard.
@@ -174,7 +125,7 @@ def find_reports(
     if "" in paths:
         raise UsageError("one of the paths is empty", "`.` is the current folder")
     pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
-    inputs = find_inputs(paths, pipes, on_found)
+    inputs = find_inputs(paths, pipes)
     _name_ignored(inputs.ignored, "no report")
     if inputs.closed:
         named = _some([f"{path} ({reason})" for path, reason in inputs.closed])
@@ -185,7 +136,7 @@ def find_reports(
 def _received(given: str, reading: ReadOptions | None) -> Job:
     """Keep all that comes through a pipe while the command runs."""
     from rooflens.ingest.reports.inputs import STDIN
-    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.jobs import Job
     from rooflens.ingest.reports.unpacking import spooled
 
     ctx, max_bytes = click.get_current_context(), reading.max_unpacked_bytes if reading else None
@@ -260,18 +211,28 @@ def load_analyzed(
 
         take = choice.take if choice else on_piece
         found = analyze_store(
-            store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=take, totals=totals
+            store,
+            limits,
+            where=where,
+            keep=keep,
+            without_nvidia=without_nvidia,
+            on_piece=take,
+            totals=totals,
+            parallel=True,
         )
         _name_ignored(found.ignored, "no part of the store")
         if where is not None:
             check_chosen(found, store)
     else:
         from rooflens.analyzing import analyze_inputs
-        from rooflens.ingest.loading.load import prepare
+        from rooflens.ingest.load import processes_for
 
-        inputs = find_reports(paths, reading, functools.partial(prepare, options=reading))
+        inputs = find_reports(paths, reading)
+        workers = processes_for(inputs.jobs, reading)
         with progress(len(inputs.jobs)) as advance:
-            found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia, reading=reading)
+            found = analyze_inputs(
+                inputs, limits, advance, without_nvidia=without_nvidia, reading=reading, executor=workers
+            )
     _print_warnings(found)
     return choice.of_store(found) if choice and store is not None else choice.of_paths(found) if choice else found
 

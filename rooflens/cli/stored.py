@@ -9,8 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rooflens.cli.console import analyses_of, echo, print_parts, print_programs, print_totals
-from rooflens.errors import RooflensError
+from rooflens.cli.console import echo, print_parts, print_programs, print_totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,17 +64,12 @@ def _print_csv(load: Callable[..., Analyzed], *, raw_cells: bool) -> Analyzed:
     """Print the CSV."""
     from tempfile import TemporaryFile
 
-    from rooflens.guarding import write_all
-    from rooflens.model.verdict.thresholds import default_thresholds
     from rooflens.report.text.json_csv import to_csv
 
     head = to_csv([], raw_cells=raw_cells)
 
     def written(report: AnalyzedReport) -> str:
-        def write(reports: Sequence[AnalyzedReport]) -> str:
-            return to_csv(analyses_of(reports), raw_cells=raw_cells).removeprefix(head)
-
-        return write_all((report,), default_thresholds(), write)
+        return to_csv(report.analyses, raw_cells=raw_cells).removeprefix(head)
 
     with TemporaryFile() as file:
         rows = _Rows(file, written)
@@ -84,21 +78,16 @@ def _print_csv(load: Callable[..., Analyzed], *, raw_cells: bool) -> Analyzed:
     return found
 
 
-def _print_kernels(load: Callable[..., Analyzed], style: str, top: int | None, place: Sequence[str]) -> Analyzed | None:
-    """Print the table, or Markdown; None where a bug is in the way, of which the analyses tell more."""
+def _print_kernels(load: Callable[..., Analyzed], style: str, top: int | None, place: Sequence[str]) -> Analyzed:
+    """Print the table, or Markdown."""
     from rooflens.report.text.table import markdown_of
 
     found = load(totals=True)
-    try:
-        if style == "table":
-            print_totals(found.totals, top, place=place)
-            print_programs(found.reports)
-        else:
-            echo(markdown_of(found.totals, top), nl=False)
-    except (RooflensError, OSError):
-        raise
-    except Exception:  # noqa: BLE001 - the kernel to blame is found where all analyses are at hand
-        return None
+    if style == "table":
+        print_totals(found.totals, top, place=place)
+        print_programs(found.reports)
+    else:
+        echo(markdown_of(found.totals, top), nl=False)
     return found
 
 

@@ -14,7 +14,7 @@ from rooflens.analyzing import Analyzed, analyze_inputs
 from rooflens.errors import InputError
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.pool import Job
+from rooflens.ingest.reports.jobs import Job
 from rooflens.model.store import MARKER
 from rooflens.streaming import analyze_store
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from rooflens.errors import InputError, RooflensError
+from rooflens.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from rooflens.model.records import Kernel
-
-T = TypeVar("T")
 
 ALL_NAN = "profiling this kernel failed, every counter is NaN"
 BUG_HINT = "this is a bug in rooflens, which affects no other report: please report it with the file"
@@ -22,9 +20,6 @@ _BUG = "rooflens failed on it"
 
 NO_VALUES: Mapping[str, Any] = {}
 """One for all kernels: an empty dict for each missing field would make up most of what is left of a kernel."""
-
-_TRIED_ALONE = 8
-"""Where at most this many items fail together and neither of their halves does, each is tried alone."""
 
 
 def failed_kernel(kernel: Kernel, why: str) -> Kernel:
@@ -84,26 +79,3 @@ def bug_place(error: Exception) -> str:
     place = next(reversed(traceback.extract_tb(error.__traceback__)), None)
     where = f"{Path(place.filename).name}:{place.lineno}" if place else "an unknown place"
     return f"{type(error).__name__} at {where}"
-
-
-def blame(items: Sequence[T], attempt: Callable[[Sequence[T]], object]) -> list[tuple[T, Exception]]:
-    """Find the items for which an attempt at all of them fails, by trying halves; with what each one raised.
-
-    Args:
-        items: All of them.
-        attempt: Raises where one that is among its items cannot be dealt with.
-    """
-    try:
-        attempt(items)
-    except RooflensError:
-        raise
-    except Exception as error:  # noqa: BLE001 - what is looked for
-        if len(items) <= 1:
-            return [(item, error) for item in items]
-        half = len(items) // 2
-        found = [*blame(items[:half], attempt), *blame(items[half:], attempt)]
-        if found or len(items) > _TRIED_ALONE:
-            return found
-        # Beside some others a culprit does no harm: a history may show it under the name of the next one.
-        return [culprit for item in items for culprit in blame([item], attempt)]
-    return []

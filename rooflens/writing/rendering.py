@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
-from msgspec.structs import replace
-
-from rooflens.guarding import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,8 +13,6 @@ if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.model.predict.expectations import Prediction, Rule
     from rooflens.model.records import Analysis, AnalyzedReport, Run
-    from rooflens.report.page.charts import Chart
-    from rooflens.report.page.drawing import DrawChart, Drawing
 
 
 class Expected(Struct, frozen=True):
@@ -41,7 +36,7 @@ class Rendered(Struct, frozen=True):
 def render(
     found: Analyzed, style: str, *, title: str, expected: Expected | None = None, dark: bool = False
 ) -> Rendered:
-    """Write the analyses in one of the formats; a kernel that cannot be written becomes a failed one.
+    """Write the analyses in one of the formats.
 
     Args:
         found: The reports.
@@ -51,17 +46,9 @@ def render(
         dark: Draw a picture for a dark page.
 
     Raises:
-        InputError: A picture has nothing to show, or writing fails for a reason that is no single kernel's.
+        InputError: A picture has nothing to show.
     """
     expected = expected or Expected(bundled([report.run for report in found.reports]))
-    return write_all(
-        found.reports,
-        found.limits,
-        lambda reports: _rendered(replace(found, reports=reports), style, title, expected, dark=dark),
-    )
-
-
-def _rendered(found: Analyzed, style: str, title: str, expected: Expected, *, dark: bool) -> Rendered:
     if style == "json":
         from rooflens.report.text.json_csv import to_json
 
@@ -80,7 +67,6 @@ def _rendered(found: Analyzed, style: str, title: str, expected: Expected, *, da
             unread=found.failures,
             predictions=expected.reports,
             rules=expected.rules,
-            draw_many=_draw_beside,
         )
         return _encoded(text)
     from rooflens.report.content import build_content
@@ -94,15 +80,6 @@ def _rendered(found: Analyzed, style: str, title: str, expected: Expected, *, da
 
     picture = draw_rooflines(page, dark=dark)
     return Rendered(picture.png() if style == "png" else _encoded(picture.svg).data, picture.notes)
-
-
-def _draw_beside(draw: DrawChart, charts: Sequence[Chart]) -> Drawing:
-    """Draw charts with one more process where there is a core for it."""
-    from rooflens.ingest.children.beside import Shared
-    from rooflens.ingest.children.memory import usable_cores
-    from rooflens.report.page.drawing import OneByOne
-
-    return Shared(draw, charts) if usable_cores() > 1 else OneByOne(draw, charts)
 
 
 def _analyses(reports: Sequence[AnalyzedReport]) -> list[Analysis]:

@@ -47,5 +47,5 @@ def test_opening_imports_no_library_of_tables_or_charts(fixtures: Path) -> None:
 
 def test_a_room_is_a_verb_too() -> None:
     """`rooflens.ingest` can be called whether or not something of the room was imported before."""
-    for before in ("", "import rooflens.ingest.loading.load; "):
+    for before in ("", "import rooflens.ingest.load; "):
         modules_after(f"{before}import rooflens; assert callable(rooflens.ingest)")

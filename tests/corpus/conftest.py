@@ -18,7 +18,7 @@ from rooflens.model.analyze import analyze
 if TYPE_CHECKING:
     from oracle_rows import Row
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.model.records import Analysis, Kernel
 
 

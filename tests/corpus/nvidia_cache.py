@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nvidia_results import digest_of, read_nvidia_kernels
 
 import rooflens
-from rooflens.ingest.loading.load import load_reports
+from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from nvidia_results import NvidiaKernel
 
-    from rooflens.ingest.loading.load import Loaded
-    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.load import Loaded
+    from rooflens.ingest.reports.jobs import Job
     from rooflens.model.records import Kernel, Run
 
 _PACKAGE = Path(rooflens.__file__).parent

@@ -14,7 +14,7 @@ from rooflens.model.hotspots import hottest, leading_stall, places
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.model.records import Kernel
 
 SUMS = {

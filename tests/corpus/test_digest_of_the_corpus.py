@@ -14,7 +14,7 @@ from rooflens.model.records import AnalyzedReport, timed
 from rooflens.report.text.digest import DEFAULT_TOKENS, digest, explain, tokens_of
 
 if TYPE_CHECKING:
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
 
 
 @pytest.fixture(scope="module")

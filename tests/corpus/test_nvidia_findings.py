@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from nvidia_cache import Read
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
 
 
 @pytest.fixture(scope="module")

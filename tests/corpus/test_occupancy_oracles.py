@@ -12,7 +12,7 @@ from rooflens.model.roofline.occupancy import occupancy_curves
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.model.records import Kernel
     from rooflens.model.roofline.occupancy import Curve
 

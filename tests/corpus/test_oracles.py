@@ -15,7 +15,7 @@ from rooflens.model.roofline.time_bounds import time_bounds
 if TYPE_CHECKING:
     from oracle_rows import Row
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.model.records import Analysis, Kernel
 
 ROUNDING_POINTS = 1.0

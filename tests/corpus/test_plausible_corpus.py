@@ -16,7 +16,7 @@ from rooflens.model.failed import ALL_NAN
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
 
 MOST_OF_A_REPORT = 4
 """Kernels of one report store the same names: more of them show nothing more."""

@@ -21,7 +21,7 @@ from rooflens.model.analyze import analyze
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.model.records import Kernel
 
 each_report = pytest.mark.parametrize("name", publish.PUBLISHED)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from rooflens.ingest.reports.child import in_child
 from support.nvidia_reads import read_all
 from support.same_report import differences_of
 
 from rooflens.errors import InputError
+from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import ncu_report
 
 if TYPE_CHECKING:
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
 
 _OF_UNIT, _OF_KERNEL = 1, 2
 

@@ -16,7 +16,7 @@ from rooflens.streaming import analyze_store
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
 
 pytestmark = pytest.mark.corpus
 

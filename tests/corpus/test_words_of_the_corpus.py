@@ -22,7 +22,7 @@ from rooflens.report.text.table import LEGEND, to_sections, to_table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.model.records import Analysis
 
 AVOIDED = (

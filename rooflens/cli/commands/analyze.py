@@ -87,7 +87,6 @@ def analyze(
 
         check_library()
     from rooflens.analyzing import read_thresholds
-    from rooflens.guarding import write_all
 
     stated = read_stated(predict)
     keep = not without_nvidia and where is None
@@ -119,9 +118,9 @@ def analyze(
 
         print_parts(json_lines(analyses_of(found.reports), found.reports))
     elif style == "digest":
-        echo(write_all(found.reports, found.limits, partial(_digest, found, max_tokens, top)), nl=False)
+        echo(_digest(found, max_tokens, top), nl=False)
     else:
-        echo(write_all(found.reports, found.limits, partial(_document, style, top, raw_cells=raw_cells)), nl=False)
+        echo(_document(found.reports, style, top, raw_cells=raw_cells), nl=False)
     finish(found, _last_line(found, store, keep=keep))
 
 
@@ -147,13 +146,13 @@ def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
     return f"wrote {shown(store)}" if store and keep and found.not_kept is None else ""
 
 
-def _digest(found: Analyzed, max_tokens: int | None, top: int | None, reports: Sequence[AnalyzedReport]) -> str:
+def _digest(found: Analyzed, max_tokens: int | None, top: int | None) -> str:
     from rooflens.report.text.digest import digest
 
-    return digest(reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
+    return digest(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
 
 
-def _document(style: str, top: int | None, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
+def _document(reports: Sequence[AnalyzedReport], style: str, top: int | None, *, raw_cells: bool) -> str:
     """Write reports as JSON for people, as CSV, SARIF or Markdown."""
     analyses = analyses_of(reports)
     if style == "json":

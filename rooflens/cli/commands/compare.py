@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -23,11 +22,11 @@ from rooflens.errors import InputError, NothingChosenError, RooflensError, Usage
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
 from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
+from rooflens.model.compare.pairing import reports_of
 from rooflens.model.store.address import no_report, shown, store_at, where_digest
-from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rooflens.model.compare.across import Sides
     from rooflens.model.compare.gate import Compared, Gated
@@ -103,59 +102,15 @@ def compare(
     sides, pairs = _paired(places, selection)
     for unpaired in sides.unpaired:
         _say(f"warning: {unpaired.words}")
-    pairs, compared = _compared(pairs, smallest, anyway=anyway)
+    compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares them regardless")
     gated = gate.judge(compared) if gate else None
     if gated is not None and confirm:
         gated = _confirmed(gated, compared)
-    drawn = _drawn(pairs, compared, gated, smallest, partial(_text, style=style, sides=sides))
+    drawn = _text(pairs, compared, gated, style=style, sides=sides)
+    show_bugs(reports_of(pairs))
     _write(drawn, style, output)
     if gated is not None:
         _tell(gated)
-
-
-def _compared(pairs: list[Pair], threshold: float, *, anyway: bool) -> tuple[list[Pair], list[Compared]]:
-    """Compare the sides of each pair; a kernel that cannot be compared is a failed one of its side.
-
-    Raises:
-        InputError: Two sides were not collected alike.
-    """
-    from rooflens.guarding import write_all
-    from rooflens.model.compare.pairing import reports_of, with_reports
-
-    given = reports_of(pairs)
-
-    def compare_some(reports: tuple[AnalyzedReport, ...]) -> tuple[list[Pair], list[Compared]]:
-        # A part of the kernels says nothing of how the sides were collected.
-        all_the_same = anyway or reports is not given
-        some = with_reports(pairs, reports)
-        return some, compare_pairs(some, threshold, anyway=all_the_same, hint="--anyway compares them regardless")
-
-    return write_all(given, default_thresholds(), compare_some)
-
-
-def _drawn(
-    pairs: list[Pair],
-    compared: list[Compared],
-    gated: Gated | None,
-    threshold: float,
-    draw: Callable[[list[Pair], list[Compared], Gated | None], Text],
-) -> Text:
-    """Draw the comparison; a kernel that cannot be drawn is left out of the drawing, and still counts in the gate."""
-    from rooflens.guarding import write_all
-    from rooflens.model.compare.pairing import reports_of, with_reports
-
-    given = reports_of(pairs)
-
-    def draw_some(reports: tuple[AnalyzedReport, ...]) -> tuple[Text, tuple[AnalyzedReport, ...]]:
-        if reports is given:
-            return draw(pairs, compared, gated), reports
-        some = with_reports(pairs, reports)
-        again = compare_pairs(some, threshold, anyway=True, hint="")
-        return draw(some, again, gated.among(again) if gated else None), reports
-
-    text, reports = write_all(given, default_thresholds(), draw_some)
-    show_bugs(reports)
-    return text
 
 
 def _formats(style: str | None) -> tuple[str, ...]:

@@ -43,15 +43,9 @@ def history(store: str, *, selection: Selection | None, style: str | None, outpu
     With --kernel, show them run by run.
     """
     style = check_output(output, style, FORMATS, "history.html", force=force)
-    from rooflens.guarding import write_all
-
     found, wanted = _wanted(store, selection)
-
-    def written(reports: tuple[AnalyzedReport, ...]) -> tuple[str, tuple[AnalyzedReport, ...]]:
-        return _text(_histories(reports, wanted), style, by_run=bool(selection and selection.kernel)), reports
-
-    text, reports = write_all(found.reports, found.limits, written)
-    show_bugs(reports)
+    text = _text(_histories(found.reports, wanted), style, by_run=bool(selection and selection.kernel))
+    show_bugs(found.reports)
     if output is None:
         (click.echo if style == "table" else echo)(text, nl=False)
     else:

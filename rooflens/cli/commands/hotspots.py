@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from rooflens.cli.console import analyses_of, captured, echo, finish, say, show_bugs, show_failures
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading
@@ -25,14 +24,6 @@ _LINES_HINT = "compile with `-lineinfo` and profile again; `--by sass` shows the
 _NONE_HINT = (
     "collect with `ncu --section SourceCounters --import-source yes`; for source lines compile with `-lineinfo`"
 )
-
-
-class _Written(Struct, frozen=True):
-    """What is printed, of how many kernels, and the reports with those that could not be written as failed ones."""
-
-    text: str
-    kernels: int
-    reports: tuple[AnalyzedReport, ...]
 
 
 @click.command(
@@ -74,32 +65,29 @@ def hotspots(
     reading: ReadOptions,
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
-    from rooflens.guarding import write_all
     from rooflens.model.failed import is_bug
 
     found = load_analyzed(paths, store, reading=reading, selection=selection)
     by = "line" if style == "github" else by
     try:
-        written = write_all(
-            found.reports, found.limits, lambda reports: _written(reports, by, top, style, raw_cells=raw_cells)
-        )
-        show_bugs(written.reports)
-        analyses = [analysis for analysis in analyses_of(written.reports) if not is_bug(analysis.kernel)]
-        if analyses and not written.kernels:
+        text, kernel_count = _written(found.reports, by, top, style, raw_cells=raw_cells)
+        show_bugs(found.reports)
+        analyses = [analysis for analysis in analyses_of(found.reports) if not is_bug(analysis.kernel)]
+        if analyses and not kernel_count:
             raise _nothing(analyses, by)
     except InputError:
         show_failures(found)
         raise
-    (click.echo if style == "table" else echo)(written.text, nl=False)
-    if left := len(analyses) - written.kernels:
+    (click.echo if style == "table" else echo)(text, nl=False)
+    if left := len(analyses) - kernel_count:
         say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
     finish(found, "")
 
 
 def _written(
     reports: tuple[AnalyzedReport, ...], by: Grain | None, top: int, style: str, *, raw_cells: bool
-) -> _Written:
-    """Write what is hot in each kernel that says it, in one of the formats."""
+) -> tuple[str, int]:
+    """Write what is hot in each kernel that says it, in one of the formats; return the text, and how many do."""
     from rooflens.report.text.hotspots import listings, print_hotspots, to_csv, to_json
 
     shown = listings(analyses_of(reports), by, top)
@@ -114,7 +102,7 @@ def _written(
         from rooflens.report.ci.places import checkout
 
         text = commands(of_hotspots(shown), checkout())
-    return _Written(text, len(shown), reports)
+    return text, len(shown)
 
 
 def _nothing(analyses: Sequence[Analysis], by: Grain | None) -> InputError:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--executor",
     metavar="WHERE",
-    help="Where to read: process:8 (local processes), dask:tcp://host:8786, or mpi.  [default: depends on the amount]",
+    help="Where to read: process:8 (local processes), or dask:tcp://host:8786.  [default: depends on the amount]",
 )
 @with_reading
 def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, reading: ReadOptions) -> None:
@@ -49,7 +49,7 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
 
     A report that is already stored is skipped; a damaged one is named and the rest are read.
     """
-    from rooflens.ingest.loading.load import ingest_reports
+    from rooflens.ingest.load import ingest_reports, processes_for
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.model.store.address import shown
     from rooflens.model.store.store import Store
@@ -57,7 +57,8 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
     inputs, options = find_reports(paths, reading), replace(reading, raw=raw)
     with progress(len(inputs.jobs)) as advance:
         place = Store(store, _say_who_writes)
-        loaded = ingest_reports(inputs.jobs, place, advance, read_unprofiled, options=options, executor=executor)
+        workers = executor or processes_for(inputs.jobs, options)
+        loaded = ingest_reports(inputs.jobs, place, advance, read_unprofiled, options=options, executor=workers)
     stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
     say(f"{stored}{skipped}")

@@ -85,20 +85,16 @@ def report(
     if predict is not None and style != "html" and not table:
         raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
     from rooflens.analyzing import read_thresholds
-    from rooflens.ingest.children.beside import kept, prepare
     from rooflens.writing.rendering import default_title, render
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    with kept():
-        found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading, selection=selection)
-        if not analyses_of(found.reports):
-            finish(found, "")
-            return
-        if style == "html":
-            prepare("rooflens.report.page.charts")
-        expected = find_expected(found.reports, stated)
-        title = title or default_title([one.run for one in found.reports])
-        rendered = render(found, style, title=title, expected=expected, dark=theme == "dark")
+    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading, selection=selection)
+    if not analyses_of(found.reports):
+        finish(found, "")
+        return
+    expected = find_expected(found.reports, stated)
+    title = title or default_title([one.run for one in found.reports])
+    rendered = render(found, style, title=title, expected=expected, dark=theme == "dark")
     for note in rendered.notes:
         say(f"note: {note}")
     if output == _STDOUT:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.format import natural
-from rooflens.ingest.reports.pool import Job
+from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import (
     LOG_SUFFIX,
     MAGIC,
@@ -28,7 +28,7 @@ from rooflens.model.store import MARKER
 from rooflens.model.store.address import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.exports.kernels import ExportedKernel
 
@@ -63,7 +63,6 @@ class Inputs(Struct, frozen=True):
 def find_inputs(
     paths: Sequence[str],
     pipes: Mapping[str, Job] | None = None,
-    on_found: Callable[[Sequence[Job]], None] = lambda _: None,
 ) -> Inputs:
     """Find the reports of files and folders (with their subfolders), in the order given, folders sorted by name.
 
@@ -72,7 +71,6 @@ def find_inputs(
     Args:
         paths: As the user gave them: files, folders, and addresses of either.
         pipes: The jobs made of those paths that are pipes.
-        on_found: Hears of all that may be read before exports are held against each other, which takes a while.
 
     Raises:
         InputError: Nothing was given, a path cannot be looked at, or no folder holds a report.
@@ -100,7 +98,6 @@ def find_inputs(
                     jobs.setdefault(path.resolve(), Job(path, str(path)))
                 else:
                     ignored.append(path)
-    on_found(tuple(jobs.values()))
     closed += _drop_exports_of_reports(jobs, exported)
     closed += _drop_repeated_exports(jobs, exported)
     if not jobs:

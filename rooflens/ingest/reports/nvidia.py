@@ -23,7 +23,7 @@ from rooflens.ingest.metrics.code import gather, read_code
 from rooflens.ingest.metrics.series import read_series
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.container import Origin, inspect
-from rooflens.ingest.reports.pool import CHANGED, CHANGED_HINT
+from rooflens.ingest.reports.jobs import CHANGED, CHANGED_HINT
 from rooflens.ingest.reports.report import make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
 from rooflens.ingest.reports.texts import Told

@@ -114,14 +114,11 @@ class ResultReader:
         """Walk the metrics of a result; return those wanted, and the names of all whose values cannot be read."""
         known, keeps_all = self._names, self._raw is not None
         keeps_instances = self._raw is not None and self._raw.with_instances
+        known.index = index
         metrics, unread = _Metrics(), list[str]()
         used, others = metrics.values, metrics.others
         for number, metric in enumerate(message.MetricResults):
-            try:
-                name, is_used, has_instances = known[metric.NameId]
-            except IndexError:
-                check_names([metric.NameId], index, self._outline.strings)
-                raise
+            name, is_used, has_instances = known[metric.NameId]
             fields = metric.MetricValue.ListFields()
             if len(fields) == 1 and not (has_instances or keeps_instances or metric.Kind):
                 value = fields[0][1]
@@ -139,12 +136,9 @@ class ResultReader:
                     stored = _one_by_one(self._data, place, number)
             except _UnreadError:
                 unread.append(name)
-                continue
-            if stored is _ABSENT or not (is_used or keeps_all):
-                continue
-            (used if is_used else others)[name] = stored.value
-            if stored.values:
-                metrics.instances[name] = stored
+            else:
+                if stored is not _ABSENT and (is_used or keeps_all):
+                    metrics.put(name, stored, is_used=is_used)
         return metrics, unread
 
     def _look_for_unknown(self, message: Any, place: Place) -> None:
@@ -179,13 +173,19 @@ class ResultReader:
 
 
 class _Names(dict[int, tuple[str, bool, bool]]):
-    """Name of a metric by its index, whether a kernel record needs the metric, and whether its instances are read."""
+    """Name of a metric by its index, whether a kernel record needs the metric, and whether its instances are read.
+
+    Attributes:
+        index: Index of the result that refers to them, for messages.
+    """
 
     def __init__(self, strings: Sequence[bytes]) -> None:
         super().__init__()
         self._strings = strings
+        self.index = 0
 
     def __missing__(self, name_id: int) -> tuple[str, bool, bool]:
+        check_names([name_id], self.index, self._strings)
         found = self[name_id] = _use_of(text_of(self._strings[name_id]))
         return found
 
@@ -216,6 +216,12 @@ class _Metrics:
         """Forget a metric, as it is stored once more, and the last one counts."""
         for kept in (self.values, self.others, self.instances):
             kept.pop(name, None)
+
+    def put(self, name: str, stored: Stored, *, is_used: bool) -> None:
+        """Add a metric that may have instances."""
+        (self.values if is_used else self.others)[name] = stored.value
+        if stored.values:
+            self.instances[name] = stored
 
     def names(self) -> list[str]:
         """Return the names of metrics that may have instances, sorted."""

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.metrics.stored import Stored
+from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.container import Container, outline, readable_part, regular_file_bytes
-from rooflens.ingest.reports.pool import in_child, unchanged
+from rooflens.ingest.reports.jobs import unchanged
 from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel

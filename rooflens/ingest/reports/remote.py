@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.pool import Job
+from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.model.store.address import is_remote, joined, shown, without_secrets
 

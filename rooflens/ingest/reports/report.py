@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.metrics.code import read_code
+from rooflens.ingest.reports.limits import deadline_s, max_unpacked_bytes
 from rooflens.ingest.reports.results import shortened, to_kernel, unread_reason, with_code
-from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ class ReadOptions(Struct, frozen=True):
 
     reader: Reader = "direct"
     raw: Raw = "none"
-    max_unpacked_bytes: int = MAX_UNPACKED_BYTES
+    max_unpacked_bytes: int = field(default_factory=max_unpacked_bytes)
     gpu: str | None = None
-    deadline_s: float = 120.0
+    deadline_s: float = field(default_factory=deadline_s)
     texts: bool = True
     texts_later: bool = False
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass
 from rooflens.ingest.metrics.sass import addresses, with_sass
-from rooflens.ingest.reports.pool import in_child
+from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.report import with_codes
 
 if TYPE_CHECKING:

@@ -158,11 +158,6 @@ class Gated(Struct, frozen=True):
         totals = [one for one in self.judged if one.change is None]
         return "not judged" if len(self.unjudged) == len(totals) else "holds"
 
-    def among(self, compared: Iterable[Compared]) -> Gated:
-        """Keep what was judged of the programs and kernels that a comparison still holds, as it was judged."""
-        kept = {what(one.program, change) for one in compared for change in (None, *one.comparison.changes)}
-        return replace(self, judged=tuple(one for one in self.judged if one.what in kept))
-
     def confirmed_by(self, again: Gated, recordings: int) -> Gated:
         """Take back what fails here but not again, with so many new recordings of the head."""
         known = {one.what: one for one in again.judged}

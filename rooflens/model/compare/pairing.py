@@ -8,7 +8,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import natural
@@ -105,17 +104,6 @@ def reports_of(pairs: Iterable[Pair]) -> tuple[AnalyzedReport, ...]:
     """List the reports of all sides, each once."""
     sides = (side for pair in pairs for side in (pair.base, pair.head))
     return tuple({report.run.digest: report for side in sides for report in side.reports}.values())
-
-
-def with_reports(pairs: Iterable[Pair], reports: Iterable[AnalyzedReport]) -> list[Pair]:
-    """Put other analyses of the same reports on the sides; a report that is not among them has no kernels left."""
-    known = {report.run.digest: report for report in reports}
-
-    def changed(side: Side) -> Side:
-        own = (known.get(report.run.digest, AnalyzedReport(report.run, ())) for report in side.reports)
-        return replace(side, reports=tuple(own))
-
-    return [replace(pair, base=changed(pair.base), head=changed(pair.head)) for pair in pairs]
 
 
 def versions_of(reports: Sequence[AnalyzedReport]) -> dict[str, list[list[AnalyzedReport]]]:

@@ -24,7 +24,7 @@ from rooflens.model.store.parts import FILE_NAME, Committed, group_of, write_com
 from rooflens.model.store.place import Place, is_partial
 from rooflens.model.store.reading import Choice, read_chunks, read_reports, undecodable, unprofiled_of
 from rooflens.model.store.schema import TABLES
-from rooflens.model.store.verdicts import VerdictWriter, read_totals, stamp_of
+from rooflens.model.store.verdicts import VerdictWriter, missing_verdicts, read_totals, stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -245,6 +245,10 @@ class Store:
         stamp = stamp_of(limits, known)
         with self.writing(wait=False), VerdictWriter(self.place, self.index(), stamp, limits.digest) as writer:
             yield writer
+
+    def missing_verdicts(self, key: str, limits: Thresholds, known: str = "") -> tuple[str, ...]:
+        """Return the tables that `keeping` would write for a part."""
+        return tuple(missing_verdicts(self.place, key, stamp_of(limits, known)))
 
     def totals(self, index: Index, limits: Thresholds, known: str = "") -> dict[str, list[Total]]:
         """Return the totals of kernels that were stored with the same thresholds and the same `known`.

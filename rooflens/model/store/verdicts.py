@@ -61,21 +61,12 @@ class VerdictWriter:
         self._thresholds_digest = thresholds_digest
         self._part: _PartVerdicts | None = None
         self._done: set[str] = set()
-        self._needy: dict[str | None, bool] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._close(is_whole=kind is None)
-
-    def needs(self, digest: str) -> bool:
-        """Return whether rows of a report are missing, from other tables than the totals."""
-        key = self._index.owner.get(digest)
-        if key not in self._needy:
-            tables = _needed(self._place, key, self._stamp) if key is not None else []
-            self._needy[key] = any(table in _MAKERS for table in tables)
-        return self._needy[key]
 
     def add(self, digests: Sequence[str], tables: Mapping[str, pa.Table], kernel_count: int) -> None:
         """Take some reports of a part, or a piece of one.
@@ -146,7 +137,7 @@ class _PartVerdicts:
         self._digests = digests
         self._stamp = stamp
         self._thresholds_digest = thresholds_digest
-        self.needed = _needed(place, key, stamp)
+        self.needed = missing_verdicts(place, key, stamp)
         self._held: list[Mapping[str, pa.Table]] = []
         self._held_count = 0
         self._kernel_count = 0
@@ -249,7 +240,7 @@ def _write(place: Place, file: str, stamp: bytes, tables: Iterator[pa.Table]) ->
         writer.add_key_value_metadata({_STAMP: stamp})
 
 
-def _needed(place: Place, key: str, stamp: bytes) -> list[str]:
+def missing_verdicts(place: Place, key: str, stamp: bytes) -> list[str]:
     """Return the tables of a part that are missing or have another stamp."""
     return [table for table in (*_MAKERS, "totals") if _stamp_of(place, table, key) != stamp]
 

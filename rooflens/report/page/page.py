@@ -12,7 +12,6 @@ from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.about import explanations
 from rooflens.report.page.charts import chart, roofline_figures, to_draw
-from rooflens.report.page.drawing import WORTH_SHARING, OneByOne
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import banner, first_screen, header
 from rooflens.report.page.kernels.table import kernels
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
     from rooflens.report.content import Content
-    from rooflens.report.page.drawing import Draw
 
     Section = Callable[[Content], Markup]
 
@@ -86,7 +84,6 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     unread: Sequence[tuple[str, InputError]] = (),
     predictions: Mapping[str, Prediction] = MappingProxyType({}),
     rules: Sequence[Rule] = (),
-    draw_many: Draw = OneByOne,
 ) -> str:
     """Render one self-contained HTML page of all analyses.
 
@@ -97,7 +94,6 @@ def render_page(  # noqa: PLR0913 - a page is made of these
         unread: Path and error of each report that could not be read; the page names them.
         predictions: By digest of the report, what its program must compute and move.
         rules: What one launch of a kernel of a name must compute and move.
-        draw_many: Draws charts where there are many.
 
     Returns:
         The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
@@ -105,10 +101,8 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     content = build_content(reports, title, limits or default_thresholds(), unread)
     content = with_predictions(content, predictions, rules)
     figures = roofline_figures(content)
-    waiting = to_draw(content, figures)
-    with (draw_many if len(waiting) >= WORTH_SHARING else OneByOne)(chart, waiting) as drawing:
-        below = {section: written for section in SECTIONS if (written := section(content)).strip()}
-        drawn = {one.key: block for one, block in drawing.results()}
+    drawn = {one.key: chart(one) for one in to_draw(content, figures)}
+    below = {section: written for section in SECTIONS if (written := section(content)).strip()}
     anchors = [("first", "Overview"), *(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from rooflens.ingest.executors.opening import find_workers
 from support.alike import are_alike
 from support.stored import DIGESTS, commit, tables_of
 
 from rooflens.cli.group import main
-from rooflens.ingest.executors.opening import find_workers
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.store.store import Store
 from rooflens.model.totals import totals_of

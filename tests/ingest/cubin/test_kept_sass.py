@@ -12,8 +12,8 @@ from rooflens import cache
 from rooflens.ingest.cubin import kept_sass as module
 from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass
 from rooflens.ingest.reports import read
+from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.nvidia import read_sass
-from rooflens.ingest.reports.pool import in_child
 from rooflens.ingest.reports.read import ReadOptions, read_report
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rooflens.ingest.exports.kernels import ExportedKernel
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.model.records import Kernel
 
 pytestmark = pytest.mark.corpus

@@ -11,7 +11,7 @@ import ncu_report
 import pytest
 from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpec, encode_report, write_report
 
-from rooflens.ingest.loading.load import ingest_reports
+from rooflens.ingest.load import ingest_reports
 from rooflens.ingest.messages.nvtx import range_path
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.inputs import find_inputs

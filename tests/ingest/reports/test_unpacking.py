@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import ncu_report
 import pytest
 from msgspec.structs import replace
+from rooflens.ingest.loading.tasks import read_reports
 from support.damage import block_starts
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report
 from support.packing import pack, packed
 
 from rooflens.errors import InputError
-from rooflens.ingest.loading.load import ingest_reports, load_reports
-from rooflens.ingest.loading.tasks import read_reports
+from rooflens.ingest.load import ingest_reports, load_reports
 from rooflens.ingest.reports import unpacking
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.pool import Job, in_child
+from rooflens.ingest.reports.jobs import Job, in_child
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.ingest.reports.unpacking import (

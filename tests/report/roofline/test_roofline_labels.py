@@ -9,7 +9,7 @@ from drawn_text import Drawn, troubles
 from planes import datasheet_lines, make_spec, random_kernels
 from support import samples
 
-from rooflens.ingest.loading.load import load_reports
+from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.verdict.thresholds import default_thresholds

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from support import samples
 from support.tags import words_of
 
-from rooflens.ingest.loading.load import load_reports
+from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Nvidia, Rule
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rooflens.ingest.loading.load import Loaded
+    from rooflens.ingest.load import Loaded
     from rooflens.model.records import Analysis
     from rooflens.report.content import Content
 

@@ -1,27 +1,24 @@
-"""Reports and stores at addresses, workers of Dask and MPI: skipped where the package that a test needs is missing."""
+"""Reports and stores at addresses, and workers of Dask."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import subprocess
-import sys
+import signal
 import uuid
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow.fs as pafs
 import pytest
 from click.testing import CliRunner
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
-import rooflens
 from rooflens.analyzing import analyze_paths
 from rooflens.cli.group import main
-from rooflens.errors import InputError
-from rooflens.ingest.loading.load import ingest_reports, load_reports
+from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.ingest.load import ingest_reports, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.running import find_workers
 from rooflens.model.store import store as store_module
 from rooflens.model.store.address import joined, shown, without_secrets
 from rooflens.model.store.compacting import compact
@@ -30,6 +27,10 @@ from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from rooflens.model.unprofiled import Unprofiled
 
 
 class Killed(BaseException):
@@ -52,8 +53,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
     """Give the address of a bucket on an S3 server of this process, with options at its end."""
-    server_module = pytest.importorskip("moto.server")
-    server = server_module.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - a second
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     with pytest.MonkeyPatch.context() as patched:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patched.setenv(name, "test")
@@ -70,7 +72,8 @@ def s3() -> Iterator[str]:
 @pytest.fixture
 def memory() -> Iterator[str]:
     """Give an address in memory, that fsspec opens."""
-    fsspec = pytest.importorskip("fsspec")
+    import fsspec  # noqa: PLC0415 - beside its one use
+
     yield "memory://here"
     with contextlib.suppress(FileNotFoundError):
         fsspec.filesystem("memory").rm("/here", recursive=True)
@@ -156,7 +159,6 @@ def test_no_command_prints_the_keys_of_an_address(command: tuple[str, ...], addr
     assert "wJalr" not in told.output
 
 
-@pytest.mark.s3
 def test_a_store_that_is_opened_with_keys_shows_none(folder: Path, s3: str) -> None:
     """Whoever it is opened as, neither a message nor the JSON says it."""
     store = joined(s3, "keys").replace("s3://", "s3://AKIAKEY:wJalrXUtn@")
@@ -179,13 +181,11 @@ def test_a_store_that_is_opened_with_keys_shows_none(folder: Path, s3: str) -> N
         assert "AKIA" not in told.output
 
 
-@pytest.mark.s3
 def test_reports_and_store_may_both_be_on_s3(folder: Path, s3: str) -> None:
     """Reports of one folder of a bucket go into a store in another, and come back from there."""
     _check_reports_at(joined(s3, "reports"), folder, joined(s3, "both"))
 
 
-@pytest.mark.s3
 def test_a_store_on_s3_is_written_analyzed_and_compacted(
     tmp_path: Path, folder: Path, s3: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,33 +214,22 @@ def test_a_store_on_s3_is_written_analyzed_and_compacted(
     assert all(f"kernel_{number}" in shown_by_cli.stdout for number in (0, 1, 2, 4))
 
 
-@pytest.mark.mpi
-def test_processes_of_mpi_write_what_this_process_writes(tmp_path: Path, folder: Path) -> None:
-    """Two processes, of which the second does the work: the store holds the same, and the damaged report is named."""
-    pytest.importorskip("mpi4py")
-    mpiexec = shutil.which("mpiexec")
-    if mpiexec is None:
-        pytest.skip("no MPI is installed")
-    ours = ("ingest", str(folder), "--store", str(tmp_path / "there"), "--executor", "mpi")
-    command = (mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", "-m", "rooflens", *ours)
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    place = {"PYTHONPATH": str(Path(rooflens.__file__).parents[1]), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-    done = subprocess.run(  # noqa: S603 - the launcher of MPI with our own interpreter
-        command, env={**os.environ, **allowed, **place}, capture_output=True, check=False, text=True
+def _cluster(**options: object) -> AbstractContextManager[Any]:
+    """Start a cluster of two worker processes on this machine."""
+    from distributed import LocalCluster  # noqa: PLC0415 - a second
+
+    return cast(
+        "AbstractContextManager[Any]",
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1", **options
+        ),
     )
-    ingest_reports(find_inputs([str(folder)]).jobs, Store(tmp_path / "here"))
-    assert (done.returncode, "1 of 5 reports could not be read" in done.stderr) == (1, True), done.stderr
-    assert analyze_store(tmp_path / "there").reports == analyze_store(tmp_path / "here").reports
 
 
-@pytest.mark.dask
-def test_workers_of_dask_write_what_this_process_writes(tmp_path: Path, folder: Path) -> None:
-    """A worker process of a local cluster reads reports, the damaged one too, into memory and into a store."""
-    distributed = pytest.importorskip("distributed")
+def test_workers_of_dask_read_what_this_process_reads(tmp_path: Path, folder: Path) -> None:
+    """Workers of a local cluster read reports, the damaged one too, into memory and into a store."""
     jobs = find_inputs([str(folder)]).jobs
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
-    ) as cluster:
+    with _cluster() as cluster:
         where = f"dask:{cluster.scheduler_address}"
         done = ingest_reports(jobs, Store(tmp_path / "there"), executor=where)
         loaded = load_reports(jobs, executor=where)
@@ -250,3 +239,39 @@ def test_workers_of_dask_write_what_this_process_writes(tmp_path: Path, folder: 
     assert loaded.reports == here.reports
     assert [str(error) for _, error in loaded.failures] == [str(error) for _, error in here.failures]
     assert analyze_store(tmp_path / "there").reports == analyze_store(tmp_path / "here").reports
+
+
+def die_at_two(path: Path) -> Unprofiled | None:
+    """Take the worker along at one report, as a machine that fails does."""
+    if path.name == "2.ncu-rep":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return None
+
+
+def test_a_report_that_kills_workers_of_dask_is_named_and_the_others_are_stored(tmp_path: Path, folder: Path) -> None:
+    """The reports that were read together with it are read again by themselves; the store says what is missing."""
+    import dask  # noqa: PLC0415 - a second
+
+    jobs, store = find_inputs([str(folder)]).jobs, Store(tmp_path / "store")
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), _cluster(silence_logs=50) as cluster:
+        where = f"dask:{cluster.scheduler_address}"
+        done = ingest_reports(jobs, store, unprofiled_of=die_at_two, executor=where)
+    died, damaged = done.failures
+    assert (done.report_count, died[0], damaged[0]) == (3, jobs[1].source, jobs[2].source)
+    assert str(died[1]) == "the process that read it died, as happens when memory runs out"
+    assert [source for source, _ in store.failures()] == [jobs[1].source, jobs[2].source]
+
+
+def test_a_cluster_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No scheduler at the address, or one without workers: each says what to start."""
+    from distributed import LocalCluster  # noqa: PLC0415 - a second
+
+    monkeypatch.setattr("rooflens.ingest.running._CONNECT_SECONDS", 0.5)
+    with pytest.raises(EnvironmentMissingError, match="no Dask scheduler answers") as caught:
+        find_workers("dask:tcp://127.0.0.1:1")
+    assert "dask scheduler" in caught.value.hint
+    with (
+        LocalCluster(n_workers=0, dashboard_address=None, host="127.0.0.1") as cluster,
+        pytest.raises(EnvironmentMissingError, match="has no workers"),
+    ):
+        find_workers(f"dask:{cluster.scheduler_address}")

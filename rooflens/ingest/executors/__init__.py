@@ -1,1 +1,0 @@
-"""Work done elsewhere: in other processes of this machine, on a Dask cluster, or under MPI."""

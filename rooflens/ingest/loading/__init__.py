@@ -1,1 +1,0 @@
-"""Read many reports into memory or into a store, in this process or as tasks of an executor."""

@@ -1,0 +1,137 @@
+"""Call a function in a child process that may die, hang or take all memory: NVIDIA's reader does all three.
+
+The child is started for one call and ends with it. It imports what its parent imports, and nothing else: the pickle of
+the call names the modules that the call needs.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rooflens.errors import InputError
+from rooflens.ingest.reports.jobs import MEMORY_HINT, said, unchanged
+from rooflens.ingest.reports.unpacking import likely_bytes
+from rooflens.machine import collect_seldom, limit_memory, without_pandas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEADLINE_SECONDS = 120.0
+SECONDS_PER_BYTE = 1e-6
+"""A file may take two minutes, and a second for each megabyte unpacked: far more than any report needs."""
+
+_WHO = "NVIDIA's reader"
+_ORPHAN_SECONDS = 10.0
+"""How long after its deadline a child ends by itself: its parent, which should have ended it, is gone."""
+
+_BOOT = "import sys; sys.path[:] = {!r}; from rooflens.ingest.reports.child import serve; serve({!r})"
+_PR_SET_PDEATHSIG = 1
+_MEMORY_WORDS = (b"bad_alloc", b"MemoryError", b"Cannot allocate memory", b"out of memory")
+_DAMAGE_HINT = "record the report again, or copy it again from where it was made"
+_KILLED_HINT = "read fewer reports at once, or on a machine with more memory"
+_DEADLINE_HINT = "ROOFLENS_DEADLINE_S=SECONDS gives it longer; if it hangs, record the report again"
+_START_HINT = "close other programs, or raise the limits on processes and open files (`ulimit -a` shows them)"
+
+
+def in_child(function: Callable[..., Any], *arguments: Any, deadline_s: float = DEADLINE_SECONDS) -> Any:
+    """Call a function in a child, and return what it returns.
+
+    Args:
+        function: One that can be imported by its name.
+        arguments: Pickled. Files among them, given as a `Path`, may not change meanwhile.
+        deadline_s: Seconds that the call may take, before the allowance for the size of those files.
+
+    Raises:
+        InputError: The function raised it or has a bug, a file changed, or the child died or did not finish in time.
+    """
+    import tempfile  # noqa: PLC0415 - most reports need no child
+
+    from rooflens.processes import answered  # noqa: PLC0415 - as above
+
+    files = [one for one in arguments if isinstance(one, Path)]
+    most_s = deadline_s + sum(map(likely_bytes, files)) * SECONDS_PER_BYTE
+    boot = _BOOT.format([str(place) for place in sys.path], (os.getpid(), most_s + _ORPHAN_SECONDS))
+    call = pickle.dumps((function, arguments), protocol=5)
+    try:
+        with tempfile.TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True) as scratch:
+            done = answered((sys.executable, "-c", boot), call, most_s, {"TMPDIR": scratch})
+    except OSError as error:
+        raise InputError(f"cannot start a process to read it in: {error.strerror or error}", _START_HINT) from error
+    if done is None:
+        raise InputError(f"{_WHO} did not finish within {most_s:g} s", _DEADLINE_HINT)
+    if done.returncode != 0:
+        raise _death(done.returncode, done.stderr)
+    is_error, value = pickle.loads(done.stdout)  # noqa: S301 - from our own child
+    if is_error:
+        raise value
+    return value
+
+
+def _death(status: int, told: bytes) -> InputError:
+    """Say how a child ended that gave no answer."""
+    if status == -signal.SIGKILL:
+        return InputError(f"{_WHO} was killed (SIGKILL), as the system does when memory runs out", _KILLED_HINT)
+    if any(word in told for word in _MEMORY_WORDS):
+        return InputError(f"{_WHO} needed more memory than it may use", MEMORY_HINT)
+    if status > 0:
+        last_words = told.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return InputError(f"damaged: {_WHO} ended with status {status}: {last_words}".rstrip(": "), _DAMAGE_HINT)
+    how = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+    return InputError(f"damaged: {_WHO} ended with {how}", _DAMAGE_HINT)
+
+
+def serve(parent: tuple[int, float]) -> None:
+    """Make the one call that comes through stdin, and answer through stdout; this is what runs in the child.
+
+    Args:
+        parent: Id of the process that started this one, and the seconds after which it must be gone.
+    """
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # where libraries may print
+    _end_with(*parent)
+    limit_memory()
+    collect_seldom()
+    try:
+        answer = pickle.dumps((False, _called(sys.stdin.buffer.read())), protocol=5)
+    except InputError as error:
+        answer = pickle.dumps((True, _bare(error)))
+    with answers:
+        answers.write(answer)
+    os._exit(0)  # the answer is whole, whatever becomes of the libraries when they are unloaded
+
+
+def _called(call: bytes) -> Any:
+    with ExitStack() as stack:
+        stack.enter_context(said())
+        function, arguments = pickle.loads(call)  # noqa: S301 - from our parent
+        for one in arguments:
+            if isinstance(one, Path):
+                stack.enter_context(unchanged(one))
+        stack.enter_context(without_pandas())
+        return function(*arguments)
+
+
+def _bare(error: InputError) -> InputError:
+    """Drop the exceptions that led to this one: the parent may not be able to unpickle them."""
+    error.__cause__ = error.__context__ = None
+    return error
+
+
+def _end_with(parent: int, most_s: float) -> None:
+    """Have the system end this process when its parent ends, however that comes about, and after its time anyway."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, most_s)
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - only there
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before we asked
+        os._exit(0)

@@ -1,0 +1,229 @@
+"""Run work on an executor: all that goes in comes out, in its order, as a result or as a named error.
+
+Workers may die. What then has no result is run again alone, item by item, and only an item that fails alone is lost.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
+from rooflens.machine import collect_seldom, limit_memory, physical_bytes, usable_cores, without_pandas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+ExecutorChoice: TypeAlias = str | Executor
+"""What `--executor` accepts, or any executor that pickles its calls or shares our memory."""
+
+_IN_FLIGHT = 2
+"""Groups handed over for each that can run at once, so that no worker waits for its next one."""
+
+_FORMS = "`process:8` or `dask:tcp://host:8786`"
+_BYTES_PER_WORKER = 1 << 30
+_CONNECT_SECONDS = 20.0
+_LOST_HINT = "read it alone (`rooflens analyze`) to see what it does; the other reports are not affected"
+
+
+class Workers(Struct, frozen=True):
+    """Where work is done.
+
+    Attributes:
+        open: Opens the executor for a block; again if it broke.
+        alone: Opens the one in which items are tried again, one at a time.
+        count: About how many groups run at once.
+    """
+
+    open: Callable[[], AbstractContextManager[Executor]]
+    alone: Callable[[], AbstractContextManager[Executor]]
+    count: int
+
+
+def run(
+    function: Callable[[tuple[Item, ...]], Result], groups: Iterable[tuple[Item, ...]], workers: Workers
+) -> Iterator[tuple[tuple[Item, ...], Result | InputError]]:
+    """Call a function for each group of items; yield each group with its result, in order.
+
+    A group whose call fails comes item by item, each with a result of its own, or with why there is none.
+
+    Args:
+        function: Pickled, where the executor does so: one that can be imported by its name, or a partial of one.
+        groups: Consumed only as there is room.
+        workers: Where to call it.
+
+    Raises:
+        RooflensError: The function raised it: it concerns all groups.
+        EnvironmentMissingError: The workers cannot import what they need.
+    """
+    waiting: deque[tuple[tuple[Item, ...], Future[Result]]] = deque()
+    coming = iter(groups)
+    with ExitStack() as stack:
+        executor: Executor | None = None
+        while True:
+            if executor is None and not waiting:
+                executor = stack.enter_context(workers.open())
+            while executor is not None and len(waiting) < _IN_FLIGHT * workers.count:
+                group = next(coming, None)
+                if group is None:
+                    break
+                waiting.append((group, _submitted(executor, function, group)))
+            if not waiting:
+                return
+            group, future = waiting.popleft()
+            error = future.exception()
+            if error is None:
+                yield group, future.result()
+            else:
+                if isinstance(error, BrokenExecutor):  # with all that it had: nothing new starts before that is done
+                    executor = None
+                    stack.close()
+                yield from _one_by_one(function, group, error, workers)
+
+
+def _submitted(executor: Executor, function: Callable[[Item], Result], group: Item) -> Future[Result]:
+    try:
+        return executor.submit(function, group)
+    except Exception as error:  # noqa: BLE001 - an executor that broke, or was shut down, since it last answered
+        failed: Future[Result] = Future()
+        failed.set_exception(error)
+        return failed
+
+
+def _one_by_one(
+    function: Callable[[tuple[Item, ...]], Result], group: tuple[Item, ...], error: BaseException, workers: Workers
+) -> Iterator[tuple[tuple[Item, ...], Result | InputError]]:
+    """Run the items of a group that failed, one at a time, in an executor that is opened anew when it breaks."""
+    _raise_if_general(error)
+    items = deque(group)
+    while items:
+        with workers.alone() as executor:
+            is_broken = False
+            while items and not is_broken:
+                alone = (items.popleft(),)
+                future = _submitted(executor, function, alone)
+                failure = future.exception()
+                if failure is None:
+                    yield alone, future.result()
+                else:
+                    _raise_if_general(failure)
+                    is_broken = isinstance(failure, BrokenExecutor)
+                    yield alone, _lost(failure)
+
+
+def _raise_if_general(error: BaseException) -> None:
+    """Raise what concerns all items, or was never about them."""
+    if isinstance(error, ImportError):
+        raise EnvironmentMissingError(
+            f"a worker cannot import what it needs: {error}", "install the same rooflens where the workers run"
+        ) from error
+    if isinstance(error, RooflensError) or not isinstance(error, Exception):
+        raise error
+
+
+def _lost(error: BaseException) -> InputError:
+    if isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker":
+        return InputError("the process that read it died, as happens when memory runs out", _LOST_HINT)
+    first_line = str(error).partition("\n")[0]
+    return InputError(f"the worker that read it failed: {type(error).__name__}: {first_line}".rstrip(": "), _LOST_HINT)
+
+
+def find_workers(choice: ExecutorChoice) -> Workers:
+    """Find the executor of a choice.
+
+    Raises:
+        UsageError: There is no such kind.
+        EnvironmentMissingError: What it needs is not installed, or nothing answers at the address.
+    """
+    if isinstance(choice, Executor):
+        return Workers(lambda: _lent(choice), lambda: _lent(choice), max(1, getattr(choice, "_max_workers", 1)))
+    kind, _, rest = choice.partition(":")
+    if kind == "process":
+        if rest and not (rest.isascii() and rest.isdecimal() and 0 < int(rest) <= 1024):
+            raise UsageError(f"`{choice}`: the number of processes is 1 to 1024", "for example `process:8`")
+        return processes(int(rest) if rest else None)
+    if kind == "dask" and rest:
+        return _dask(rest)
+    raise UsageError(f"`{choice}` is not an executor", f"give {_FORMS}")
+
+
+@contextmanager
+def _lent(executor: Executor) -> Iterator[Executor]:
+    """Give an executor of the caller's, who ends it."""
+    yield executor
+
+
+def processes(count: int | None = None) -> Workers:
+    """Return processes of this machine: by default one for each core, as far as the memory suffices.
+
+    They import the main module of the program again, so that only the command line may choose them by itself.
+    """
+    if count is None:
+        room = (physical_bytes() or _BYTES_PER_WORKER) // _BYTES_PER_WORKER
+        count = max(1, min(usable_cores(), room))
+    return Workers(lambda: _pool(count), lambda: _pool(1), count)
+
+
+@contextmanager
+def _pool(count: int) -> Iterator[Executor]:
+    executor = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (count,))
+    try:
+        yield executor
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _begin(count: int) -> None:
+    """Set up a worker: it may take its share of the memory, and ends at Ctrl-C and with the process that started it."""
+    import pyarrow as pa  # noqa: PLC0415 - for its first array alone
+
+    limit_memory(count)
+    collect_seldom()
+    with without_pandas():
+        pa.array([1.0])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, name="rooflens-parent", daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _dask(address: str) -> Workers:
+    try:
+        from distributed import Client  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise EnvironmentMissingError("Dask is not installed", "`pip install 'rooflens[dask]'`") from error
+
+    def connected() -> Client:
+        try:
+            return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as error:
+            raise EnvironmentMissingError(
+                f"no Dask scheduler answers at `{address}`", "start one with `dask scheduler`, and check the address"
+            ) from error
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        with connected() as client:
+            yield client.get_executor()
+
+    with connected() as client:
+        threads = sum(client.nthreads().values())
+    if not threads:
+        raise EnvironmentMissingError(f"the Dask scheduler at `{address}` has no workers", "start `dask worker`s")
+    return Workers(opened, opened, threads)

@@ -1,0 +1,98 @@
+"""Cores and memory of this machine, and how a process of ours uses them."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import sys
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_LEAST_BYTES = 2 << 30
+_SHARE = 0.8
+_ALLOCATIONS_PER_COLLECTION = 100_000
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) or 1
+    return os.cpu_count() or 1
+
+
+def physical_bytes() -> int | None:
+    """Return the memory of this machine, or of the container we run in if that has less; None if neither is known."""
+    found = [size for file in _CONTROL_GROUPS if (size := _number(file)) is not None]
+    with suppress(ValueError, OSError, AttributeError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min((size for size in found if size > 0), default=None)
+
+
+def _number(file: str) -> int | None:
+    try:
+        return int(Path(file).read_text(encoding="ascii"))
+    except (OSError, ValueError):  # no such file, or no limit: `max`
+        return None
+
+
+def limit_memory(sharers: int = 1) -> None:
+    """Limit the address space of this process, so that it runs out of memory alone and not with the whole machine.
+
+    Four fifths of the memory are divided among the processes that share it, but each gets at least 2 GiB where the
+    machine has them. A lower limit that is set already stays.
+    """
+    total_bytes = physical_bytes()
+    try:
+        import resource  # noqa: PLC0415 - POSIX only
+    except ImportError:
+        return
+    if total_bytes is None:
+        return
+    usable_bytes = int(total_bytes * _SHARE)
+    most_bytes = min(usable_bytes, max(_LEAST_BYTES, usable_bytes // sharers))
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY or soft > most_bytes:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_AS, (most_bytes, hard))
+
+
+def collect_seldom() -> None:
+    """Run the cyclic garbage collector seldom: our records hold no cycles, and either live long or die at once.
+
+    At Python's default, every 700 new objects, it takes a tenth of the time of a page; at the end of the process, where
+    it would go over all modules once more, a tenth of that of a short command.
+    """
+    gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
+    atexit.unregister(gc.freeze)  # of an earlier call
+    atexit.register(gc.freeze)
+
+
+class _Refusing:
+    """The import hook that Python asks first: it says that there is no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Refuse pandas, and leave everything else to the next hook."""
+        if name == "pandas":
+            message = "pandas is kept out of this process"
+            raise ModuleNotFoundError(message, name=name)
+
+
+@contextmanager
+def without_pandas() -> Iterator[None]:
+    """Let nothing import pandas within the block, which pyarrow does for its first array, in 0.2 s.
+
+    pyarrow then takes it as not installed, and looks for it again when it is asked for a frame after the block. Only
+    for processes of ours: whether a program that imports rooflens has pandas is its own affair.
+    """
+    sys.meta_path.insert(0, _Refusing)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(_Refusing)

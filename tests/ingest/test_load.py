@@ -1,0 +1,373 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
+
+import rooflens
+from rooflens.errors import InputError
+from rooflens.ingest import load
+from rooflens.ingest.load import ingest_reports, load_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.model.store import rows
+from rooflens.model.store.reading import StoredReport
+from rooflens.model.store.store import Store
+from rooflens.streaming import analyze_store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.ingest.running import ExecutorChoice
+    from rooflens.model.records import Run
+    from rooflens.model.unprofiled import Unprofiled
+
+
+def _reports(folder: Path, count: int, name: str = "kernel") -> Path:
+    folder.mkdir()
+    for number in range(count):
+        kernels = [KernelSpec(f"{name}_{number}()", {"gpu__time_duration.sum": 1000.0 + number})]
+        write_report(folder / f"{number:03}.ncu-rep", ReportSpec(kernels))
+    return folder
+
+
+def _ingest(folder: Path, store: Path) -> tuple[int, int, int]:
+    loaded = ingest_reports(find_inputs([str(folder)]).jobs, Store(store))
+    return loaded.report_count, len(loaded.failures), loaded.skipped_count
+
+
+def _stored(store: Path) -> list[StoredReport]:
+    """Return the reports of a store, which must all be whole."""
+    reports = list(Store.existing(store).reports())
+    assert all(isinstance(report, StoredReport) for report in reports)
+    return reports
+
+
+def test_a_folder_takes_reports_and_counts_the_rest(tmp_path: Path) -> None:
+    """Both endings are read, in subfolders too; other files are counted."""
+    folder = _reports(tmp_path / "reports", 2)
+    (folder / "old").mkdir()
+    shutil.copy(folder / "000.ncu-rep", folder / "old" / "a.nsight-cuprof-report")
+    (folder / "notes.txt").write_text("no report")
+    inputs = find_inputs([str(folder)])
+    assert [job.path.name for job in inputs.jobs] == ["000.ncu-rep", "001.ncu-rep", "a.nsight-cuprof-report"]
+    assert [path.name for path in inputs.ignored] == ["notes.txt"]
+
+
+def test_a_path_given_twice_is_read_once(tmp_path: Path) -> None:
+    """A file named by itself and by its folder is one job."""
+    folder = _reports(tmp_path / "reports", 1)
+    assert len(find_inputs([str(folder), str(folder / "000.ncu-rep")]).jobs) == 1
+
+
+def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
+    """A folder without reports is refused with the endings in the hint."""
+    with pytest.raises(InputError, match="no reports") as caught:
+        find_inputs([str(tmp_path)])
+    assert ".ncu-rep" in caught.value.hint
+
+
+def test_two_hundred_reports_with_three_bad_ones(tmp_path: Path) -> None:
+    """Three damaged files cost three errors, and the other 197 reports are stored."""
+    folder = _reports(tmp_path / "reports", 200)
+    for name in ("017", "100", "199"):
+        file = folder / f"{name}.ncu-rep"
+        file.write_bytes(file.read_bytes()[:-1])
+    assert _ingest(folder, tmp_path / "store") == (197, 3, 0)
+    assert len(Store(tmp_path / "store").digests()) == 197
+
+
+def test_reports_come_back_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """Parallel reading does not show in the order of the results."""
+    loaded = load_reports(find_inputs([str(_reports(tmp_path / "reports", 12))]).jobs)
+    assert [kernels[0].function_name for _, kernels in loaded.reports] == [f"kernel_{number}" for number in range(12)]
+
+
+def test_the_same_file_twice_is_stored_once(tmp_path: Path) -> None:
+    """A second ingest of the same content skips it, under another name too."""
+    folder = _reports(tmp_path / "reports", 2)
+    store = tmp_path / "store"
+    assert _ingest(folder, store) == (2, 0, 0)
+    shutil.copy(folder / "000.ncu-rep", folder / "copy.ncu-rep")
+    assert _ingest(folder, store) == (0, 0, 3)
+    assert len(Store(store).digests()) == 2
+
+
+def test_a_store_gives_back_what_was_read(tmp_path: Path, fixtures: Path) -> None:
+    """Kernels and runs from the store equal those read from the reports, counters, tables and rules included."""
+    jobs = find_inputs([str(fixtures)]).jobs
+    direct = load_reports(jobs).reports
+    ingest_reports(jobs, Store(tmp_path / "store"))
+    stored = [(report.run, report.kernels) for report in _stored(tmp_path / "store")]
+    by_source = partial(sorted, key=lambda report: report[0].source)
+    assert by_source(stored) == by_source(direct)
+
+
+def test_duckdb_and_pandas_read_the_store_as_it_stands(tmp_path: Path, fixtures: Path) -> None:
+    """The tables join on the digest in DuckDB and load in pandas, without any of our code."""
+    store = tmp_path / "store"
+    ingest_reports(find_inputs([str(fixtures)]).jobs, Store(store))
+    reports = analyze_store(store, keep=True).reports
+    count = sum(len(report.analyses) for report in reports)
+    query = (
+        f"select count(*), count(distinct k.digest) from '{store}/kernels/*.parquet' k"  # noqa: S608 - a test's folder
+        f" join '{store}/runs/*.parquet' r using (digest)"
+    )
+    assert duckdb.sql(query).fetchall() == [(count, len(reports))]
+    rooflines = pd.read_parquet(store / "roofline")
+    assert rooflines.groupby(["digest", "kernel_index"]).ngroups == count
+    metrics = pd.read_parquet(store / "metrics")
+    assert metrics.loc[metrics["name"] == "gpu__time_duration.sum", "value_double"].count() > 0
+
+
+def test_a_damaged_store_file_costs_its_report_and_can_be_mended(tmp_path: Path) -> None:
+    """An emptied store file is named with its reports; the others are read, and a new ingest takes its place."""
+    store, folder = tmp_path / "store", _reports(tmp_path / "reports", 2)
+    _ingest(folder, store)
+    _ingest(_reports(tmp_path / "more", 1, "other"), store)
+    (part,) = [part for part in Store(store).index().parts.values() if len(part.runs) == 2]
+    (store / "kernels" / f"{part.key}.parquet").write_bytes(b"")
+    (_, error), one = Store(store).reports()
+    assert one.run.source.endswith("more/000.ncu-rep")
+    assert "damaged store file" in str(error)
+    assert "000.ncu-rep" in error.hint
+    assert _ingest(folder, store) == (2, 0, 0)
+    assert len(_stored(store)) == 3
+
+
+def test_a_store_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """A file where the folder should be is named, with a hint."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot write to the store"):
+        _ingest(_reports(tmp_path / "reports", 1), tmp_path / "file" / "store")
+
+
+def test_copies_of_a_report_count_once(tmp_path: Path) -> None:
+    """The same content under two names is one report, in memory as in a store."""
+    folder = _reports(tmp_path / "reports", 1)
+    shutil.copy(folder / "000.ncu-rep", folder / "copy.ncu-rep")
+    loaded = load_reports(find_inputs([str(folder)]).jobs)
+    assert (len(loaded.reports), loaded.skipped_count) == (1, 1)
+    assert _ingest(folder, tmp_path / "store") == (1, 0, 1)
+
+
+def test_a_report_that_is_damaged_late_leaves_nothing(tmp_path: Path) -> None:
+    """The kernels before the damage are thrown away with it."""
+    report = encode_report(ReportSpec([KernelSpec(f"kernel_{n}()", {"gpu__time_duration.sum": 1.0}) for n in range(9)]))
+    place = report.rindex(b"kernel_8")  # the name of the last kernel's field gets a wrong length
+    (tmp_path / "damaged.ncu-rep").write_bytes(report[: place - 1] + b"\xff" + report[place:])
+    done = ingest_reports(find_inputs([str(tmp_path / "damaged.ncu-rep")]).jobs, Store(tmp_path / "store"))
+    assert (done.report_count, len(done.failures)) == (0, 1)
+    assert "damaged" in str(done.failures[0][1])
+    assert not list((tmp_path / "store").glob("kernels/*"))
+
+
+def test_a_report_that_fails_may_have_any_name(tmp_path: Path) -> None:
+    """A name that is not UTF-8 goes into the table of failures with a mark in it, once however often it is tried."""
+    odd = tmp_path / "odd\udcff.ncu-rep"
+    odd.write_bytes(b"NVR\0")
+    store = Store(tmp_path / "store")
+    for _ in range(2):
+        assert len(ingest_reports(find_inputs([str(odd)]).jobs, store).failures) == 1
+    ((source, _),) = store.failures()
+    assert source == str(tmp_path / "odd\N{REPLACEMENT CHARACTER}.ncu-rep")
+
+
+def test_a_part_is_committed_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ingest that takes long commits what it has read, so that a process that is killed loses little."""
+    jobs = find_inputs([str(_reports(tmp_path / "reports", 6))]).jobs
+    monkeypatch.setattr(load, "_MOST_JOBS", 2)
+    monkeypatch.setattr(load, "_SECONDS_PER_PART", 0.0)
+    store = Store(tmp_path / "store")
+    assert ingest_reports(jobs, store).report_count == 6
+    assert [len(part.runs) for part in store.index().parts.values()] == [2, 2, 2]
+
+
+BAD = "003.ncu-rep"
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> tuple[Job, ...]:
+    """Seven reports, one of them cut."""
+    folder = _reports(tmp_path / "reports", 7)
+    (folder / BAD).write_bytes((folder / BAD).read_bytes()[:-1])
+    return find_inputs([str(folder)]).jobs
+
+
+def _rows(store: Path) -> dict[str, list[dict[str, object]]]:
+    """Return all rows of a store, in an order of their own and without the time at which they were stored."""
+    found = {}
+    for table in ("runs", "kernels", "metrics", "failures"):
+        whole = pa.concat_tables([pq.read_table(file, partitioning=None) for file in (store / table).iterdir()])
+        timeless = whole.drop_columns([name for name in whole.column_names if name.endswith("ed_unix_s")])
+        found[table] = sorted(timeless.to_pylist(), key=repr)
+    return found
+
+
+@pytest.mark.parametrize("choice", ["process:2", ThreadPoolExecutor(2)], ids=["processes", "threads"])
+def test_every_executor_gives_what_this_process_gives(
+    tmp_path: Path, jobs: tuple[Job, ...], choice: ExecutorChoice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports, rows of the store and failures are the same wherever they were read, in groups of one or two reports."""
+    monkeypatch.setattr(load, "_LEAST_BYTES", 2 * jobs[0].path.stat().st_size)
+    here, there = load_reports(jobs), load_reports(jobs, executor=choice)
+    assert (there.reports, there.skipped_count) == (here.reports, 0)
+    assert [source for source, _ in there.failures] == [source for source, _ in here.failures] == [jobs[3].source]
+    for name, executor in (("here", None), ("there", choice)):
+        read: list[Job] = []
+        done = ingest_reports(jobs, Store(tmp_path / name), read.append, executor=executor)
+        assert (done.report_count, done.kernel_count, len(done.failures), done.skipped_count) == (6, 6, 1, 0)
+        assert [job.source for job in read] == [job.source for job in jobs]
+    assert _rows(tmp_path / "here") == _rows(tmp_path / "there")
+
+
+def die_at_the_fifth(path: Path) -> Unprofiled | None:
+    """Take the worker along at one report, as a machine that fails does."""
+    if path.name == "005.ncu-rep" and os.environ.get("TEST_PARENT") != str(os.getpid()):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return None
+
+
+def test_a_report_that_kills_its_worker_is_a_failure_and_the_others_are_stored(
+    tmp_path: Path, jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store keeps why the one is not in it."""
+    monkeypatch.setenv("TEST_PARENT", str(os.getpid()))
+    done = ingest_reports(jobs, Store(tmp_path / "store"), unprofiled_of=die_at_the_fifth, executor="process:2")
+    (_, (source, error)) = done.failures
+    assert (done.report_count, source) == (5, jobs[5].source)
+    assert str(error) == "the process that read it died, as happens when memory runs out"
+    assert [row["source"] for row in _rows(tmp_path / "store")["failures"]] == [jobs[3].source, source]
+
+
+def test_a_report_that_no_table_takes_is_a_failure_and_the_others_are_stored(
+    tmp_path: Path, jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value that cannot be written costs its report, not those whose tables are made with it."""
+    make = rows.run_table
+
+    def refuse(runs: Sequence[Run], time_s: int) -> pa.Table:
+        if any(run.source == jobs[4].source for run in runs):
+            raise pa.ArrowInvalid("no such value")
+        return make(runs, time_s)
+
+    monkeypatch.setattr(rows, "run_table", refuse)
+    done = ingest_reports(jobs, Store(tmp_path / "store"))
+    assert (done.report_count, [source for source, _ in done.failures]) == (5, [jobs[3].source, jobs[4].source])
+    assert "the store cannot take: ArrowInvalid at test_load.py:" in str(done.failures[1][1])
+    assert str(done.failures[1][1]).endswith(": no such value")
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)], ids=["here", "threads"])
+def test_a_report_that_comes_back_without_an_answer_is_named(
+    jobs: tuple[Job, ...], executor: ExecutorChoice | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What went in is counted against what came out: nothing is lost in silence."""
+    read = load.read_group
+
+    def lose(options: ReadOptions, group: Sequence[Job]) -> load.Batch:
+        return load.Batch([one for one in read(options, group).outcomes if one.job != jobs[5]])
+
+    monkeypatch.setattr(load, "read_group", lose)
+    loaded = load_reports(jobs, executor=executor)
+    assert len(loaded.reports) == 5
+    assert [source for source, _ in loaded.failures] == [jobs[3].source, jobs[5].source]
+    assert "no answer" in str(loaded.failures[1][1])
+
+
+def test_a_failure_holds_nothing_of_what_was_read(jobs: tuple[Job, ...]) -> None:
+    """An error in memory keeps no frame of the reader, whose variables may hold all of a report."""
+    ((_, error),) = load_reports(jobs).failures
+    assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
+
+
+def test_much_is_read_by_processes_and_little_here(jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes start where there is much to read, or NVIDIA's reader has two reports, and more than one core."""
+    monkeypatch.setattr(load, "usable_cores", lambda: 4)
+    assert load.processes_for(jobs, ReadOptions()) is None
+    assert load.processes_for(jobs[:2], ReadOptions(reader="ncu-report")) is not None
+    assert load.processes_for(jobs[:1], ReadOptions(reader="ncu-report")) is None
+    monkeypatch.setattr(load, "_MUCH_BYTES", 1)
+    assert load.processes_for(jobs, ReadOptions()) is not None
+    assert load.processes_for(jobs[:1], ReadOptions()) is None
+    monkeypatch.setattr(load, "usable_cores", lambda: 1)
+    assert load.processes_for(jobs, ReadOptions()) is None
+
+
+def test_reports_are_put_together_by_size_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups have about the bytes asked for; a larger report is one by itself, and no group has too many."""
+    sizes = [10, 20, 30, 100, 5, 5, 5, 5]
+    some = []
+    for number, size in enumerate(sizes):
+        path = tmp_path / str(number)
+        path.write_bytes(bytes(size))
+        some.append(Job(path, str(size)))
+
+    def groups(most_bytes: int) -> list[list[str]]:
+        return [[job.source for job in group] for group in load.grouped(some, most_bytes)]
+
+    assert groups(60) == [["10", "20", "30"], ["100"], ["5", "5", "5", "5"]]
+    monkeypatch.setattr(load, "_MOST_JOBS", 2)
+    assert groups(60) == [["10", "20"], ["30"], ["100"], ["5", "5"], ["5", "5"]]
+    assert list(load.grouped([], 60)) == []
+    assert load.group_bytes(100 << 30, 2) == 128 << 20
+    assert load.group_bytes(320 << 20, 2) == 40 << 20
+    assert load.group_bytes(1000, 2) == 4 << 20
+
+
+_HUNGRY_BYTES, _ADDRESS_SPACE_KIB = 600_000_000, 1_500_000
+_HEADER = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","gpu__time_duration.sum"\n'
+)
+_ROW = '"0","1","a.out","127.0.0.1","k()","1","7","(256, 1, 1)","(1, 1, 1)","0","9.0","1"\n'
+_ALONE = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
+_MAIN = "from rooflens.cli.group import main; main()"
+
+
+def _write_hungry(file: Path) -> None:
+    """Write an export that goes on in zeros, of which a sparse file stores none; as one line they are read thrice."""
+    with file.open("w") as text:
+        text.write(_HEADER + 1_000 * _ROW)
+        text.truncate(_HUNGRY_BYTES)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be held to one core here")
+@pytest.mark.parametrize("where", ["here", "processes"])
+@pytest.mark.parametrize("command", ["ingest", "analyze"])
+def test_a_report_that_exhausts_memory_costs_itself(tmp_path: Path, command: str, where: str) -> None:
+    """Of eleven reports ten are read and one is named, and the command says so with its status."""
+    folder = _reports(tmp_path / "reports", 10)
+    _write_hungry(folder / "0045.csv")
+    code = _MAIN if where == "processes" else _ALONE + _MAIN
+    arguments = [command, str(folder)]
+    if command == "ingest":
+        arguments += ["--store", str(tmp_path / "store")]
+        arguments += ["--executor", "process:2"] if where == "processes" else []
+    else:
+        arguments += ["--format", "json"]
+    limited = ("sh", "-c", f'ulimit -v {_ADDRESS_SPACE_KIB}; exec "$@"', "sh", sys.executable, "-c", code, *arguments)
+    environment = {**os.environ, "PYTHONPATH": str(Path(rooflens.__file__).parents[1])}
+    done = subprocess.run(limited, capture_output=True, text=True, check=False, env=environment)  # noqa: S603 - ours
+    assert done.returncode == 1, done.stderr
+    assert "0045.csv: reading it needs more memory than there is" in done.stderr
+    assert "1 of 11 reports could not be read" in done.stderr
+    if command == "ingest":
+        assert len(Store(tmp_path / "store").digests()) == 10
+    else:
+        assert len(json.loads(done.stdout)["kernels"]) == 10

@@ -1,0 +1,251 @@
+"""Hold that all that goes in comes out, whatever executor does the work and whatever becomes of its workers."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rooflens
+from rooflens.errors import EnvironmentMissingError, InputError, UsageError
+from rooflens.ingest.running import Workers, find_workers, processes, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rooflens.ingest.running import ExecutorChoice
+
+KILLER, FAILING = 7, 5
+ANSWERS, FAILS, DIES = "answers", "fails", "dies"
+
+
+def double(items: tuple[int, ...]) -> list[int]:
+    """Do what is asked."""
+    return [2 * item for item in items]
+
+
+def double_or_die(items: tuple[int, ...]) -> list[int]:
+    """Be killed by one item, as a worker is where memory runs out."""
+    if KILLER in items:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return double(items)
+
+
+def double_or_fail(items: tuple[int, ...]) -> list[int]:
+    """Fail at one item, as only a bug does."""
+    if FAILING in items:
+        raise ZeroDivisionError("on purpose")
+    return double(items)
+
+
+def double_late(items: tuple[int, ...]) -> list[int]:
+    """Take longest for the first ones."""
+    time.sleep(0.02 / (1 + items[0]))
+    return double(items)
+
+
+def refuse(items: tuple[int, ...]) -> list[int]:
+    """Fail as what concerns all items does."""
+    raise InputError(f"cannot write {len(items)} items", "none")
+
+
+def lack_a_module(items: tuple[int, ...]) -> list[int]:
+    """Fail as a worker with another installation does."""
+    raise ModuleNotFoundError(f"No module named 'rooflens', {items}")
+
+
+def groups(count: int = 12, size: int = 3) -> Iterator[tuple[int, ...]]:
+    """Give numbers in groups."""
+    yield from (tuple(range(start, start + size)) for start in range(0, count, size))
+
+
+def run_all(
+    choice: ExecutorChoice, function: Callable[[tuple[int, ...]], list[int]]
+) -> tuple[list[int], dict[int, str]]:
+    """Return the answers in the order in which they came, and the errors by item."""
+    found = list(run(function, groups(), find_workers(choice)))
+    assert [item for items, _ in found for item in items] == list(range(12))
+    errors = {items[0]: str(result) for items, result in found if isinstance(result, InputError)}
+    return [number for _, result in found if not isinstance(result, InputError) for number in result], errors
+
+
+@pytest.mark.parametrize("choice", ["process:2", ThreadPoolExecutor(3)], ids=["processes", "threads"])
+def test_answers_come_in_the_order_of_the_items(choice: ExecutorChoice) -> None:
+    """Whoever is done first, in processes of ours and in an executor that a program brings."""
+    assert run_all(choice, double_late) == ([2 * number for number in range(12)], {})
+
+
+def test_only_the_item_that_kills_its_worker_is_lost() -> None:
+    """One death fails all that the pool had; run again alone, only the killer has no answer, and is named."""
+    done, lost = run_all("process:2", double_or_die)
+    assert done == [2 * number for number in range(12) if number != KILLER]
+    assert lost == {KILLER: "the process that read it died, as happens when memory runs out"}
+
+
+def test_a_bug_costs_its_item() -> None:
+    """An exception is narrowed down to the item and told by its name."""
+    done, lost = run_all(ThreadPoolExecutor(2), double_or_fail)
+    assert done == [2 * number for number in range(12) if number != FAILING]
+    assert lost == {FAILING: "the worker that read it failed: ZeroDivisionError: on purpose"}
+
+
+def test_an_error_about_all_items_ends_the_run() -> None:
+    """What the work says is wrong with everything is not put on each item; a module that workers lack is named."""
+    with pytest.raises(InputError, match="cannot write 3 items"):
+        run_all(ThreadPoolExecutor(2), refuse)
+    with pytest.raises(EnvironmentMissingError, match="No module named 'rooflens'") as caught:
+        run_all(ThreadPoolExecutor(2), lack_a_module)
+    assert "install" in caught.value.hint
+
+
+def test_an_executor_of_the_caller_that_breaks_costs_what_it_did_not_do() -> None:
+    """We cannot open it anew: each item without an answer is named, and the executor is left to who owns it."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("forkserver")) as executor:
+        done, lost = run_all(executor, double_or_die)
+    assert done == [2 * number for number in range(6)]
+    assert [*lost] == list(range(6, 12))
+    with ThreadPoolExecutor(1) as executor:
+        run_all(executor, double)
+        assert executor.submit(int, 3).result() == 3
+
+
+class Mortal(Executor):
+    """An executor that breaks at an item that kills, and takes nothing from then on."""
+
+    def __init__(self) -> None:
+        self._is_broken = False
+
+    def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Future[object]:  # type: ignore[override]
+        """Make the call at once."""
+        if self._is_broken:
+            raise BrokenExecutor
+        future: Future[object] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - as executors do
+            self._is_broken = isinstance(error, BrokenExecutor)
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def mortal() -> Iterator[Executor]:
+    """Open an executor that may die."""
+    yield Mortal()
+
+
+def behave(items: tuple[tuple[int, str], ...]) -> list[int]:
+    """Answer for all items, or fail or die as the worst of them does."""
+    kinds = {kind for _, kind in items}
+    if DIES in kinds:
+        raise BrokenExecutor
+    if FAILS in kinds:
+        raise ValueError("on purpose")
+    return [number for number, _ in items]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([ANSWERS, FAILS, DIES]), min_size=1, max_size=4), max_size=8), st.integers(1, 3)
+)
+def test_what_goes_in_comes_out(kinds: list[list[str]], workers: int) -> None:
+    """Of any mix of answers, errors and deaths each item comes out once, in order, with what became of itself."""
+    numbers = iter(range(100))
+    given_groups = [tuple((next(numbers), kind) for kind in group) for group in kinds]
+    came = list(run(behave, given_groups, Workers(mortal, mortal, workers)))
+    assert [item for items, _ in came for item in items] == [item for group in given_groups for item in group]
+    for items, result in came:
+        if isinstance(result, InputError):
+            ((_, kind),) = items
+            assert ("died" in str(result), "failed: ValueError" in str(result)) == (kind == DIES, kind == FAILS)
+        else:
+            assert result == [number for number, kind in items if kind == ANSWERS]
+            assert len(result) == len(items)
+
+
+def test_groups_are_taken_as_there_is_room() -> None:
+    """Only two groups for each worker are taken ahead, however many there are."""
+    taken: list[int] = []
+
+    def watched() -> Iterator[tuple[int, ...]]:
+        for number in range(100):
+            taken.append(number)
+            yield (number,)
+
+    with ThreadPoolExecutor(2) as executor:
+        results = run(double, watched(), find_workers(executor))
+        next(results)
+        assert len(taken) <= 4
+        results.close()  # type: ignore[attr-defined]  # a generator
+
+
+@pytest.mark.parametrize("choice", ["process:0", "process:x", "process:2000", "dask:", "mpi", "threads"])
+def test_a_choice_that_is_none_is_refused(choice: str) -> None:
+    """The message repeats it, and the hint shows one that works."""
+    with pytest.raises(UsageError, match=choice) as caught:
+        find_workers(choice)
+    assert "process:8" in caught.value.hint
+
+
+def test_processes_are_as_many_as_there_are_cores_and_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default one a core, and each with a GiB at least."""
+    monkeypatch.setattr("rooflens.ingest.running.usable_cores", lambda: 64)
+    monkeypatch.setattr("rooflens.ingest.running.physical_bytes", lambda: 16 << 30)
+    assert processes().count == 16
+    monkeypatch.setattr("rooflens.ingest.running.usable_cores", lambda: 4)
+    assert processes().count == 4
+
+
+PARENT = """
+import os, sys, time
+from rooflens.ingest.running import processes, run
+def hang(items):
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+if __name__ == "__main__":
+    list(run(hang, [(1,), (2,)], processes(2)))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_worker_outlives_its_parent(tmp_path: Path, number: int) -> None:
+    """Workers that are busy when their parent is stopped or killed end with it."""
+    (tmp_path / "parent.py").write_text(PARENT)
+    parent = subprocess.Popen(  # noqa: S603 - our own script
+        [sys.executable, str(tmp_path / "parent.py")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(Path(rooflens.__file__).parents[1])},
+        start_new_session=True,
+    )
+    assert parent.stdout is not None
+    with parent.stdout:
+        pids = [int(parent.stdout.readline()) for _ in range(2)]
+    if number == signal.SIGINT:  # which a terminal sends to all
+        os.killpg(parent.pid, number)
+    else:
+        parent.send_signal(number)
+    parent.wait(30)
+    end_s = time.monotonic() + 30
+    while any(map(_is_alive, pids)) and time.monotonic() < end_s:
+        time.sleep(0.02)
+    assert not any(map(_is_alive, pids))
+
+
+def _is_alive(pid: int) -> bool:
+    """Return whether a process runs: one that has ended and waits for its new parent to notice does not."""
+    try:
+        return not re.search(r"\) [ZX] ", Path(f"/proc/{pid}/stat").read_text(encoding="utf-8"))
+    except OSError:
+        return False
