@@ -106,7 +106,7 @@ def source_of(
     binary: bytes,
     functions: Mapping[int, bytes] | None = None,
     files: Mapping[bytes, bytes] | None = None,
-    reference: int = 0,
+    reference: int = 1,
 ) -> bytes:
     """Encode the message by which a report holds a module: its code, its functions by address, and its source files."""
     source = message("SourceData")(Binary=binary, Reference=reference)
@@ -118,7 +118,7 @@ def source_of(
     return encoded
 
 
-def sampled(name: str = "kernel", instruction_count: int = 3, reference: int = 0) -> KernelSpec:
+def sampled(name: str = "kernel", instruction_count: int = 3, reference: int = 1) -> KernelSpec:
     """Describe a kernel that stores samples by instruction."""
     addresses = range(_START, _START + 16 * instruction_count, 16)
     metrics = {
@@ -179,7 +179,7 @@ def brimful() -> bytes:
     """Write a report that takes nearly all that may be taken of everything at once."""
     files = [(b"d" * 100 + b"%06d" % number, 1) for number in range(60_000)]
     used = b"".join(b"\x04" + _number(1 + number) + STEP for number in range(len(files)))
-    table = line_table(SET_ADDRESS + STEP * 1000 + used + STEP * 899_000 + b"\x08" * 400_000 + END, files=files)
+    table = line_table(SET_ADDRESS + STEP * 1000 + used + STEP * 450_000 + b"\x08" * 400_000 + END, files=files)
     steps = line_table(SET_ADDRESS + b"\x08" * ((8 << 20) - len(table) - 1000) + END)
     strings = b"\0kernel\0" + b"x" * (4 << 20) + b"\0"
     symbols = bytes(24) + struct.pack("<IBBHQQ", 1, 0x12, 0, 6, 0, 0)
@@ -285,7 +285,7 @@ BOMBS = (
     Bomb("units that overlap", lambda: report_with(source_of(cubin(_overlapping()))), "damaged"),
     Bomb("millions of rows", lambda: _of(_plain(7 << 20)), "rows of line tables"),
     Bomb("millions of steps", lambda: _of(SET_ADDRESS + b"\x08" * (24 << 20) + END), "bytes of line tables"),
-    Bomb("numbers that grow", lambda: _of(SET_ADDRESS + (b"\x02" + b"\xff" * 9 + b"\x01\x01") * 600_000 + END), ""),
+    Bomb("numbers that grow", lambda: _of(SET_ADDRESS + (b"\x02" + b"\xff" * 9 + b"\x01\x01") * 500_000 + END), ""),
     Bomb("rows in many modules", _many_modules, "rows of line tables"),
     Bomb("functions that share their code", _shared_code, ""),
     Bomb("many functions, many kernels", _many_functions, ""),

@@ -85,7 +85,7 @@ class KernelSpec(Struct, frozen=True):
         process: Number and name of the process that launched it; None for the session's own.
         thread_id: The thread that launched it.
         function: Its plain name, where that does not follow from the demangled one.
-        module: Number of the module in `ReportSpec.sources` that has its code.
+        module: Number of the module in `ReportSpec.sources` that has its code; None where none has.
     """
 
     name: str
@@ -97,7 +97,7 @@ class KernelSpec(Struct, frozen=True):
     process: tuple[int, str] | None = None
     thread_id: int = 1
     function: str | None = None
-    module: int = 0
+    module: int | None = None
 
     @property
     def function_name(self) -> str:
@@ -257,7 +257,7 @@ def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
         GlobalWorkOffset=_xyz((0, 0, 0)),
         GridSize=_xyz(kernel.grid),
         BlockSize=_xyz(kernel.block),
-        Source={"Reference": kernel.module} if kernel.module else {},
+        Source={} if kernel.module is None else {"Reference": kernel.module},
         Nvtx=None if kernel.ranges is None else _nvtx_state(kernel.ranges),
         ContextID=1,
         StreamID=7,
