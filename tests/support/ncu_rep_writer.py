@@ -8,7 +8,7 @@ same bytes.
 from __future__ import annotations
 
 import re
-from itertools import groupby
+from itertools import chain, groupby, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
@@ -85,6 +85,7 @@ class KernelSpec(Struct, frozen=True):
         process: Number and name of the process that launched it; None for the session's own.
         thread_id: The thread that launched it.
         function: Its plain name, where that does not follow from the demangled one.
+        module: Number of the module in `ReportSpec.sources` that has its code; None where none has.
     """
 
     name: str
@@ -96,6 +97,7 @@ class KernelSpec(Struct, frozen=True):
     process: tuple[int, str] | None = None
     thread_id: int = 1
     function: str | None = None
+    module: int | None = None
 
     @property
     def function_name(self) -> str:
@@ -122,11 +124,17 @@ class SessionSpec(Struct, frozen=True):
 
 
 class ReportSpec(Struct, frozen=True):
-    """A whole report: its kernels, at most `kernels_per_block` of them, and of one process, in each block."""
+    """A whole report.
+
+    Attributes:
+        kernels: At most `kernels_per_block` of them, and of one process, are in each block.
+        sources: Encoded messages about compiled code, all in the first block.
+    """
 
     kernels: Sequence[KernelSpec]
     session: SessionSpec = field(default_factory=SessionSpec)
     kernels_per_block: int = 1
+    sources: Sequence[bytes] = ()
 
 
 def write_report(path: Path, report: ReportSpec) -> Path:
@@ -138,7 +146,11 @@ def write_report(path: Path, report: ReportSpec) -> Path:
 def encode_report(report: ReportSpec) -> bytes:
     """Encode `report` in the order ncu writes: session start, first results, session details, further results."""
     strings = _Strings()
-    results = [_results_block(group, report.session, strings) for group in _groups(report)]
+    sources = chain((report.sources,), repeat(()))
+    results = [
+        _results_block(group, report.session, strings, of_it)
+        for group, of_it in zip(_groups(report), sources, strict=False)
+    ]
     start, *details = [_details_block(entry, report.session) for entry in _details(report.session)]
     header = message("FileHeader")(Version=_VERSION).SerializeToString()
     return b"".join([_MAGIC, _framed(header), start, *results[:1], *details, *results[1:]])
@@ -218,13 +230,16 @@ def _origin(session: SessionSpec) -> dict[str, bytes]:
     return {"Provider": PUBLISHED_PROVIDER.encode(), "Version": session.published.encode()}
 
 
-def _results_block(kernels: Sequence[KernelSpec], session: SessionSpec, strings: _Strings) -> bytes:
+def _results_block(
+    kernels: Sequence[KernelSpec], session: SessionSpec, strings: _Strings, sources: Sequence[bytes]
+) -> bytes:
     """Encode a block of results with the strings that they are the first to use."""
-    payload = b"".join(_framed(_result(kernel, strings)) for kernel in kernels)
+    payload = b"".join(_framed(part) for part in (*sources, *(_result(kernel, strings) for kernel in kernels)))
     if kernels[0].process is not None:
         process_id, process_name = kernels[0].process
         session = replace(session, process_id=process_id, process_name=process_name)
-    return _block(session, payload, NumResults=len(kernels), StringTable={"Strings": strings.take_new()})
+    counts = {"NumSources": len(sources), "NumResults": len(kernels)}
+    return _block(session, payload, **counts, StringTable={"Strings": strings.take_new()})
 
 
 def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
@@ -242,7 +257,7 @@ def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
         GlobalWorkOffset=_xyz((0, 0, 0)),
         GridSize=_xyz(kernel.grid),
         BlockSize=_xyz(kernel.block),
-        Source={},
+        Source={} if kernel.module is None else {"Reference": kernel.module},
         Nvtx=None if kernel.ranges is None else _nvtx_state(kernel.ranges),
         ContextID=1,
         StreamID=7,

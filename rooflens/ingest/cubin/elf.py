@@ -5,6 +5,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from rooflens.ingest.cubin.budget import NAME_BYTES, RELOCATIONS, Budget
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,7 +23,7 @@ _SYMBOL = Struct("<I20x")
 _RELOCATION = Struct("<Q4xI")
 """Offset of the place to relocate, and index of its symbol."""
 
-_RELOCATIONS = ((b".rel", 16), (b".rela", 24))
+_RELOCATION_BYTES = ((b".rel", 16), (b".rela", 24))
 """Prefixes of the names of relocation sections, and how many bytes a relocation takes in each."""
 
 _NVIDIA = 190
@@ -41,16 +43,19 @@ class Cubin:
 
     Args:
         data: All of it.
+        budget: What may be read of it: names may overlap, so that a few bytes make many.
 
     Raises:
+        TooMuchError: There is more to read; other methods raise the same.
         ValueError, LookupError, struct.error: It is not a cubin, or damaged; other methods raise the same.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, budget: Budget) -> None:
         machine, offset, flags, row_bytes, count, names = _HEADER.unpack_from(data)
         if not data.startswith(_MAGIC) or machine != _NVIDIA or offset > len(data):
             raise ValueError("not a cubin")
-        self.data = data
+        self._data = data
+        self._budget = budget
         self.capability = flags & 0xFF if data[_ABI] == _OLD_ABI else flags >> 8 & 0xFF
         """Compute capability that it is compiled for: 90 for 9.0."""
         rows = [_SECTION.unpack_from(data, offset + number * row_bytes) for number in range(count)]
@@ -60,20 +65,36 @@ class Cubin:
     def section(self, name: bytes) -> bytes | None:
         """Return the bytes of a section; None where there is none of that name."""
         found = self._sections.get(name)
-        return self.data[found.start : found.end] if found else None
+        return self._data[found.start : found.end] if found else None
+
+    def code(self, function: bytes) -> Section | None:
+        """Return where the instructions of a function are; None where it has none."""
+        return self._sections.get(b".text." + function)
+
+    def bytes_of(self, section: Section, offset: int, count: int) -> bytes:
+        """Return so many bytes of a section, fewer at its end."""
+        start = section.start + offset
+        return self._data[start : min(start + count, section.end)]
 
     def symbols_in(self, section: bytes) -> Mapping[int, bytes]:
         """Return the names of the symbols whose addresses go into a section, by offset in it."""
         found: dict[int, bytes] = {}
-        for prefix, row_bytes in _RELOCATIONS:
-            for row in range(0, len(relocations := self.section(prefix + section) or b""), row_bytes):
+        names: dict[int, bytes] = {}
+        for prefix, row_bytes in _RELOCATION_BYTES:
+            relocations = self.section(prefix + section) or b""
+            self._budget.take(RELOCATIONS, len(relocations) // row_bytes)
+            for row in range(0, len(relocations), row_bytes):
                 place, number = _RELOCATION.unpack_from(relocations, row)
-                found[place] = self._symbol(number)
+                if number not in names:
+                    names[number] = self._symbol(number)
+                found[place] = names[number]
         return found
 
     def _symbol(self, number: int) -> bytes:
-        (name,) = _SYMBOL.unpack_from(self.data, self._sections[b".symtab"].start + number * _SYMBOL.size)
+        (name,) = _SYMBOL.unpack_from(self._data, self._sections[b".symtab"].start + number * _SYMBOL.size)
         return self._text(self._sections[b".strtab"].start + name)
 
     def _text(self, start: int) -> bytes:
-        return self.data[start : self.data.index(0, start)]
+        end = self._data.index(0, start)
+        self._budget.take(NAME_BYTES, end - start)
+        return self._data[start:end]

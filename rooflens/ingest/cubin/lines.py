@@ -12,9 +12,13 @@ from bisect import bisect_right
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from rooflens.format import as_unicode
+from rooflens.ingest.cubin.budget import FILE_NAME_BYTES, FILES, ROWS, TABLE_BYTES
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflens.ingest.cubin.budget import Budget
     from rooflens.ingest.cubin.elf import Cubin
 
 _TABLE = b".debug_line"
@@ -22,6 +26,7 @@ _UNIT = Struct("<IHI")
 """Bytes that follow, version, and bytes of the header that follow."""
 _HEADER = Struct("<BxbBB")
 """Bytes of the shortest instruction, smallest line step, number of line steps, and the first special opcode."""
+_LENGTH_BYTES = 4
 _VERSION = 2
 _ADDRESS = Struct("<Q")
 _ADVANCE = Struct("<H")
@@ -29,20 +34,31 @@ _ADVANCE = Struct("<H")
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
 _LAST_SHORT = 255
 _MOST_BITS = 64
+_MOST_LINE = (1 << 31) - 1
+"""Further lines are damage, and tables do not take them."""
+_LONGEST_NAME = 400
 _EXTENDED, _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 0, 1, 2, 3
 
 
 class _Unit(NamedTuple):
-    """One table, as its header describes it."""
+    """One table, as its header describes it.
 
+    Attributes:
+        data: All of it, and nothing else: whatever it says, nothing is read twice.
+        start: Offset of it in the section.
+        program: Offset of its program in it.
+        files: Folder and name of each file, as bytes.
+    """
+
+    data: bytes
+    start: int
     program: int
-    end: int
     least_bytes: int
     line_base: int
     line_range: int
     first_short: int
     operands: bytes
-    files: tuple[str, ...]
+    files: Sequence[tuple[bytes, bytes]]
 
 
 class Lines:
@@ -61,66 +77,73 @@ class Lines:
         if not self._starts:
             self._starts = sorted(self._places)
         index = bisect_right(self._starts, offset) - 1
-        return self._places[self._starts[index]] if index >= 0 else None
+        place = self._places[self._starts[index]] if index >= 0 else None
+        return place if place and 0 < place[1] <= _MOST_LINE else None
 
 
-def read_lines(cubin: Cubin) -> Mapping[bytes, Lines]:
+def file_name(name: bytes) -> str:
+    """Return the name of a source file, cut to what pages and tables show of it."""
+    return as_unicode(name.decode("utf-8", "surrogateescape"))[:_LONGEST_NAME]
+
+
+def read_lines(cubin: Cubin, budget: Budget) -> Mapping[bytes, Lines]:
     """Read the line table of each function, by its mangled name; empty where the cubin has no table.
 
     Raises:
+        TooMuchError: There is more to read than the budget has left.
         ValueError, IndexError, struct.error: The table is damaged, or holds something unknown.
     """
     found: dict[bytes, Lines] = {}
     data = cubin.section(_TABLE) or b""
+    budget.take(TABLE_BYTES, len(data))
     functions = cubin.symbols_in(_TABLE)
     start = 0
     while start < len(data):
-        unit = _unit(data, start)
-        for function, offset, place in _Program(data, unit, functions).rows():
+        unit = _unit(data, start, budget)
+        for function, offset, place in _Program(unit, functions, budget).rows():
             found.setdefault(function, Lines()).add(offset, place)
-        start = unit.end
+        start += len(unit.data)
     return found
 
 
-def _unit(data: bytes, start: int) -> _Unit:
-    length, version, header_bytes = _UNIT.unpack_from(data, start)
+def _unit(section: bytes, start: int, budget: Budget) -> _Unit:
+    length, version, header_bytes = _UNIT.unpack_from(section, start)
     if version != _VERSION:
         raise ValueError("another version of line tables")
-    at = start + _UNIT.size
+    data = section[start : start + _LENGTH_BYTES + length]
+    if len(data) != _LENGTH_BYTES + length:
+        raise ValueError("a line table that is cut")
+    at = _UNIT.size
     least_bytes, line_base, line_range, first_short = _HEADER.unpack_from(data, at)
     at += _HEADER.size
     operands = data[at : at + first_short - 1]
     at += first_short - 1
-    folders = [""]
+    folders = [b""]
     while data[at]:
+        budget.take(FILES)
         folder, at = _text(data, at)
         folders.append(folder)
     at += 1
-    files = [""]
+    files = [(b"", b"")]
     while data[at]:
+        budget.take(FILES)
         name, at = _text(data, at)
         folder_number, at = _unsigned(data, at)
         at = _skipped(data, _skipped(data, at))
-        files.append(posixpath.normpath(posixpath.join(folders[folder_number], name)))
-    return _Unit(
-        program=start + _UNIT.size + header_bytes,
-        end=start + _UNIT.size - 6 + length,
-        least_bytes=least_bytes,
-        line_base=line_base,
-        line_range=line_range,
-        first_short=first_short,
-        operands=operands,
-        files=tuple(files),
-    )
+        files.append((folders[folder_number], name))
+    program = _UNIT.size + header_bytes
+    return _Unit(data, start, program, least_bytes, line_base, line_range, first_short, operands, files)
 
 
 class _Program:
     """The state machine that runs a table's program."""
 
-    def __init__(self, data: bytes, unit: _Unit, functions: Mapping[int, bytes]) -> None:
-        self._data = data
+    def __init__(self, unit: _Unit, functions: Mapping[int, bytes], budget: Budget) -> None:
+        self._data = unit.data
         self._unit = unit
         self._functions = functions
+        self._budget = budget
+        self._names: dict[int, str] = {}
         self._at = unit.program
         self._begin()
 
@@ -129,20 +152,23 @@ class _Program:
 
     def rows(self) -> Iterator[tuple[bytes, int, tuple[str, int] | None]]:
         """Yield function, offset in it, and file and line from there on; None at the end of a function."""
-        data, unit = self._data, self._unit
-        while self._at < unit.end:
+        data, unit, take = self._data, self._unit, self._budget.take
+        while self._at < len(data):
             code = data[self._at]
             self._at += 1
             if code >= unit.first_short:
                 steps, line_step = divmod(code - unit.first_short, unit.line_range)
                 self._offset += steps * unit.least_bytes
                 self._line += unit.line_base + line_step
-                yield self._function, self._offset, (unit.files[self._file], self._line)
+                take(ROWS)
+                yield self._function, self._offset, (self._name(), self._line)
             elif code == _COPY:
-                yield self._function, self._offset, (unit.files[self._file], self._line)
+                take(ROWS)
+                yield self._function, self._offset, (self._name(), self._line)
             elif code != _EXTENDED:
                 self._step(code)
             elif self._ends():
+                take(ROWS)
                 yield self._function, self._offset, None
                 self._begin()
 
@@ -172,10 +198,20 @@ class _Program:
         if code == _SET_ADDRESS:
             if self._function or self._offset:
                 raise ValueError("a function in two parts")
-            self._function = self._functions[start + 1]  # the address itself is where it was loaded to, or zero
+            self._function = self._functions[
+                self._unit.start + start + 1
+            ]  # the address itself is where it was loaded to, or zero
         elif code == _DEFINE_FILE:
             raise ValueError("a file that the header does not name")
         return code == _END_SEQUENCE
+
+    def _name(self) -> str:
+        """Return the name of the current file with its folder; few of those in the header have rows."""
+        if self._file not in self._names:
+            folder, name = self._unit.files[self._file]
+            self._budget.take(FILE_NAME_BYTES, len(folder) + len(name))
+            self._names[self._file] = file_name(posixpath.normpath(posixpath.join(folder, name))) if name else ""
+        return self._names[self._file]
 
     def _unsigned(self) -> int:
         number, self._at = _unsigned(self._data, self._at)
@@ -188,9 +224,9 @@ class _Program:
         return number - (1 << bits) if number >> (bits - 1) else number
 
 
-def _text(data: bytes, at: int) -> tuple[str, int]:
+def _text(data: bytes, at: int) -> tuple[bytes, int]:
     end = data.index(0, at)
-    return data[at:end].decode(errors="surrogateescape"), end + 1
+    return data[at:end], end + 1
 
 
 def _unsigned(data: bytes, at: int) -> tuple[int, int]:

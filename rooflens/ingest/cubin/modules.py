@@ -5,49 +5,121 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rooflens.format import as_unicode
+from rooflens.ingest.cubin.budget import CODE_BYTES, SOURCE_BYTES, Budget, TooMuchError
 from rooflens.ingest.cubin.elf import Cubin
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, kind_of
-from rooflens.ingest.cubin.lines import read_lines
+from rooflens.ingest.cubin.lines import file_name, read_lines
 from rooflens.ingest.messages.messages import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.ingest.cubin.elf import Section
     from rooflens.ingest.cubin.lines import Lines
     from rooflens.ingest.metrics.stored import Kind
 
 _DAMAGE = (ValueError, LookupError, ArithmeticError, struct.error)
 """What reading a cubin raises if it is damaged, or holds something unknown."""
 
+_MOST_NOTES = 10
+_LONGEST_NAME = 100
+"""How much of a kernel's name a note shows."""
+
+
+class Bytes(Protocol):
+    """The bytes of a report, in memory or in a file."""
+
+    def __getitem__(self, part: slice, /) -> bytes: ...
+
 
 class Modules:
     """All modules of a report.
 
     Args:
-        sources: Encoded messages about modules, in the order of the file.
+        data: The whole report.
+        places: Start and end of each message about a module, in the order of the file.
     """
 
-    def __init__(self, sources: Iterable[bytes]) -> None:
+    def __init__(self, data: Bytes, places: Iterable[tuple[int, int]]) -> None:
+        self.notes: list[str] = []
+        """What of the code could not be read, and why: a note a module, with its first kernel; the last for many."""
+        self.budget = Budget()
         self._messages: defaultdict[int, list[Any]] = defaultdict(list)
-        for encoded in sources:
-            if (message := decode("SourceData", encoded)) is not None:
+        self._found: dict[int, Module | TooMuchError | None] = {}
+        self._note_count = 0
+        self._left_out: TooMuchError | None = None
+        for start, end in places:
+            try:
+                self.budget.take(CODE_BYTES, end - start)
+            except TooMuchError as error:
+                self._left_out = error
+                self._messages.clear()
+                break
+            if (message := decode("SourceData", data[start:end])) is not None:
                 self._messages[message.Reference].append(message)
-        self._found: dict[int, Module | None] = {}
 
-    def module(self, source: bytes) -> Module | None:
-        """Return the module that a result refers to; None where it is missing, or its form is not known.
+    def module(self, source: bytes, kernel: str) -> Module | None:
+        """Return the module that a result refers to; None where it is missing, or cannot be read.
 
         Args:
             source: The encoded reference in the result.
+            kernel: The kernel's name, for notes.
+
+        Raises:
+            TooMuchError: It takes too much to read: no other reader shall try either.
         """
         message = decode("SourceData", source)
-        reference = message.Reference if message is not None else 0
+        reference = 0 if message is None else message.Reference
         if reference not in self._found:
-            self._found[reference] = _module(self._messages.get(reference, ()))
-        return self._found[reference]
+            self._found[reference] = self._read(reference, kernel)
+        found = self._found[reference]
+        if isinstance(found, TooMuchError):
+            raise found
+        return found
+
+    def _read(self, reference: int, kernel: str) -> Module | TooMuchError | None:
+        """Combine the messages about a module; otherwise, mostly with a note, why its code is not read."""
+        name = kernel if len(kernel) <= _LONGEST_NAME else f"{kernel[: _LONGEST_NAME - 1]}…"
+        messages = self._messages.pop(reference, ())
+        try:
+            if self._left_out:
+                raise self._left_out
+            binaries = {binary for message in messages if (binary := message.Binary)}
+            if len(binaries) != 1:
+                return None  # programs that were profiled together may give two modules one reference
+            cubin = Cubin(binaries.pop(), self.budget)
+            lines = read_lines(cubin, self.budget)
+        except TooMuchError as error:
+            self._note(f"the code of kernel `{name}` cannot be read: {error}; source lines are missing")
+            return error
+        except _DAMAGE:
+            self._note(f"the code of kernel `{name}` is damaged, or of an unknown form: source lines may be missing")
+            return None
+        functions = {one.Address: one.Name for message in messages for one in message.Functions.Functions}
+        try:
+            files = self._files(messages)
+        except TooMuchError as error:
+            self._note(f"the source files of kernel `{name}` cannot be read: {error}; text of lines is missing")
+            files = {}
+        return Module(cubin, lines, functions, files)
+
+    def _note(self, note: str) -> None:
+        self._note_count += 1
+        if self._note_count <= _MOST_NOTES:
+            self.notes.append(note)
+        else:
+            self.notes[_MOST_NOTES:] = [f"nor can more code be read: notes left out {self._note_count - _MOST_NOTES:,}"]
+
+    def _files(self, messages: Iterable[Any]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for file in chain.from_iterable(message.Files.Files for message in messages):
+            text = file.Text
+            self.budget.take(SOURCE_BYTES, len(text))
+            found[file_name(file.Name)] = text.decode("utf-8", "replace")
+        return found
 
 
 class Module:
@@ -65,8 +137,9 @@ class Module:
     ) -> None:
         self.cubin = cubin
         self.lines = lines
-        self.functions = functions
-        self.files = files
+        self._files = files
+        self._divided: dict[str, Sequence[str]] = {}
+        self._listing = Listing(self, functions) if functions else None
 
     def listing(self, function: bytes, start: int | None) -> Listing | None:
         """List the instructions of a function and of those it calls; None where no address is known.
@@ -75,12 +148,17 @@ class Module:
             function: Its mangled name.
             start: Address of its first instruction, for reports that do not name functions; None where unknown.
         """
-        functions = self.functions or ({} if start is None else {start: function})
-        return Listing(self, functions) if functions else None
+        return self._listing or (None if start is None else Listing(self, {start: function}))
+
+    def source_lines(self, file: str) -> Sequence[str]:
+        """Return the lines of an embedded source file; none where it is not embedded."""
+        if file not in self._divided:
+            self._divided[file] = self._files.get(file, "").splitlines()
+        return self._divided[file]
 
 
 class Listing:
-    """The instructions of one result, from the report itself, which has all but their text."""
+    """The instructions of a module's functions, from the report itself, which has all but their text."""
 
     has_sass = False
 
@@ -88,7 +166,7 @@ class Listing:
         self._module = module
         self._functions = functions
         self._starts = sorted(functions)
-        self._codes: dict[bytes, bytes] = {}
+        self._codes: dict[bytes, Section | None] = {}
 
     def sass(self, address: int) -> str | None:  # noqa: ARG002 - as the disassembler takes it
         """Return None: text takes a disassembler."""
@@ -97,9 +175,11 @@ class Listing:
     def kind(self, address: int) -> Kind | None:
         """Return the kind of an instruction; None where its encoding is not known."""
         function, offset = self._place(address)
+        cubin = self._module.cubin
         if function not in self._codes:
-            self._codes[function] = self._module.cubin.section(b".text." + function) or b""
-        return kind_of(self._codes[function][offset : offset + INSTRUCTION_BYTES], self._module.cubin.capability)
+            self._codes[function] = cubin.code(function)
+        code = self._codes[function]
+        return kind_of(cubin.bytes_of(code, offset, INSTRUCTION_BYTES), cubin.capability) if code else None
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line that an instruction was compiled from."""
@@ -107,33 +187,11 @@ class Listing:
         lines = self._module.lines.get(function)
         return lines.at(offset) if lines else None
 
-    def source_files(self) -> Mapping[str, str]:
-        """Return the embedded source files by name."""
-        return self._module.files
+    def source_lines(self, file: str) -> Sequence[str]:
+        """Return the lines of an embedded source file; none where it is not embedded."""
+        return self._module.source_lines(file)
 
     def _place(self, address: int) -> tuple[bytes, int]:
         """Return the function that an address is in, and the offset in it; an empty name before the first one."""
         index = bisect_right(self._starts, address) - 1
         return (self._functions[self._starts[index]], address - self._starts[index]) if index >= 0 else (b"", 0)
-
-
-def _module(messages: Iterable[Any]) -> Module | None:
-    """Combine the messages about one module; None where they contradict each other, or its code is unreadable."""
-    binaries = {message.Binary for message in messages if message.Binary}
-    if len(binaries) != 1:
-        return None  # programs that were profiled together may give two modules one reference
-    try:
-        cubin = Cubin(binaries.pop())
-        lines = read_lines(cubin)
-    except _DAMAGE:
-        return None
-    functions: dict[int, bytes] = {}
-    files: dict[str, str] = {}
-    for message in messages:
-        functions |= {function.Address: function.Name for function in message.Functions.Functions}
-        files |= {_text(file.Name): file.Text.decode("utf-8", "surrogateescape") for file in message.Files.Files}
-    return Module(cubin, lines, functions, files)
-
-
-def _text(name: bytes) -> str:
-    return as_unicode(name.decode("utf-8", "surrogateescape"))

@@ -297,10 +297,12 @@ class _Reader(Struct):
         place = self.texts.line(address) if self.texts else None
         return (place[0][:_MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else None
 
-    def source_lines(self) -> dict[str, list[str]]:
-        """Return the embedded source files, divided into lines."""
-        files = self.texts.source_files() if self.texts else {}
-        return {name: text.splitlines() for name, text in files.items() if text}
+    def source_line(self, place: tuple[str, int] | None) -> str | None:
+        """Return the text of a line; None where its file is not embedded, or has no text there."""
+        if place is None or self.texts is None:
+            return None
+        lines = self.texts.source_lines(place[0])
+        return lines[place[1] - 1].strip()[:_MOST_CHARACTERS] or None if place[1] <= len(lines) else None
 
     def functions(self, lowest: int, entered: Mapping[int, float]) -> tuple[_Function, ...]:
         """Find the functions of the kernel's code by address; only the kernel's own has a known name.
@@ -400,12 +402,10 @@ def _hotspots(
     starts = [function.start for function in functions]
     function_of = {pc: functions[bisect_right(starts, pc) - 1].name for pc in inside}
     line_of = {pc: place for pc in inside if (place := reader.line(pc))}
-    sources = reader.source_lines() if line_of else {}
-
     for (file, line), amounts in _hottest(_grouped(measured, line_of), "line", totals):
         names = {function_of[pc] for pc, place in line_of.items() if place == (file, line)}
         name = names.pop() if len(names) == 1 else None
-        yield Hotspot("line", file, line, name, text=_text_at(sources, (file, line)), measures=amounts)
+        yield Hotspot("line", file, line, name, text=reader.source_line((file, line)), measures=amounts)
     of_instructions = {
         measure: {pc: amount for pc, amount in amounts.items() if pc in inside} for measure, amounts in measured.items()
     }
@@ -418,7 +418,7 @@ def _hotspots(
             function=function_of[pc],
             pc=pc - starts[0],
             sass=reader.text(pc),
-            text=_text_at(sources, at),
+            text=reader.source_line(at),
             measures=amounts,
         )
     for name, amounts in _hottest(_grouped(measured, function_of), "function", totals):
@@ -469,10 +469,3 @@ def _idle_threads(columns: Mapping[str, Mapping[Key, float]]) -> dict[Key, float
         return {}
     threads = columns["thread_inst"]
     return {key: WARP_THREADS * warps - threads.get(key, 0.0) for key, warps in columns.get("warp_inst", {}).items()}
-
-
-def _text_at(sources: Mapping[str, Sequence[str]], place: tuple[str, int] | None) -> str | None:
-    if place is None:
-        return None
-    lines = sources.get(place[0], ())
-    return lines[place[1] - 1].strip()[:_MOST_CHARACTERS] or None if place[1] <= len(lines) else None

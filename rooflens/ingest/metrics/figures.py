@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast, get_args
 from rooflens.ingest.metrics.stored import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflens.ingest.metrics.stored import Metrics, Value
 
@@ -61,9 +61,9 @@ class Figures:
         """Return the file and the line that an instruction was compiled from."""
         return self._lines.get(address)
 
-    def source_files(self) -> Mapping[str, str]:
+    def source_lines(self, file: str) -> Sequence[str]:  # noqa: ARG002 - as the code itself takes it
         """Return nothing: source text was removed."""
-        return {}
+        return ()
 
 
 def uses(name: str) -> bool:

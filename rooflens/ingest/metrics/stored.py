@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 Value: TypeAlias = "float | int | str"
 """Measured amounts are floats, ncu's own counts are ints, names and attributes are texts."""
@@ -76,5 +76,5 @@ class Texts(Protocol):
     def line(self, address: int) -> tuple[str, int] | None:
         """Return file and line, from 1, that an instruction was compiled from; None where not known."""
 
-    def source_files(self) -> Mapping[str, str]:
-        """Return the embedded source files by name."""
+    def source_lines(self, file: str) -> Sequence[str]:
+        """Return the lines of an embedded source file; none where it is not embedded."""

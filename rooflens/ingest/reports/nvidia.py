@@ -11,6 +11,7 @@ import hashlib
 import io
 import math
 import tempfile
+from functools import cached_property
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -209,9 +210,13 @@ class _Texts:
         info = self._action.source_info(address)
         return None if info is None else (as_unicode(info.file_name()), info.line())
 
-    def source_files(self) -> dict[str, str]:
-        """Return the embedded source files by name."""
-        return {as_unicode(name): text for name, text in self._action.source_files().items()}
+    def source_lines(self, file: str) -> Sequence[str]:
+        """Return the lines of an embedded source file; none where it is not embedded."""
+        return self._files.get(file, ())
+
+    @cached_property
+    def _files(self) -> dict[str, list[str]]:
+        return {as_unicode(name): text.splitlines() for name, text in self._action.source_files().items()}
 
 
 def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -> RawResult:

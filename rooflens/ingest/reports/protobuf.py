@@ -106,7 +106,7 @@ class ResultReader:
             process=origin.process,
             nvtx_range=origin.nvtx_range,
             instructions=code.gather(metrics, thread_opcodes(tables), name) if metrics.by_instance else None,
-            listing=lambda start: self._listing(source, mangled_name, start),
+            listing=lambda start: self._listing(source, mangled_name, name, start),
             unread=tuple(unread),
         )
 
@@ -160,16 +160,21 @@ class ResultReader:
     def _note(self, what: str, message: Any, beyond: int = 0) -> None:
         self.unknown |= {f"field {number} of {what}" for number in unknown_fields(message) if number > beyond}
 
-    def _listing(self, source: bytes, mangled_name: bytes, start: int | None) -> Listing | None:
+    @property
+    def code_notes(self) -> Sequence[str]:
+        """What of the code could not be read so far, and why."""
+        return self._modules.notes if "_modules" in vars(self) else ()
+
+    def _listing(self, source: bytes, mangled_name: bytes, name: str, start: int | None) -> Listing | None:
         """List the instructions of a result's code; None where its form is not known, or it is not a kernel."""
-        module = self._modules.module(source) if source else None
+        module = self._modules.module(source, name) if source else None
         return module.listing(mangled_name, start) if module else None
 
     @cached_property
     def _modules(self) -> Modules:
         from rooflens.ingest.cubin.modules import Modules  # noqa: PLC0415 - only for what is stored by instruction
 
-        return Modules(self._data[start:end] for start, end in self._outline.sources)
+        return Modules(self._data, self._outline.sources)
 
 
 class _Names(dict[int, tuple[str, bool, bool]]):

@@ -206,6 +206,7 @@ def _read(data: Bytes, digest: str, source: str, options: ReadOptions, suffix: s
     raw = raw_table(digest, options)
     reader = ResultReader(data, found, raw)
     report = make_report(reader.results(), "direct", container, source, raw)
+    report = replace(report, notes=(*report.notes, *reader.code_notes))
     if not reader.unknown:
         return report
     version = f" of ncu {report.run.ncu_version}" if report.run.ncu_version else ""

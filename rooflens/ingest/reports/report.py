@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
+from rooflens.ingest.cubin.budget import TooMuchError
 from rooflens.ingest.metrics.code import read_code
 from rooflens.ingest.reports.limits import deadline_s, max_unpacked_bytes
 from rooflens.ingest.reports.results import shortened, to_kernel, unread_reason, with_code
@@ -120,7 +121,7 @@ def make_report(
         instances=instances,
         notes=container.sessions[0].notes if container.sessions else (),
         loss=_loss([*unread]),
-        untold={index: code for index, code in told.items() if index not in codes.unlisted},
+        untold={index: code for index, code in told.items() if index not in codes.unlisted.keys() | codes.refused},
         unlisted=codes.unlisted,
     )
 
@@ -130,10 +131,12 @@ class _Codes:
 
     Attributes:
         unlisted: What is stored by instruction of results whose code only NVIDIA's module may know.
+        refused: Results whose code takes too much to read: NVIDIA's module is not to try either.
     """
 
     def __init__(self, *, are_few: bool) -> None:
         self.unlisted: dict[int, Instructions] = {}
+        self.refused: set[int] = set()
         self._are_few = are_few
         self._longest: list[tuple[float, int, RawResult, Code]] = []
 
@@ -159,7 +162,11 @@ class _Codes:
         return found
 
     def _listed(self, result: RawResult, stored: Instructions) -> Code:
-        listing = result.listing(stored.start)
+        try:
+            listing = result.listing(stored.start)
+        except TooMuchError:
+            self.refused.add(result.index)
+            return read_code(stored, None)
         code = read_code(stored, listing)
         if listing is None or code.needs_texts:
             self.unlisted[result.index] = stored

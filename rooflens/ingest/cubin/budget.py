@@ -1,0 +1,54 @@
+"""How much reading the compiled code of one report may take: far more than any real code, and seconds at most.
+
+A report is somebody else's file, and a few kilobytes of it may unpack to a cubin whose names overlap, or whose line
+table has rows without end. Work and memory follow the amounts that are counted here, and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CODE_BYTES = "bytes of compiled code"
+NAME_BYTES = "bytes of names of sections and functions"
+RELOCATIONS = "relocations of line tables"
+TABLE_BYTES = "bytes of line tables"
+FILES = "files and folders in line tables"
+FILE_NAME_BYTES = "bytes of names of files"
+ROWS = "rows of line tables"
+SOURCE_BYTES = "bytes of source files"
+
+MOST: Mapping[str, int] = {
+    CODE_BYTES: 128 << 20,  # 2.6 MB; held three times while it is decoded
+    NAME_BYTES: 8 << 20,  # 235 kB, of template arguments
+    RELOCATIONS: 1 << 16,  # 10: one for each function, which has a section, and sections are counted in 16 bits
+    TABLE_BYTES: 8 << 20,  # 78 kB; some 0.4 us each where each is an opcode
+    FILES: 1 << 16,  # 71
+    FILE_NAME_BYTES: 8 << 20,  # 3 kB
+    ROWS: 1 << 19,  # 6,181, one in 13 bytes; some 250 bytes each
+    SOURCE_BYTES: 16 << 20,  # 1.2 MB; divided into lines, 20 times that where these are short
+}
+"""What is counted -> how much of it one report may have; beside it the most of any of 67 reports with code."""
+
+
+class TooMuchError(ValueError):
+    """There is more to read than any real code has."""
+
+
+class Budget:
+    """What may still be read of one report."""
+
+    def __init__(self) -> None:
+        self.left = dict(MOST)
+
+    def take(self, what: str, amount: int = 1) -> None:
+        """Count before something is read or kept.
+
+        Raises:
+            TooMuchError: It is more than is left.
+        """
+        self.left[what] -= amount
+        if self.left[what] < 0:
+            raise TooMuchError(f"more than {MOST[what]:,} {what}")
