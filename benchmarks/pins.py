@@ -96,7 +96,8 @@ def table_text(file: Path) -> str:
     table = pq.read_table(file)
     drop = [name for name in table.column_names if name in {"failed_unix_s", "ingested_unix_s"}]
     rows = table.drop_columns(drop).to_pylist()
-    return "\n".join([str(table.schema.remove_metadata()), *(json.dumps(row, default=str, sort_keys=True) for row in rows)])
+    lines = (json.dumps(row, default=str, sort_keys=True) for row in rows)
+    return "\n".join([str(table.schema.remove_metadata()), *lines])
 
 
 def report_pins(report: str) -> dict[str, str]:

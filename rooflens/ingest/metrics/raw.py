@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from itertools import repeat
+from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,12 +11,24 @@ import pyarrow as pa
 from rooflens.model.store.schema import INSTANCES, METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.ingest.metrics.stored import Stored, Value
 
 ROWS_PER_BLOCK = 250_000
 """How many values are gathered before they are packed: as Python lists some 15 MB, packed a third of that."""
+
+
+_KINDS: Mapping[type, Callable[[], Any]] = {
+    float: lambda: array("d"),
+    int: lambda: array("Q"),
+    str: list,
+    type(None): list,
+}
+"""Kinds of values, and what gathers them."""
+
+_MOST_KNOWN = 256
+"""Sets of metrics of which the kinds are remembered: a report has a handful."""
 
 
 class RawTable:
@@ -28,8 +40,8 @@ class RawTable:
     """
 
     def __init__(self, digest: str, *, with_instances: bool = True) -> None:
-        self._metrics = _Rows(digest, METRICS)
-        self._instances = _Rows(digest, INSTANCES) if with_instances else None
+        self._metrics = _Values(digest)
+        self._instances = _Instances(digest) if with_instances else None
         self.with_instances = with_instances
 
     def add(self, kernel_index: int, values: Mapping[str, Value | None], instances: Mapping[str, Stored]) -> None:
@@ -42,81 +54,129 @@ class RawTable:
         """
         bare = [name for name, stored in instances.items() if stored.values and values[name] is None]
         own = {name: value for name, value in values.items() if name not in bare} if bare else values
-        self._metrics.extend(kernel_index, own.keys(), own.values())
-        if self._instances is None:
-            return
-        for name, stored in instances.items():
-            count = len(stored.values)
-            keys = repeat(None, count) if stored.keys is None else map(str, stored.keys)
-            self._instances.extend(kernel_index, repeat(name, count), stored.values, range(count), keys)
+        self._metrics.add(kernel_index, own)
+        if self._instances is not None:
+            for name, stored in instances.items():
+                self._instances.add(kernel_index, name, stored)
 
     def finish(self) -> tuple[pa.Table, pa.Table | None]:
         """Return the rows of both tables that were added since the last call."""
         return self._metrics.finish(), self._instances.finish() if self._instances else None
 
 
-class _Rows:
-    """Rows on their way into Arrow columns."""
+class _Values:
+    """Rows of `metrics`, gathered by the kind of their value.
 
-    def __init__(self, digest: str, schema: pa.Schema) -> None:
+    Results mostly store the same metrics with values of the same kinds, so which names have which kind is found once.
+    """
+
+    def __init__(self, digest: str) -> None:
         self._digest = digest
-        self._schema = schema
+        self._codes: dict[str, int] = {}
+        self._known: dict[tuple[Any, ...], list[tuple[type, list[bool], array[int]]]] = {}
         self._blocks: list[pa.RecordBatch] = []
         self._start()
 
     def _start(self) -> None:
-        self._indices: list[int] = []
+        self._rows = {kind: (array("i"), array("i"), start()) for kind, start in _KINDS.items()}
+
+    def add(self, kernel_index: int, values: Mapping[str, Value | None]) -> None:
+        """Add the values of one result."""
+        found = tuple(values.values())
+        for kind, are_of_kind, codes in self._kinds((*values,), (*map(type, found),)):
+            indices, names, rows = self._rows[kind]
+            indices.extend(array("i", [kernel_index]) * len(codes))
+            names.extend(codes)
+            rows.extend(compress(found, are_of_kind))
+        if sum(len(rows) for *_, rows in self._rows.values()) >= ROWS_PER_BLOCK:
+            self._pack()
+
+    def _kinds(self, names: tuple[str, ...], types: tuple[type, ...]) -> list[tuple[type, list[bool], array[int]]]:
+        """Return, for each kind of value, which of these metrics have it, and the codes of their names."""
+        key = (*names, *types)
+        if key not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            masks = {kind: [one is kind for one in types] for kind in _KINDS if kind in types}
+            self._known[key] = [
+                (kind, mask, array("i", [self._codes.setdefault(n, len(self._codes)) for n in compress(names, mask)]))
+                for kind, mask in masks.items()
+            ]
+        return self._known[key]
+
+    def _pack(self) -> None:
+        names = pa.array(list(self._codes), pa.string())
+        for kind, (indices, codes, rows) in self._rows.items():
+            if not rows:
+                continue
+            columns: dict[str, Any] = {
+                "digest": _repeated(self._digest, len(rows)),
+                "kernel_index": _as_arrow(indices, pa.int32()),
+                "name": pa.DictionaryArray.from_arrays(_as_arrow(codes, pa.int32()), names),
+                "value_double": _as_arrow(rows, pa.float64()) if kind is float else None,
+                "value_uint64": _as_arrow(rows, pa.uint64()) if kind is int else None,
+                "value_string": _encoded(rows) if kind is str else None,
+            }
+            arrays = [
+                pa.nulls(len(rows), field.type) if columns[field.name] is None else columns[field.name]
+                for field in METRICS
+            ]
+            self._blocks.append(pa.RecordBatch.from_arrays(arrays, schema=METRICS))
+        self._start()
+
+    def finish(self) -> pa.Table:
+        """Return the rows that were added since the last call."""
+        self._pack()
+        blocks, self._blocks = self._blocks, []
+        return pa.Table.from_batches(blocks, schema=METRICS)
+
+
+class _Instances:
+    """Rows of `instances` on their way into Arrow columns."""
+
+    def __init__(self, digest: str) -> None:
+        self._digest = digest
+        self._blocks: list[pa.RecordBatch] = []
+        self._start()
+
+    def _start(self) -> None:
+        self._indices, self._places = array("i"), array("i")
         self._names: list[str] = []
         self._values: list[Value | None] = []
-        self._places: list[int] = []
         self._keys: list[str | None] = []
 
-    def extend(
-        self,
-        kernel_index: int,
-        names: Iterable[str],
-        values: Iterable[Value | None],
-        places: Iterable[int] = (),
-        keys: Iterable[str | None] = (),
-    ) -> None:
-        """Add rows of one result; `places` and `keys` belong to instances."""
-        before = len(self._values)
-        self._names.extend(names)
-        self._values.extend(values)
-        self._places.extend(places)
-        self._keys.extend(keys)
-        self._indices.extend(repeat(kernel_index, len(self._values) - before))
+    def add(self, kernel_index: int, name: str, stored: Stored) -> None:
+        """Add the instances of one metric of a result."""
+        count = len(stored.values)
+        self._indices.extend(array("i", [kernel_index]) * count)
+        self._names.extend(repeat(name, count))
+        self._values.extend(stored.values)
+        self._places.extend(range(count))
+        self._keys.extend(repeat(None, count) if stored.keys is None else map(str, stored.keys))
         if len(self._values) >= ROWS_PER_BLOCK:
             self._pack()
 
     def _pack(self) -> None:
         values = self._values
-        rows = len(values)
         columns = {
-            "digest": _repeated(self._digest, rows),
-            "kernel_index": pa.array(self._indices, pa.int32()),
+            "digest": _repeated(self._digest, len(values)),
+            "kernel_index": _as_arrow(self._indices, pa.int32()),
             "name": _encoded(self._names),
-            "instance": pa.array(self._places, pa.int32()),
+            "instance": _as_arrow(self._places, pa.int32()),
             "instance_key": _encoded(self._keys),
-            **_value_columns(values),
+            "value_double": pa.array([value if type(value) is float else None for value in values], pa.float64()),
+            "value_uint64": pa.array([value if type(value) is int else None for value in values], pa.uint64()),
+            "value_string": _encoded([value if type(value) is str else None for value in values]),
         }
-        arrays = [columns[name] for name in self._schema.names]
-        self._blocks.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        arrays = [columns[name] for name in INSTANCES.names]
+        self._blocks.append(pa.RecordBatch.from_arrays(arrays, schema=INSTANCES))
         self._start()
 
     def finish(self) -> pa.Table:
+        """Return the rows that were added since the last call."""
         self._pack()
         blocks, self._blocks = self._blocks, []
-        return pa.Table.from_batches(blocks, schema=self._schema)
-
-
-def _value_columns(values: Sequence[Value | None]) -> dict[str, pa.Array]:
-    """Return a column for each kind of value; null where a value is of another kind."""
-    return {
-        "value_double": pa.array([value if type(value) is float else None for value in values], pa.float64()),
-        "value_uint64": pa.array([value if type(value) is int else None for value in values], pa.uint64()),
-        "value_string": _encoded([value if type(value) is str else None for value in values]),
-    }
+        return pa.Table.from_batches(blocks, schema=INSTANCES)
 
 
 def _as_arrow(values: array[Any], kind: pa.DataType) -> pa.Array:
