@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = "rooflens.ncu_rep"
 
-_SCALARS = (
+SCALARS = (
     ("bytes", "StringValue", 1),
     ("float", "FloatValue", 2),
     ("double", "DoubleValue", 3),
@@ -136,11 +136,9 @@ FIELDS: Mapping[str, Fields] = {
     ),
     "ProfileResult": _kernel("MetricResult", rule="RuleResult", source="SourceData"),
     **{f"{kind}Result": _other("MetricResult", kind) for kind in _OTHERS},
-    # The same messages as they are read: what is decoded later, or never, comes as bytes, and the instances of a metric
-    # are declared as one message, so that protocol buffers merge them into one list of keys and one of values. That
-    # takes a fraction of the time; where they are not all alike their order is lost, and they are decoded once more.
-    "MergedProfileResult": _kernel("MergedMetricResult", rule="bytes", source="bytes"),
-    **{f"Merged{kind}Result": _other("MergedMetricResult", kind) for kind in _OTHERS},
+    # The same as they are read: what is decoded later, or never, comes as bytes.
+    "BareProfileResult": _kernel("bytes", rule="bytes", source="bytes"),
+    **{f"Bare{kind}Result": _other("bytes", kind) for kind in _OTHERS},
     "Uint64x3": (
         ("required", "uint64", "X", 1),
         ("required", "uint64", "Y", 2),
@@ -152,11 +150,21 @@ FIELDS: Mapping[str, Fields] = {
         ("repeated", "MetricValuePair", "MetricValueList", 3),
         ("optional", "uint32", "Kind", 4),
     ),
+    # The same as it is read: its instances are declared as one message, so that protocol buffers merge them into one
+    # list of keys and one of values. That takes a fraction of the time; where they are not all alike, their order is
+    # lost, and the metric is decoded once more.
     "MergedMetricResult": (
         ("required", "uint32", "NameId", 1),
         ("optional", "MetricValue", "MetricValue", 2),
         ("optional", "MergedPairs", "MetricValueList", 3),
         ("optional", "uint32", "Kind", 4),
+    ),
+    # All metrics of a result as one message, likewise.
+    "MergedMetricResults": (
+        ("repeated", "uint32", "NameId", 1),
+        ("repeated", "bytes", "MetricValue", 2),
+        ("optional", "MergedPairs", "MetricValueList", 3),
+        ("repeated", "uint32", "Kind", 4),
     ),
     "MetricValuePair": (
         ("optional", "MetricValue", "CorrelationId", 1),
@@ -166,8 +174,8 @@ FIELDS: Mapping[str, Fields] = {
         ("optional", "MergedValues", "CorrelationId", 1),
         ("optional", "MergedValues", "ElementValue", 2),
     ),
-    "MetricValue": tuple(("optional", *scalar) for scalar in _SCALARS),
-    "MergedValues": tuple(("repeated", *scalar) for scalar in _SCALARS),
+    "MetricValue": tuple(("optional", *scalar) for scalar in SCALARS),
+    "MergedValues": tuple(("repeated", *scalar) for scalar in SCALARS),
     "RuleResult": (
         ("optional", "bytes", "Identifier", 1),
         ("optional", "bytes", "DisplayName", 2),

@@ -49,11 +49,11 @@ _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text
 KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
 """Kinds of results."""
 
-_MERGED = {
-    KERNEL: "MergedProfileResult",
-    RANGE: "MergedRangeResult",
-    COMMAND_LIST: "MergedCommandListResult",
-    GRAPH: "MergedGraphResult",
+_BARE = {
+    KERNEL: "BareProfileResult",
+    RANGE: "BareRangeResult",
+    COMMAND_LIST: "BareCommandListResult",
+    GRAPH: "BareGraphResult",
 }
 
 _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
@@ -217,8 +217,11 @@ def _inspect_mapped(data: mmap.mmap, suffix: str) -> Container:
     found = outline(data, suffix)
     origins = []
     for index, place in enumerate(found.places):
-        result = merged_result(data, index, place)
-        check_names((metric.NameId for metric in result.MetricResults), index, found.strings)
+        result = bare_result(data, index, place)
+        metrics = [decode("MergedMetricResult", encoded) for encoded in result.MetricResults]
+        if None in metrics:
+            raise damaged_result(index, place)
+        check_names((metric.NameId for metric in metrics), index, found.strings)
         origins.append(found.origin(place, result))
     return Container(
         digest=hashlib.sha256(data).hexdigest(),
@@ -327,13 +330,13 @@ def _whole_part(data: Bytes) -> tuple[int, int, str]:
     return end, count, ""
 
 
-def merged_result(data: Bytes, index: int, place: Place) -> Any:
-    """Decode a result, with the instances of each metric merged (`rooflens.ingest.messages.messages`).
+def bare_result(data: Bytes, index: int, place: Place) -> Any:
+    """Decode a result, in which metrics, rules and ranges stay encoded.
 
     Raises:
         InputError: It cannot be decoded.
     """
-    result = decode(_MERGED[place.kind], data[place.start : place.end])
+    result = decode(_BARE[place.kind], data[place.start : place.end])
     if result is None:
         raise damaged_result(index, place)
     return result

@@ -7,30 +7,32 @@ metric whose value stands in such a field is not read, and its kernel says so.
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rooflens.ingest.messages.messages import decode, text_of, unknown_fields
+from rooflens.ingest.messages.messages import SCALARS, decode, text_of, unknown_fields
 from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.container import (
     COMMAND_LIST,
     GRAPH,
-    KERNEL,
     RANGE,
+    bare_result,
     check_names,
     damaged_result,
-    merged_result,
 )
 from rooflens.ingest.reports.results import RawResult, checked_rule, is_wanted, rules_of, sort_values, thread_opcodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflens.ingest.cubin.modules import Listing, Modules
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
     from rooflens.ingest.reports.container import Bytes, Outline, Place
     from rooflens.model.records import Rule
+
+T = TypeVar("T", bytes, int)
 
 _NAMELESS = {RANGE: "range", COMMAND_LIST: "cmdlist", GRAPH: "graph"}
 """What NVIDIA's module calls results that have no name."""
@@ -41,13 +43,23 @@ _LAST_FIELD = 36
 _PLAIN, _SAMPLED = 0, 1
 """Kinds of a metric: a sampled one has doubles by time stamp, and no value without them."""
 
-_SCALARS = ("StringValue", "FloatValue", "DoubleValue", "Uint32Value", "Uint64Value")
+_WIRE_TYPES = {"bytes": 2, "float": 5, "double": 1, "uint32": 0, "uint64": 0}
+_FIRST_BYTES = {number << 3 | _WIRE_TYPES[kind]: field for kind, field, number in SCALARS}
+"""First byte of an encoded value -> the field that it is."""
+
+_TEXT = 1 << 3 | 2
+"""The first byte of a text."""
+
+_MARK, _NO_KIND = b"\0", 127
+"""No value begins like the first, and no kind is the second."""
+_MARKED = bytes([2 << 3 | 2, len(_MARK), *_MARK, 4 << 3, _NO_KIND])
+"""Both of them, encoded as fields of a metric."""
 
 _MOST_NAMES, _MOST_RULES = 1 << 14, 1 << 10
 """Sizes of the caches of names and rules, which the kernels of a report share."""
 
-_ABSENT: Any = object()
-"""Stands for a metric whose instances are not wanted, and which has no value of its own."""
+_ODD: Any = object()
+"""Stands for a metric that is more, or less, than one value."""
 
 
 class _UnreadError(Exception):
@@ -82,9 +94,9 @@ class ResultReader:
         return (self._result(index, place) for index, place in enumerate(self._outline.places))
 
     def _result(self, index: int, place: Place) -> RawResult:
-        message = merged_result(self._data, index, place)
+        message = bare_result(self._data, index, place)
+        self._note("a result", message, beyond=_LAST_FIELD)
         metrics, unread = self._metrics(message, index, place)
-        self._look_for_unknown(message, place)
         if self._raw is not None:
             self._raw.add(index, metrics.values | metrics.others, metrics.instances)
         tables = {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
@@ -117,47 +129,81 @@ class ResultReader:
         known.index = index
         metrics, unread = _Metrics(), list[str]()
         used, others = metrics.values, metrics.others
-        for number, metric in enumerate(message.MetricResults):
-            name, is_used, has_instances = known[metric.NameId]
-            fields = metric.MetricValue.ListFields()
-            if len(fields) == 1 and not (has_instances or keeps_instances or metric.Kind):
-                value = fields[0][1]
+        entries = message.MetricResults[:]
+        name_ids, values = _values_at_once(entries) or self._values_one_by_one(entries, index, place)
+        for name_id, value, entry in zip(name_ids, values, entries, strict=True):
+            name, is_used, has_instances = known[name_id]
+            if value is not _ODD and not has_instances and not keeps_instances:
                 if is_used:
-                    used[name] = text_of(value) if type(value) is bytes else value
+                    used[name] = value
                 elif keeps_all:
-                    others[name] = text_of(value) if type(value) is bytes else value
+                    others[name] = value
                 continue
             metrics.drop(name)
             if has_instances:
                 metrics.by_instance.add(name)
             try:
-                stored = _stored(metric, is_wanted=has_instances or keeps_instances)
-                if stored is None:
-                    stored = _one_by_one(self._data, place, number)
+                stored = self._stored(entry, is_wanted=has_instances or keeps_instances)
             except _UnreadError:
                 unread.append(name)
             else:
-                if stored is not _ABSENT and (is_used or keeps_all):
+                if stored is not None and (is_used or keeps_all):
                     metrics.put(name, stored, is_used=is_used)
         return metrics, unread
 
-    def _look_for_unknown(self, message: Any, place: Place) -> None:
-        """Note the fields of a result that the definitions do not know; mostly its size shows that there are none."""
-        size = message.ByteSize()
-        message.DiscardUnknownFields()
-        if message.ByteSize() == size:
-            return
-        message = merged_result(self._data, 0, place)
-        self._note("a result", message, beyond=_LAST_FIELD)
-        for metric in message.MetricResults:
+    def _values_one_by_one(self, entries: Sequence[bytes], index: int, place: Place) -> tuple[list[int], list[Any]]:
+        """Return the names and the values of metrics; `_ODD` for those that are more, or less, than one value.
+
+        Raises:
+            InputError: One is damaged.
+        """
+        name_ids, values = [], []
+        for entry in entries:
+            metric = decode("MergedMetricResult", entry)
+            if metric is None:
+                raise damaged_result(index, place)
             self._note("a metric", metric)
             self._note("a value", metric.MetricValue)
-            if metric.HasField("MetricValueList"):
-                self._note("an instance", metric.MetricValueList)
-                self._note("a value", metric.MetricValueList.CorrelationId)
-                self._note("a value", metric.MetricValueList.ElementValue)
+            fields = metric.MetricValue.ListFields()
+            is_plain = len(fields) == 1 and metric.Kind == _PLAIN
+            name_ids.append(metric.NameId)
+            values.append(_as_value(fields[0][1]) if is_plain else _ODD)
+        return name_ids, values
+
+    def _stored(self, entry: bytes, *, is_wanted: bool) -> Stored | None:
+        """Read a metric that is not just one value, with its instances where these are wanted.
+
+        Returns:
+            None where it has nothing but instances, which are not wanted.
+
+        Raises:
+            _UnreadError: Its value cannot be read.
+        """
+        metric = decode("MergedMetricResult", entry)
+        own = _scalar(metric.MetricValue)
+        if metric.Kind not in {_PLAIN, _SAMPLED} or (own is None and unknown_fields(metric)):
+            raise _UnreadError
+        if not metric.HasField("MetricValueList"):
+            if metric.Kind == _SAMPLED and metric.HasField("MetricValue"):
+                raise _UnreadError  # NVIDIA's module drops it
+            return Stored(own)
+        if not is_wanted:
+            return None if own is None else Stored(own)
+        pairs = metric.MetricValueList
+        for what, part in (("an instance", pairs), ("a value", pairs.CorrelationId), ("a value", pairs.ElementValue)):
+            self._note(what, part)
+        keys, values = _merged(pairs, "CorrelationId"), _merged(pairs, "ElementValue")
+        if keys is None or not values or len(keys) not in {0, len(values)}:
+            return _one_by_one(entry)
+        if metric.Kind == _SAMPLED and not (
+            len(pairs.CorrelationId.Uint64Value) == len(pairs.ElementValue.DoubleValue) == len(values)
+            and not isinstance(own, (int, str))
+        ):
+            raise _UnreadError
+        return Stored(own, keys or None, values)
 
     def _note(self, what: str, message: Any, beyond: int = 0) -> None:
+        """Note the fields of a message that the definitions do not know."""
         self.unknown |= {f"field {number} of {what}" for number in unknown_fields(message) if number > beyond}
 
     @property
@@ -239,36 +285,46 @@ class _Metrics:
         return Stored(self.values[name]) if name in self.values else None
 
 
-def _stored(metric: Any, *, is_wanted: bool) -> Any:
-    """Read a metric that is more than one number or text.
+def _values_at_once(entries: Sequence[bytes]) -> tuple[Sequence[int], list[Any]] | None:
+    """Return the names and the values of metrics, `_ODD` for what `_stored` reads; None where one must be looked at.
 
-    Returns:
-        Its value, with its instances where these are wanted, or `_ABSENT` where it has nothing else; None where its
-        instances must be decoded one by one.
-
-    Raises:
-        _UnreadError: Its value cannot be read.
+    Protocol buffers merge messages that are joined, lists in their order. So all metrics give one list of names and one
+    of encoded values, in which a mark precedes what is of the next metric, and these give one list for each kind of
+    value; the first byte of a value tells its kind.
     """
-    own = _scalar(metric.MetricValue)
-    if metric.Kind not in {_PLAIN, _SAMPLED} or (own is None and unknown_fields(metric)):
-        raise _UnreadError
-    has_value = metric.HasField("MetricValue")
-    if not metric.HasField("MetricValueList"):
-        if metric.Kind == _SAMPLED and has_value:
-            raise _UnreadError  # NVIDIA's module drops it
-        return Stored(own)
-    if not is_wanted:
-        return _ABSENT if own is None else Stored(own)
-    pairs = metric.MetricValueList
-    keys, values = _merged(pairs, "CorrelationId"), _merged(pairs, "ElementValue")
-    if keys is None or not values or len(keys) not in {0, len(values)}:
+    merged = decode("MergedMetricResults", _MARKED + _MARKED.join(entries))
+    if merged is None or len(merged.NameId) != len(entries) or unknown_fields(merged):
         return None
-    if metric.Kind == _SAMPLED and not (
-        len(pairs.CorrelationId.Uint64Value) == len(pairs.ElementValue.DoubleValue) == len(values)
-        and not isinstance(own, (int, str))
-    ):
-        raise _UnreadError
-    return Stored(own, keys or None, values)
+    encoded = _last_after(_MARK, merged.MetricValue)
+    if _SAMPLED in merged.Kind:
+        kinds = _last_after(_NO_KIND, merged.Kind)
+        encoded = [_MARK if kind == _SAMPLED else value for kind, value in zip(kinds, encoded, strict=True)]
+    own = [value for value in encoded if value != _MARK]
+    scalars = decode("MergedValues", b"".join(own))
+    if scalars is None or b"" in own or unknown_fields(scalars) or max(merged.Kind) > _NO_KIND:
+        return None
+    lists = {first: getattr(scalars, field) for first, field in _FIRST_BYTES.items()}
+    if sum(map(len, lists.values())) != len(own):
+        return None
+    streams = {first: iter(found) for first, found in lists.items()}
+    streams[_TEXT] = map(text_of, lists[_TEXT])
+    streams[_MARK[0]] = repeat(_ODD)
+    return merged.NameId, [next(streams[value[0]]) for value in encoded]
+
+
+def _last_after(mark: T, parts: Iterable[T]) -> list[T]:
+    """Return the last part after each mark; the mark where there is none."""
+    found: list[T] = []
+    for part in parts:
+        if part == mark:
+            found.append(part)
+        else:
+            found[-1] = part
+    return found
+
+
+def _as_value(scalar: float | bytes) -> Value:
+    return text_of(scalar) if isinstance(scalar, bytes) else scalar
 
 
 def _scalar(value: Any) -> Value | None:
@@ -278,14 +334,13 @@ def _scalar(value: Any) -> Value | None:
         raise _UnreadError
     if not fields:
         return None
-    found: float | int | bytes = fields[0][1]
-    return text_of(found) if isinstance(found, bytes) else found
+    return _as_value(fields[0][1])
 
 
 def _merged(pairs: Any, what: str) -> Sequence[Value] | None:
     """Return the merged keys or values of all instances; None where they are of several kinds, or of none."""
     merged = getattr(pairs, what)
-    found: list[Sequence[Any]] = [scalars for name in _SCALARS if (scalars := getattr(merged, name))]
+    found: list[Sequence[Any]] = [scalars for name in _FIRST_BYTES.values() if (scalars := getattr(merged, name))]
     if not found:
         return None if pairs.HasField(what) else ()
     if len(found) > 1:
@@ -293,13 +348,11 @@ def _merged(pairs: Any, what: str) -> Sequence[Value] | None:
     return [text_of(text) for text in found[0]] if isinstance(found[0][0], bytes) else list(found[0])
 
 
-def _one_by_one(data: Bytes, place: Place, number: int) -> Stored:
-    """Decode a metric of a result whose instances are not all alike."""
-    kind = "ProfileResult" if place.kind == KERNEL else f"{place.kind.title().replace(' ', '')}Result"
-    message = decode(kind, data[place.start : place.end])
-    if message is None:
+def _one_by_one(entry: bytes) -> Stored:
+    """Decode a metric whose instances are not all alike."""
+    metric = decode("MetricResult", entry)
+    if metric is None:
         raise _UnreadError
-    metric = message.MetricResults[number]
     values = [_scalar(pair.ElementValue) for pair in metric.MetricValueList]
     keys = [_scalar(pair.CorrelationId) for pair in metric.MetricValueList if pair.HasField("CorrelationId")]
     if metric.Kind == _SAMPLED or not _are_alike(values) or not _are_alike(keys) or len(keys) not in {0, len(values)}:
