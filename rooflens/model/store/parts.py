@@ -42,10 +42,7 @@ PART_BYTES = 128 << 20
 _ALWAYS = ("kernels", "hotspots", "unprofiled")
 """Tables that a part has even without rows, so that queries over the folders find one."""
 
-_ROWS = {"kernels": 16_384, "metrics": 1 << 20, "instances": 1 << 20}
-_ROWS_ALONE = 4
-"""A table that is to be sorted, of this part of the rows of a group, is a group: it is sorted mostly."""
-
+_ROWS = {"kernels": 16_384, "metrics": 1 << 19, "instances": 1 << 19}
 _ROWS_OF_OTHERS = 65_536
 """Rows of a row group: what is held in memory before it is written."""
 
@@ -323,11 +320,6 @@ class _TableFile:
         return self._sink.byte_count + sum(int(table.nbytes) for table in self._waiting)
 
     def add(self, table: pa.Table) -> None:
-        if self._table in _SORTED and table.num_rows >= self._rows_per_group // _ROWS_ALONE:
-            self._flush(self._waiting_rows)
-            self._waiting, self._waiting_rows = [table.select(TABLES[self._table].names)], table.num_rows
-            self._flush(table.num_rows)
-            return
         self._waiting.append(table.select(TABLES[self._table].names))
         self._waiting_rows += table.num_rows
         while self._waiting_rows >= self._rows_per_group:
