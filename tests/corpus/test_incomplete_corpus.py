@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from support.damage import block_starts
 
-from rooflens.ingest.reports.ncu_reader import read_with_nvidia
 from rooflens.ingest.reports.child import in_child
+from rooflens.ingest.reports.ncu_reader import read_with_nvidia
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.keys import function_of, short_name

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.ncu_reader import read_with_nvidia
 from rooflens.ingest.reports.child import in_child
+from rooflens.ingest.reports.ncu_reader import read_with_nvidia
 from rooflens.ingest.reports.read import differences_of, read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 
