@@ -1,6 +1,6 @@
-"""Read reports into a store here, in processes, under MPI, and on a Dask cluster whose worker is killed: all are equal.
+"""Read reports into a store here, in processes, and on a Dask cluster whose worker is killed: all are equal.
 
-    pip install 'rooflens[dask,mpi]' 'moto[server]'
+    pip install 'rooflens[dask]' 'moto[server]'
     python benchmarks/executors.py [FOLDER] [--reports N] [--kernels N]
 
 The reports are those of a folder with their blocks repeated, so that each is one of its own. Scheduler and workers are
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import os
 import shutil
 import signal
@@ -105,12 +104,6 @@ def compare(jobs: tuple[Job, ...], folder: Path) -> int:
     for name, executor in (("process:1", "process:1"), ("process:2", "process:2")):
         stores[name] = str(folder / name.replace(":", "-"))
         ingest(name, jobs, stores[name], executor, base_s=base_s)
-    mpiexec = shutil.which("mpiexec")
-    if mpiexec and importlib.util.find_spec("mpi4py"):
-        stores["mpi, 2 workers"] = str(folder / "mpi")
-        ingest_by_mpi(mpiexec, folder / "reports", stores["mpi, 2 workers"], 1 + 2)
-    else:
-        print("no run under MPI: mpi4py or mpiexec is not installed")
     for workers in (1, 2):
         with cluster(workers) as dask:
             name = f"dask, {workers} workers"
@@ -156,20 +149,6 @@ def ingest(  # noqa: PLR0913, PLR0917 - one line of the comparison
     counts = f"{done.report_count} reports, {done.kernel_count} kernels, {len(done.failures)} failures"
     print(f"{name}: {counts}, {took_s:.1f} s{ratio}", flush=True)
     return took_s
-
-
-def ingest_by_mpi(mpiexec: str, reports: Path, store: str, processes: int) -> None:
-    """Ingest by a command under MPI, of whose processes all but the first do the work."""
-    rooflens = ("-m", "mpi4py.futures", "-m", "rooflens", "ingest", str(reports), "--store", store, "--executor", "mpi")
-    allowed = {f"OMPI_{name}": "1" for name in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM")}
-    allowed["OMPI_MCA_rmaps_base_oversubscribe"] = "1"  # more processes than cores, as root: only Open MPI minds
-    command = [mpiexec, "-n", str(processes), sys.executable, *rooflens]
-    start_s = time.monotonic()
-    done = subprocess.run(command, env={**os.environ, **allowed}, capture_output=True, check=False, text=True)
-    stored = next((line for line in done.stderr.splitlines() if line.startswith("stored")), "nothing stored")
-    print(f"mpi, {processes - 1} workers: {stored}, {time.monotonic() - start_s:.1f} s", flush=True)
-    if done.returncode and f"wrote {store}" not in done.stderr:  # it is 1 where a report cannot be read, too
-        raise SystemExit(f"under MPI it failed with {done.returncode}: {done.stderr}")
 
 
 def _cpu_seconds(process: int) -> float:

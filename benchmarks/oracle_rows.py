@@ -6,8 +6,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from rooflens.ingest.loading.tasks import read_reports
 
+from rooflens.ingest.load import read_group
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.analyze import analyze
@@ -105,7 +105,7 @@ def read_folder(folder: Path) -> tuple[list[Result], list[str]]:
     """Read every report of a folder; return the results, and one line for each report that could not be read."""
     results, failures = [], []
     jobs = [job for job in find_inputs([str(folder)]).jobs if has_name_of_report(job.path)]
-    for outcome in sorted(read_reports(jobs, ReadOptions(raw="values")), key=lambda outcome: outcome.job.source):
+    for outcome in sorted(read_group(ReadOptions(raw="values"), jobs).outcomes, key=lambda outcome: outcome.job.source):
         if isinstance(outcome.result, Exception):
             failures.append(f"{outcome.job.path.name}: {outcome.result}")
         else:

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections import deque
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -83,7 +83,7 @@ def run(
             if not waiting:
                 return
             group, future = waiting.popleft()
-            error = future.exception()
+            error = _error_of(future)
             if error is None:
                 yield group, future.result()
             else:
@@ -102,6 +102,14 @@ def _submitted(executor: Executor, function: Callable[[Item], Result], group: It
         return failed
 
 
+def _error_of(future: Future[Result]) -> BaseException | None:
+    """Wait for a call; return what it raised, or that it was cancelled."""
+    try:
+        return future.exception()
+    except CancelledError as error:
+        return error
+
+
 def _one_by_one(
     function: Callable[[tuple[Item, ...]], Result], group: tuple[Item, ...], error: BaseException, workers: Workers
 ) -> Iterator[tuple[tuple[Item, ...], Result | InputError]]:
@@ -114,7 +122,7 @@ def _one_by_one(
             while items and not is_broken:
                 alone = (items.popleft(),)
                 future = _submitted(executor, function, alone)
-                failure = future.exception()
+                failure = _error_of(future)
                 if failure is None:
                     yield alone, future.result()
                 else:

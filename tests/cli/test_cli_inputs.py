@@ -10,14 +10,14 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
 from support.packing import packed
 
 from rooflens.cli.group import main
-from rooflens.cli.loading import _READING
+from rooflens.errors import UsageError
+from rooflens.ingest.reports.report import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,30 +73,35 @@ def test_a_named_pipe_is_read_once(tmp_path: Path, scratch: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
-def test_what_is_too_large_is_refused(scratch: Path) -> None:
-    """`--max-unpacked` holds for pipes; its hint names it, and nothing stays."""
-    result = run("analyze", "-", "--max-unpacked", "0.5 KiB", given=REPORT)
+def test_what_is_too_large_is_refused(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ROOFLENS_MAX_UNPACKED holds for pipes; its hint names it, and nothing stays."""
+    monkeypatch.setenv("ROOFLENS_MAX_UNPACKED", "0.5 KiB")
+    result = run("analyze", "-", given=REPORT)
     assert result.exit_code == 1
     assert "sends more than 512 B" in result.stderr
-    assert "--max-unpacked" in result.stderr
+    assert "ROOFLENS_MAX_UNPACKED" in result.stderr
     assert list(scratch.iterdir()) == []
 
 
-def test_the_limit_holds_for_files_in_each_command(tmp_path: Path, scratch: Path) -> None:
-    """`--max-unpacked` refuses the compressed file that unpacks to more, and no other; nothing of it stays."""
+def test_the_limit_holds_for_files_in_each_command(
+    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ROOFLENS_MAX_UNPACKED refuses the compressed file that unpacks to more, and no other; nothing of it stays."""
     packed_file, plain = tmp_path / "a.ncu-repz", tmp_path / "b.ncu-rep"
     packed_file.write_bytes(packed(REPORT))
     plain.write_bytes(REPORT)
+    monkeypatch.setenv("ROOFLENS_MAX_UNPACKED", str(len(REPORT) - 1))
     for command in (
         ("analyze",),
         ("hotspots",),
         ("ingest", "--store", tmp_path / "store"),
         ("report", "-o", "-", "--format", "json"),
     ):
-        said = run(*command, packed_file, plain, "--max-unpacked", len(REPORT) - 1).stderr
+        said = run(*command, packed_file, plain).stderr
         assert "a.ncu-repz: unpacks to more than " in said
         assert "b.ncu-rep:" not in said
-    assert run("analyze", packed_file, "--max-unpacked", len(REPORT)).exit_code == 0
+    monkeypatch.setenv("ROOFLENS_MAX_UNPACKED", str(len(REPORT)))
+    assert run("analyze", packed_file).exit_code == 0
     assert list(scratch.iterdir()) == []
 
 
@@ -112,33 +117,29 @@ def test_the_limit_holds_for_files_in_each_command(tmp_path: Path, scratch: Path
         ("2TB", 2 * 10**12),
     ],
 )
-def test_sizes_have_units(text: str, size_bytes: int) -> None:
+def test_sizes_have_units(text: str, size_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decimal and binary units are told apart, and a bare number is bytes."""
-    assert _size(text) == size_bytes
+    monkeypatch.setenv("ROOFLENS_MAX_UNPACKED", text)
+    assert ReadOptions().max_unpacked_bytes == size_bytes
 
 
-@pytest.mark.parametrize("deadline", ["nan", "inf", "1e300", "0", "-1"])
-def test_a_deadline_is_so_many_seconds(scratch: Path, deadline: str) -> None:
-    """What no clock can wait for is wrong usage."""
-    result = run("analyze", scratch, "--deadline", deadline)
-    assert (result.exit_code, "--deadline" in result.stderr) == (2, True)
+@pytest.mark.parametrize("text", ["nan", "inf", "1e300", "0", "-1", "soon"])
+def test_a_deadline_is_so_many_seconds(scratch: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no clock can wait for is wrong usage; anything else is what the reader may take."""
+    monkeypatch.setenv("ROOFLENS_DEADLINE_S", text)
+    result = run("analyze", scratch)
+    assert (result.exit_code, "ROOFLENS_DEADLINE_S" in result.stderr) == (2, True)
+    monkeypatch.setenv("ROOFLENS_DEADLINE_S", "7.5")
+    assert ReadOptions().deadline_s == 7.5
 
 
-@pytest.mark.parametrize("text", ["", "4 parsecs", "-1", "0", "1e40", "GiB", "0x10", "nan", "inf"])
-def test_what_is_no_size_is_refused(text: str) -> None:
-    """Nothing, less than a byte and more than there can be are no sizes."""
-    with pytest.raises(click.BadParameter, match="write it like 4GiB"):
-        _size(text)
-
-
-def _size(text: str) -> int:
-    command = click.Command("command", params=[])
-    for option in _READING:
-        option(command)
-    (found,) = [param for param in command.params if param.name == "max_unpacked_bytes"]
-    size_bytes = found.process_value(click.Context(command), text)
-    assert isinstance(size_bytes, int)
-    return size_bytes
+@pytest.mark.parametrize("text", [" ", "4 parsecs", "-1", "0", "1e40", "GiB", "0x10", "nan", "inf"])
+def test_what_is_no_size_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than a byte and more than there can be are no sizes."""
+    monkeypatch.setenv("ROOFLENS_MAX_UNPACKED", text)
+    with pytest.raises(UsageError, match="ROOFLENS_MAX_UNPACKED") as caught:
+        ReadOptions()
+    assert "write it like 4GiB" in caught.value.hint
 
 
 def test_an_empty_path_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

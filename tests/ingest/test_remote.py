@@ -221,7 +221,7 @@ def _cluster(**options: object) -> AbstractContextManager[Any]:
     return cast(
         "AbstractContextManager[Any]",
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1", **options
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", host="127.0.0.1", **options
         ),
     )
 
@@ -250,10 +250,11 @@ def die_at_two(path: Path) -> Unprofiled | None:
 
 def test_a_report_that_kills_workers_of_dask_is_named_and_the_others_are_stored(tmp_path: Path, folder: Path) -> None:
     """The reports that were read together with it are read again by themselves; the store says what is missing."""
-    import dask  # noqa: PLC0415 - a second
+    import distributed  # noqa: F401, PLC0415 - a second; its settings must be there before one is changed
+    from dask import config  # noqa: PLC0415 - as above
 
     jobs, store = find_inputs([str(folder)]).jobs, Store(tmp_path / "store")
-    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), _cluster(silence_logs=50) as cluster:
+    with config.set({"distributed.scheduler.allowed-failures": 0}), _cluster(silence_logs=50) as cluster:
         where = f"dask:{cluster.scheduler_address}"
         done = ingest_reports(jobs, store, unprofiled_of=die_at_two, executor=where)
     died, damaged = done.failures
@@ -271,7 +272,7 @@ def test_a_cluster_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch)
         find_workers("dask:tcp://127.0.0.1:1")
     assert "dask scheduler" in caught.value.hint
     with (
-        LocalCluster(n_workers=0, dashboard_address=None, host="127.0.0.1") as cluster,
+        LocalCluster(n_workers=0, dashboard_address=":0", host="127.0.0.1") as cluster,
         pytest.raises(EnvironmentMissingError, match="has no workers"),
     ):
         find_workers(f"dask:{cluster.scheduler_address}")

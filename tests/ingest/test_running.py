@@ -121,6 +121,24 @@ def test_an_executor_of_the_caller_that_breaks_costs_what_it_did_not_do() -> Non
         assert executor.submit(int, 3).result() == 3
 
 
+class Cancelling(Executor):
+    """An executor that cancels what it is given, as one does that is being shut down."""
+
+    def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Future[object]:  # type: ignore[override]  # noqa: ARG002 - the class's own signature
+        """Take a call, and do not make it."""
+        future: Future[object] = Future()
+        future.cancel()
+        future.set_running_or_notify_cancel()
+        return future
+
+
+def test_what_an_executor_cancels_is_named() -> None:
+    """Calls that were never made are no answers."""
+    done, lost = run_all(Cancelling(), double)
+    assert (done, len(lost)) == ([], 12)
+    assert "CancelledError" in lost[0]
+
+
 class Mortal(Executor):
     """An executor that breaks at an item that kills, and takes nothing from then on."""
 

@@ -252,7 +252,7 @@ class _Counted(io.RawIOBase):
         if self._left < 0:
             raise InputError(
                 f"{self._verb} more than {_size(self._max_bytes)}, the limit",
-                "`--max-unpacked SIZE` raises it, if you trust the file and have the room; or profile fewer kernels",
+                "ROOFLENS_MAX_UNPACKED=SIZE raises it if you trust the file and have room; or profile fewer kernels",
             )
         buffer[: len(piece)] = piece
         return len(piece)

@@ -4,8 +4,8 @@ A part is known by its key, 64 hex digits: `<table>/<key>.parquet`. Its files me
 there: it comes last, and its metadata holds what the others must be (`Committed`). So a worker on any machine can
 write a part (`write_part`, `PartWriter`), hand the little `PartSummary` back, and whoever holds the store commits it.
 
-A part may have more files than one a table, where several workers wrote it: each wrote a part of its own, whose keys
-begin alike, and one commit names them all (`joined`).
+A part of a store written before 24 November 2026 may have more files than one a table: several workers each wrote a
+part of their own, whose keys begin alike, and one commit names them all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from rooflens.model.store.place import Place
 from rooflens.model.store.rows import ReportRows, report_tables
@@ -162,17 +161,6 @@ def _all_files(part: PartSummary | Committed) -> Iterator[tuple[str, str, FileSu
             yield table, key, file
 
 
-def joined(parts: Sequence[PartSummary]) -> PartSummary:
-    """Join parts into one without reading their files: those of `PartWriter`s of one group, in their order."""
-    first, *others = parts
-    return replace(first, more={other.key: other.files for other in others if other.files})
-
-
-def new_group() -> str:
-    """Return a prefix for the keys of parts that will be joined."""
-    return secrets.token_hex(_GROUP_DIGITS // 2)
-
-
 def group_of(key: str) -> str:
     """Return the prefix that a key shares with the parts that it is joined with."""
     return key[:_GROUP_DIGITS]
@@ -187,8 +175,8 @@ class PartWriter:
     store.commit(writer.summary)
     """
 
-    def __init__(self, place: Place, *, level: int = LEVEL, group: str = "") -> None:
-        self.key = (group or new_group()) + new_group()
+    def __init__(self, place: Place, *, level: int = LEVEL) -> None:
+        self.key = secrets.token_hex(_GROUP_DIGITS)
         self._place = place
         self._level = level
         self._stack = ExitStack()

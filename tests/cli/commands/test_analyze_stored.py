@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from rooflens.ingest.executors.opening import find_workers
 from support.alike import are_alike
 from support.stored import DIGESTS, commit, tables_of
 
@@ -170,7 +169,6 @@ def test_several_processes_give_the_same(
     monkeypatch.setattr("rooflens.streaming._MUCH", 1)
     monkeypatch.setattr("rooflens.streaming._PIECE", 2)
     monkeypatch.setattr("rooflens.streaming.usable_cores", lambda: 2)
-    monkeypatch.setattr("rooflens.streaming.processes", lambda: find_workers("process:2"))
     monkeypatch.setattr("rooflens.streaming.analyze_report", refuse)  # here, and not in the processes
     assert printed(store, "--format", style) == alone
     rows = {table: pq.read_table(tmp_path / table) for table in kept}

@@ -8,22 +8,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from functools import partial
 from typing import TYPE_CHECKING
 
 import ncu_report
 import pytest
 from msgspec.structs import replace
-from rooflens.ingest.loading.tasks import read_reports
 from support.damage import block_starts
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report
 from support.packing import pack, packed
 
 from rooflens.errors import InputError
-from rooflens.ingest.load import ingest_reports, load_reports
+from rooflens.ingest.load import ingest_reports, load_reports, read_group
 from rooflens.ingest.reports import unpacking
+from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.jobs import Job, in_child
+from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.ingest.reports.unpacking import (
@@ -122,7 +121,7 @@ def test_a_flipped_byte_is_an_input_error_or_harmless(tmp_path: Path, scratch: P
         file = tmp_path / f"{offset}.ncu-repz"
         file.write_bytes(flipped)
         jobs.append(Job(file, str(offset)))
-    results = [outcome.result for outcome in read_reports(jobs, children=2)]
+    results = [outcome.result for outcome in read_group(ReadOptions(), jobs).outcomes]
     refused = [result for result in results if isinstance(result, InputError)]
     assert len(refused) > len(data) / 2
     assert [error for error in refused if "bug in rooflens" in error.hint] == []
@@ -236,7 +235,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, scratch: Pat
         read_report(file, "one", ReadOptions(max_unpacked_bytes=len(REPORT) - 1))
     error = caught.value
     assert str(error).startswith("unpacks to more than ")
-    assert "--max-unpacked" in error.hint
+    assert "ROOFLENS_MAX_UNPACKED" in error.hint
     assert list(scratch.iterdir()) == []
 
 
@@ -291,11 +290,11 @@ def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: p
     error = _error(file)
     assert str(error) == "cannot be unpacked: No such file or directory"
     assert "TMPDIR" in error.hint
-    (outcome,) = read_reports([Job(plain, "a")])
+    (outcome,) = read_group(ReadOptions(), [Job(plain, "a")]).outcomes
     assert isinstance(outcome.result, Report)
 
 
-def unpack_and_abort(path: Path, source: str, options: ReadOptions) -> Report:  # noqa: ARG001 - a reader's signature
+def unpack_and_abort(path: Path) -> None:
     """Die with a temporary file open, as NVIDIA's reader may on damage."""
     with unpacked(path) as plain:
         assert plain.exists()
@@ -306,8 +305,8 @@ def test_a_reader_that_dies_leaves_no_unpacked_file(tmp_path: Path, scratch: Pat
     """What a child had unpacked when it died is removed."""
     file = tmp_path / "a.ncu-repz"
     file.write_bytes(packed(REPORT))
-    (outcome,) = read_reports([Job(file, "a")], read=partial(in_child, unpack_and_abort))
-    assert "SIGABRT" in str(outcome.result)
+    with pytest.raises(InputError, match="SIGABRT"):
+        in_child(unpack_and_abort, file)
     assert list(scratch.iterdir()) == []
 
 
