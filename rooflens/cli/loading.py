@@ -71,8 +71,8 @@ _READING = (
     click.option(
         "--reader",
         type=click.Choice(["auto", "direct", "ncu-report"]),
-        help="What reads reports: rooflens itself, NVIDIA's module, or the module only where rooflens "
-        "cannot read everything.  [default: auto]",
+        help="What reads reports: rooflens, with the text of instructions from NVIDIA's module or without that module "
+        "(direct), or the module alone.  [default: auto]",
     ),
     click.option(
         "--gpu",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflens.ingest.messages.messages import message
 
@@ -76,3 +76,58 @@ def _with_flipped(data: bytes, offsets: list[int]) -> bytes:
 def _length_at(data: bytes, offset: int) -> int:
     """Return the little-endian length at `offset`."""
     return int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")
+
+
+UNKNOWN = b"\xd8\x07\x01"
+"""Field 123 with the value 1, which no message has."""
+
+
+def with_unknown_fields(data: bytes, *, instead_of: bytes = b"") -> bytes:
+    """Add an unknown field to every block header, result, metric, value and instance of the intact report `data`.
+
+    Args:
+        data: A report of kernels only.
+        instead_of: Name of the metric whose value is to stand in an unknown field.
+    """
+    start = block_starts(data)[0]
+    written, strings = [data[:start]], list[bytes]()
+    for offset in block_starts(data):
+        at = offset + _LENGTH_BYTES
+        end = at + _length_at(data, offset)
+        header = message("BlockHeader").FromString(data[at:end])
+        strings += header.StringTable.Strings
+        payload = b""
+        at = end
+        for number in range(header.NumSources + header.NumResults):
+            end = at + _LENGTH_BYTES + _length_at(data, at)
+            encoded = data[at + _LENGTH_BYTES : end]
+            payload += _framed(encoded if number < header.NumSources else _with_unknown(encoded, strings, instead_of))
+            at = end
+        header.PayloadSize = len(payload)
+        written.append(_framed(header.SerializeToString() + UNKNOWN) + payload)
+    return b"".join(written)
+
+
+def _with_unknown(encoded: bytes, strings: list[bytes], instead_of: bytes) -> bytes:
+    """Add unknown fields to a kernel: what is added to the bytes of a message is an unknown field of it."""
+    result = message("ProfileResult").FromString(encoded)
+    metrics = [_changed(metric, is_lost=strings[metric.NameId] == instead_of) for metric in result.MetricResults]
+    del result.MetricResults[:]
+    bare = message("BareProfileResult").FromString(result.SerializeToString())
+    bare.MetricResults.extend(metrics)
+    return bare.SerializeToString() + UNKNOWN
+
+
+def _changed(metric: Any, *, is_lost: bool) -> bytes:
+    for pair in metric.MetricValueList:
+        pair.ElementValue.MergeFromString(UNKNOWN)
+        pair.MergeFromString(UNKNOWN)
+    if is_lost:
+        metric.MetricValue.Clear()
+    if metric.HasField("MetricValue"):
+        metric.MetricValue.MergeFromString(UNKNOWN)
+    return metric.SerializeToString() + UNKNOWN
+
+
+def _framed(encoded: bytes) -> bytes:
+    return len(encoded).to_bytes(_LENGTH_BYTES, "little") + encoded

@@ -20,16 +20,13 @@ from rooflens.cli.selecting import with_selection
 from rooflens.cli.usage import completed_by_files, examples
 from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
 from rooflens.files import write_whole
-from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
-from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
-from rooflens.model.compare.pairing import reports_of
 from rooflens.model.store.address import no_report, shown, store_at, where_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflens.model.compare.across import Sides
-    from rooflens.model.compare.gate import Compared, Gated
+    from rooflens.model.compare.gate import Compared, Gate, Gated
     from rooflens.model.compare.pairing import Pair
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
@@ -94,6 +91,9 @@ def compare(
     which nothing is called slower. With more than one HEAD, each is compared with BASE. A single folder or store is
     split by the versions in the names of its reports (v4_gemm, v5_gemm), in the order of recording.
     """
+    from rooflens.model.compare.paired import compare_pairs
+    from rooflens.model.compare.pairing import reports_of
+
     style = check_output(output, style, _formats(style), "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel, confirm=confirm)
     smallest = per_cent(threshold, "--threshold")
@@ -124,6 +124,8 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -
     Raises:
         UsageError: An option of it stands without it, or cannot be read.
     """
+    from rooflens.model.compare.gate import Gate, parse_floor
+
     floor_ns = parse_floor(floor)
     if fail_on is not None:
         return Gate(per_cent(fail_on, "--fail-on"), per_kernel, floor_ns)
@@ -152,6 +154,7 @@ def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, 
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
     from rooflens.model.compare.across import Sides
+    from rooflens.model.compare.paired import pair_sides
     from rooflens.report.versions import path_labels
 
     if len(places) == 1:
@@ -225,6 +228,8 @@ def _write(drawn: Text, style: str, output: Path | None) -> None:
 
 def _text(pairs: list[Pair], compared: list[Compared], gated: Gated | None, *, style: str, sides: Sides) -> Text:
     """Write the comparison in one of the formats."""
+    from rooflens.model.compare.paired import set_across
+
     sides = replace(sides, across=tuple(set_across(pairs, compared)))
     if style == "github":
         return _github(compared, gated, sides)
@@ -256,6 +261,7 @@ def _place(text: str, output: Path | None) -> None:
 
 def _github(compared: list[Compared], gated: Gated | None, sides: Sides) -> Text:
     """Write the job summary and the annotations."""
+    from rooflens.model.compare.gate import DEFAULT_FLOOR_NS
     from rooflens.report.ci import github
     from rooflens.report.ci.annotations import commands
     from rooflens.report.ci.places import checkout

@@ -84,6 +84,8 @@ class ResultReader:
         self._raw = raw
         self._names = _Names(found.strings)
         self.unknown = set(found.unknown)
+        self._beside: set[int] = set()
+        """Unknown fields of metrics that have a value: in one without, such a field is not its value."""
 
     def results(self) -> Iterator[RawResult]:
         """Read all results, in the order of the file.
@@ -166,6 +168,8 @@ class ResultReader:
             self._note("a value", metric.MetricValue)
             fields = metric.MetricValue.ListFields()
             is_plain = len(fields) == 1 and metric.Kind == _PLAIN
+            if is_plain:
+                self._beside |= unknown_fields(metric)
             name_ids.append(metric.NameId)
             values.append(_as_value(fields[0][1]) if is_plain else _ODD)
         return name_ids, values
@@ -181,9 +185,11 @@ class ResultReader:
         """
         metric = decode("MergedMetricResult", entry)
         own = _scalar(metric.MetricValue)
-        if metric.Kind not in {_PLAIN, _SAMPLED} or (own is None and unknown_fields(metric)):
+        if metric.Kind not in {_PLAIN, _SAMPLED}:
             raise _UnreadError
         if not metric.HasField("MetricValueList"):
+            if own is None and unknown_fields(metric) - self._beside:
+                raise _UnreadError
             if metric.Kind == _SAMPLED and metric.HasField("MetricValue"):
                 raise _UnreadError  # NVIDIA's module drops it
             return Stored(own)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.results import RawResult
     from rooflens.model.records import Kernel
 
-Reader: TypeAlias = Literal["direct", "ncu-report"]
-"""Who reads: rooflens itself (`direct`), or NVIDIA's module."""
+Reader: TypeAlias = Literal["auto", "direct", "ncu-report"]
+"""Who reads: rooflens itself, with the text of instructions from NVIDIA's module (`auto`) or alone, or that module."""
 
 Raw: TypeAlias = Literal["none", "values", "all"]
 """Which stored values are kept beside the kernels: none, one for each metric, or those of all instances too."""
@@ -54,7 +54,7 @@ class ReadOptions(Struct, frozen=True):
         texts_later: Leave what only NVIDIA's module can tell to the caller (`rooflens.ingest.reports.texts`).
     """
 
-    reader: Reader = "direct"
+    reader: Reader = "auto"
     raw: Raw = "none"
     max_unpacked_bytes: int = field(default_factory=max_unpacked_bytes)
     gpu: str | None = None
@@ -86,13 +86,13 @@ class Report(Struct, frozen=True):
 
 
 def make_report(
-    results: Iterable[RawResult], reader: Reader, container: Container, source: str, raw: RawTable | None = None
+    results: Iterable[RawResult], reader: str, container: Container, source: str, raw: RawTable | None = None
 ) -> Report:
     """Make a report of its results; of many kernels, only the longest have their code by source line.
 
     Args:
         results: All results, in the order of the file.
-        reader: Who read them.
+        reader: Name of who read them.
         container: What the report says of itself.
         source: The path as the user gave it: what records and messages show.
         raw: Where the reader put stored values.

@@ -57,13 +57,14 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
     """
     asked: dict[int, Asked] = {}
     told: dict[int, Told] = {}
+    may_be_kept = options.reader != "direct"
     for place, (path, report) in enumerate(reports):
         wanted = addresses(report.untold) if options.texts else {}
-        known = kept_sass(report.run.digest, wanted) if wanted else {}
-        if known is None or report.unlisted:
+        known = kept_sass(report.run.digest, wanted) if wanted and may_be_kept else None
+        if report.unlisted or (wanted and known is None):
             asked[place] = Asked(path, report.run.digest, wanted, report.unlisted)
         else:
-            told[place] = Told(known, {})
+            told[place] = Told(known or {}, {})
     answers = _answers([*asked.values()], options)
     done = []
     for place, (_, report) in enumerate(reports):
@@ -78,6 +79,8 @@ def _answers(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputE
 
     if not asked:
         return []
+    if options.reader == "direct":
+        return [InputError("NVIDIA's module was not asked")] * len(asked)
     try:
         found: list[Told | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
     except InputError as error:

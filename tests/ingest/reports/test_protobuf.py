@@ -261,7 +261,7 @@ def test_a_reader_can_be_asked_for(tmp_path: Path) -> None:
     """Either reader gives the same report, which says who read it."""
     file = tmp_path / "some.ncu-rep"
     file.write_bytes(REPORT)
-    ours, theirs = (read_report(file, "some", ReadOptions(reader=reader)) for reader in ("direct", "ncu-report"))
+    ours, theirs = (read_report(file, "some", ReadOptions(reader=reader)) for reader in ("auto", "ncu-report"))
     assert (ours.run.reader, theirs.run.reader) == ("direct", "ncu-report")
     assert list(differences_of(ours, theirs)) == []
 
