@@ -38,7 +38,6 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands/lookup": "format errors cli doctor ingest/* model/* report/* workloads",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
-    "ingest/columns": "errors ingest/metrics ingest/reports model/counters model/keys model/store model/store/tables",
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
     "ingest/cubin": "cache format ingest/messages ingest/metrics",

@@ -102,7 +102,7 @@ def make_report(
     """
     source = as_unicode(source)
     kernels: list[Kernel] = []
-    codes = _Codes(are_few=container.result_count <= MOST_IN_TEXT)
+    codes = _Codes(are_few=_are_few(container.result_count))
     unread: dict[str, None] = {}
     for result in results:
         kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
@@ -124,6 +124,11 @@ def make_report(
         untold={index: code for index, code in told.items() if index not in codes.unlisted.keys() | codes.refused},
         unlisted=codes.unlisted,
     )
+
+
+def _are_few(kernels: int) -> bool:
+    """Return whether all kernels of a report have their code by source line."""
+    return kernels <= MOST_IN_TEXT
 
 
 class _Codes:

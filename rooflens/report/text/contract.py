@@ -276,7 +276,12 @@ KERNEL = fixed(
         attrgetter("kernel.status"),
         "failed: it failed under the profiler, or holds an impossible value; partial: some counters are missing",
     ),
-    Key("status_reason", TEXT_OR_NULL, attrgetter("kernel.status_reason"), "why it failed; null where it did not"),
+    Key(
+        "status_reason",
+        TEXT_OR_NULL,
+        attrgetter("kernel.status_reason"),
+        "why it failed, or which values could not be read; else null",
+    ),
     Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns"), "GPU time of one launch under the profiler"),
     Key("grid_size", NUMBER, _counter("grid_size"), "blocks of the launch"),
     Key("block_size", NUMBER, _counter("block_size"), "threads of a block"),

@@ -210,7 +210,7 @@ def test_a_result_must_end_in_its_block(path: Path) -> None:
 @pytest.mark.parametrize("kind", ["NumRangeResults", "NumCmdlistResults", "NumGraphResults"])
 def test_other_results_count_and_must_decode(path: Path, kind: str) -> None:
     """Ranges, command lists and graphs are results, and are checked to be well-formed."""
-    path.write_bytes(_container({kind: 1}, _framed(b"\x08\x01")))
+    path.write_bytes(_container({kind: 1}, _framed(b"\x08\x01\x10\x01")))
     assert inspect(path).result_count == 1
     assert "cannot be decoded" in str(_error(path, _container({kind: 1}, _framed(b"\xff\xff"))))
 

@@ -35,14 +35,6 @@ def test_an_export_is_read_whatever_its_name(tmp_path: Path) -> None:
     assert report.notes == ()
 
 
-def test_an_export_that_is_not_verified_says_so(tmp_path: Path) -> None:
-    """Who asks for `--verify` is told where there is nothing to hold an export against."""
-    path = tmp_path / "raw.csv"
-    path.write_text(EXPORT)
-    report = read_report(path, "raw.csv", ReadOptions(gpu="NVIDIA A10", verify=True))
-    assert report.notes == ("not verified: exports have only one reader",)
-
-
 def test_every_value_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
     """The table `metrics` has the values of an export, in base units, also those that no kernel record needs."""
     path = tmp_path / "raw.csv"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rooflens.ingest.metrics import code
-from rooflens.ingest.reports import read
+from rooflens.ingest.reports import report
 from rooflens.ingest.reports.read import ReadOptions, read_report
 
 if TYPE_CHECKING:
@@ -29,6 +29,5 @@ def test_what_few_kernels_store_by_instruction_is_read_once(corpus: Path, monkey
     at_once = read_report(path, "one", ReadOptions(texts=False))
     assert any(spot.line for kernel in at_once.kernels for spot in kernel.hotspots)
     assert sum(gathered) == sum(bool(kernel.hotspots) for kernel in at_once.kernels)
-    monkeypatch.setattr(read, "MOST_IN_TEXT", 0)
+    monkeypatch.setattr(report, "_are_few", lambda _: False)
     assert read_report(path, "one", ReadOptions(texts=False)).kernels == at_once.kernels
-    assert sum(gathered) == 3 * sum(bool(kernel.hotspots) for kernel in at_once.kernels)

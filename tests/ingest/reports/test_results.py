@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rooflens.ingest.metrics.code import Code
-from rooflens.ingest.reports.results import THREAD_TABLES, WARP_TABLE, RawResult, is_measured, short_name, to_kernel
+from rooflens.ingest.reports.results import (
+    THREAD_TABLES,
+    WARP_TABLE,
+    RawResult,
+    is_measured,
+    short_name,
+    to_kernel,
+    with_code,
+)
 from rooflens.model.records import Hotspot, Rule, Series
 
 if TYPE_CHECKING:
@@ -273,8 +281,8 @@ def test_impossible_samples_and_offsets_fail_their_kernel() -> None:
     assert kernel(series=Series(1e3, {"dram": (0.5, None, 1e9)})).status == "failed"
     assert kernel(series=Series(1e300, {"dram": (0.5, 0.5)})).status == "failed"
     assert kernel(series=Series(1e3, {"dram": (0.5, None, 1.2)})).status == "ok"
-    assert kernel(code=Code((Hotspot("sass", pc=2**50),))).status == "failed"
-    assert kernel(code=Code(totals={"warp_inst": 1e30})).status == "failed"
+    assert with_code(kernel(), Code((Hotspot("sass", pc=2**50),))).status == "failed"
+    assert with_code(kernel(), Code(totals={"warp_inst": 1e30})).status == "failed"
 
 
 def test_an_impossible_launch_size_is_not_known() -> None:
