@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from msgspec import Struct
 
 from rooflens.cli.console import echo, say
 from rooflens.files import read_text
@@ -26,7 +25,7 @@ PREDICT = click.option(
 )
 
 
-class Stated(Struct, frozen=True):
+class Stated(NamedTuple):
     """What a user predicts: of all that a report holds, or of kernels by name."""
 
     whole: Prediction | None

@@ -55,6 +55,10 @@ class _Group(NamedGroup):
         except RooflensError as error:
             show_error(error)
             ctx.exit(error.exit_code)
+        except ModuleNotFoundError as error:
+            lacking = _lacking(error)
+            show_error(lacking)
+            ctx.exit(lacking.exit_code)
         except OSError as error:
             show_error(_of_system(error))
             ctx.exit(1)
@@ -72,12 +76,7 @@ class _Group(NamedGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name not in COMMANDS:
             return None
-        try:
-            module = importlib.import_module(f"rooflens.cli.commands.{_FOLDERS.get(cmd_name, '')}{cmd_name}")
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.startswith("rooflens"):
-                raise
-            return _lacking(cmd_name, error.name.partition(".")[0])
+        module = importlib.import_module(f"rooflens.cli.commands.{_FOLDERS.get(cmd_name, '')}{cmd_name}")
         found = getattr(module, cmd_name)
         return found if isinstance(found, click.Command) else None
 
@@ -97,21 +96,18 @@ class _Group(NamedGroup):
                 formatter.write_dl([(name, found.get_short_help_str(_SUMMARY)) for name, found in commands if found])
 
 
-def _lacking(name: str, package: str) -> click.Command:
-    """Stand for a command without a package that it needs: machines that only collect may have none but click."""
+def _lacking(error: ModuleNotFoundError) -> RooflensError:
+    """Name a package that is not installed: machines that only collect may have none but click.
 
-    def fail() -> None:
-        raise EnvironmentMissingError(
-            f"`rooflens {name}` needs the Python package `{package}`, which is not installed",
-            "install all that it needs: `pip install rooflens`; `collect`, `calibrate` and `doctor` need click alone",
-        )
-
-    return click.Command(
-        name,
-        callback=fail,
-        short_help=f"Needs the Python package `{package}`, which is not installed.",
-        add_help_option=False,
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    Raises:
+        ModuleNotFoundError: It is one of ours.
+    """
+    package = (error.name or "rooflens").partition(".")[0]
+    if package == "rooflens":
+        raise error
+    return EnvironmentMissingError(
+        f"this needs the Python package `{package}`, which is not installed",
+        "install all that is needed: `pip install rooflens`; `collect`, `calibrate` and `doctor` need click alone",
     )
 
 

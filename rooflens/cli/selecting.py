@@ -6,7 +6,6 @@ import functools
 from typing import TYPE_CHECKING, Any, Self
 
 import click
-from msgspec.structs import replace
 
 from rooflens.cli.console import say, show_failures
 from rooflens.errors import NoMatchError
@@ -91,6 +90,8 @@ class Choice:
         Raises:
             NoMatchError: No launch is wanted.
         """
+        from msgspec.structs import replace
+
         reports = (report for report in found.reports if report.run.digest in self._held)
         return self._checked(
             found, (replace(report, analyses=tuple(self._held[report.run.digest])) for report in reports)
@@ -105,6 +106,8 @@ class Choice:
         return self._checked(found, (report for report in map(self._chooser.chosen, found.reports) if report.analyses))
 
     def _checked(self, found: Analyzed, reports: Iterable[AnalyzedReport]) -> Analyzed:
+        from msgspec.structs import replace
+
         chosen = replace(found, reports=tuple(reports))
         if not found.reports and found.failures:
             return chosen

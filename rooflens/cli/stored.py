@@ -7,8 +7,6 @@ from collections import defaultdict
 from itertools import chain
 from typing import IO, TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from rooflens.cli.console import echo, print_parts, print_programs, print_totals
 
 if TYPE_CHECKING:
@@ -101,6 +99,8 @@ class _Rows:
 
     def add(self, report: AnalyzedReport) -> None:
         """Write a report, or a piece of one."""
+        from msgspec.structs import replace
+
         for start in range(0, len(report.analyses), _AT_ONCE):
             some = replace(report, analyses=report.analyses[start : start + _AT_ONCE])
             text = self._write(some).encode("utf-8", "surrogatepass")

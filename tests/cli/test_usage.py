@@ -189,14 +189,14 @@ def test_shells_complete_reports_as_files(command: str, monkeypatch: pytest.Monk
     assert CliRunner().invoke(main, [], prog_name="rooflens").output.strip() == "file,fixtures/pub"
 
 
-@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["report", "--help"], 3), (["analyze", "x"], 3)])
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["report", "--help"], 0), (["analyze", "x"], 3)])
 def test_a_command_without_its_packages_says_so(arguments: list[str], code: int) -> None:
-    """With click alone the help lists all commands, and those that read name what they need, with no traceback."""
+    """With click alone there is help on all commands, and those that read name what they need, with no traceback."""
     started = f"import sys; sys.modules['msgspec'] = None; sys.argv = ['rooflens', *{arguments!r}]"
     started += "\nfrom rooflens.cli.group import main\nmain()"
     done = subprocess.run([sys.executable, "-c", started], capture_output=True, text=True, check=False)  # noqa: S603 - ours
     assert done.returncode == code
-    assert "needs the Python package `msgspec`" in (done.stderr if code else done.stdout.replace("Needs", "needs"))
+    assert ("needs the Python package `msgspec`" in done.stderr) == bool(code)
     assert "Traceback" not in done.stderr
 
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
@@ -81,6 +80,8 @@ def analyze(
     predict: str | None,
 ) -> None:
     """Show which wall each kernel hits."""
+    from msgspec.structs import replace
+
     _check_options(style, top, plot=plot, predict=predict, max_tokens=max_tokens)
     if plot:
         from rooflens.report.text.plot import check_library

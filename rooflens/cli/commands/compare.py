@@ -7,11 +7,9 @@ import re
 import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens.cli.commands.collect import Shown
 from rooflens.cli.console import FORMAT_HELP, captured, check_output, echo, say, show_bugs, show_error
@@ -206,7 +204,7 @@ def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     return list(found.reports)
 
 
-class Text(Struct, frozen=True):
+class Text(NamedTuple):
     """A comparison in one of the formats, and GitHub's annotations beside its summary."""
 
     text: str
@@ -228,6 +226,8 @@ def _write(drawn: Text, style: str, output: Path | None) -> None:
 
 def _text(pairs: list[Pair], compared: list[Compared], gated: Gated | None, *, style: str, sides: Sides) -> Text:
     """Write the comparison in one of the formats."""
+    from msgspec.structs import replace
+
     from rooflens.model.compare.paired import set_across
 
     sides = replace(sides, across=tuple(set_across(pairs, compared)))
@@ -277,6 +277,8 @@ def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
 
     Where that cannot be done the failure stands, and the next step is told.
     """
+    from msgspec.structs import replace
+
     from rooflens.gating.confirming import record_again, reruns
     from rooflens.model.compare.compare import compare as compare_sides
 

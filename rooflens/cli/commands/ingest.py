@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from rooflens.cli.console import finish, progress, say
 from rooflens.cli.loading import PATHS, find_reports, print_remarks, with_reading
@@ -49,6 +48,8 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
 
     A report that is already stored is skipped; a damaged one is named and the rest are read.
     """
+    from msgspec.structs import replace
+
     from rooflens.ingest.load import ingest_reports, processes_for
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.model.store.address import shown

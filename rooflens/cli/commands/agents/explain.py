@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from rooflens.cli.console import analyses_of, echo, finish, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
@@ -50,6 +49,8 @@ def explain(
     Where several kernels or launches match, it explains the one with the most to win. A prediction is compared with
     that launch alone.
     """
+    from msgspec.structs import replace
+
     from rooflens.analyzing import read_thresholds
     from rooflens.model.launches import most_at_stake
     from rooflens.report.text.digest import explain as explained
