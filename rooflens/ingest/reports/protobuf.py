@@ -298,16 +298,18 @@ def _values_at_once(entries: Sequence[bytes]) -> tuple[Sequence[int], list[Any]]
     of encoded values, in which a mark precedes what is of the next metric, and these give one list for each kind of
     value; the first byte of a value tells its kind.
     """
-    merged = decode("MergedMetricResults", _MARKED + _MARKED.join(entries))
-    if merged is None or len(merged.NameId) != len(entries) or unknown_fields(merged):
+    merged = decode("MergedMetricResults", _MARKED.join([b"", *entries]))
+    if merged is None or unknown_fields(merged):
         return None
-    encoded = _last_after(_MARK, merged.MetricValue)
-    if _SAMPLED in merged.Kind:
-        kinds = _last_after(_NO_KIND, merged.Kind)
-        encoded = [_MARK if kind == _SAMPLED else value for kind, value in zip(kinds, encoded, strict=True)]
+    encoded, kinds = _last_after(_MARK, merged.MetricValue), _last_after(_NO_KIND, merged.Kind)
+    if not len(merged.NameId) == len(encoded) == len(kinds) == len(entries):
+        return None
+    if not {_PLAIN, _NO_KIND}.issuperset(kinds):
+        plain = (_PLAIN, _NO_KIND)
+        encoded = [value if kind in plain else _MARK for kind, value in zip(kinds, encoded, strict=True)]
     own = [value for value in encoded if value != _MARK]
     scalars = decode("MergedValues", b"".join(own))
-    if scalars is None or b"" in own or unknown_fields(scalars) or max(merged.Kind) > _NO_KIND:
+    if scalars is None or b"" in own or unknown_fields(scalars):
         return None
     lists = {first: getattr(scalars, field) for first, field in _FIRST_BYTES.items()}
     if sum(map(len, lists.values())) != len(own):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,10 @@ from support.same_report import differences_of
 
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import message
-from rooflens.ingest.reports import read
+from rooflens.ingest.reports import protobuf, read
+from rooflens.ingest.reports.container import Outline, Place
 from rooflens.ingest.reports.nvidia import read_with_nvidia
+from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import read_bytes, read_report
 from rooflens.ingest.reports.report import MOST_IN_TEXT, ReadOptions, Report
 
@@ -134,6 +137,12 @@ def test_of_a_metric_stored_twice_the_last_one_counts(tmp_path: Path) -> None:
         last = metrics[-1].get("MetricValue", {})
         report = _both(tmp_path, _report(metrics, [b"inst_executed"]))
         assert list(_values(report).values()) == (list(last.values()) or [None])
+
+
+def test_a_result_without_metrics_is_a_kernel(tmp_path: Path) -> None:
+    """It has a name and nothing else."""
+    report = _both(tmp_path, _report([], []))
+    assert [(kernel.name, kernel.counters) for kernel in report.kernels] == [("kernel", {})]
 
 
 def test_names_of_any_number_are_told_apart(tmp_path: Path) -> None:
@@ -285,6 +294,46 @@ def test_only_the_longest_kernels_have_their_code_by_line() -> None:
     assert len(found.kernels) == 60
     longest = sorted(range(60), key=lambda number: (-durations[number], number))[:MOST_IN_TEXT]
     assert sorted({*found.untold, *found.unlisted}) == sorted(longest)
+
+
+VALUES: list[dict[str, Any]] = [
+    {},
+    {"MetricValue": {}},
+    *({"MetricValue": {"StringValue": text}} for text in (b"", b"\0", b"caf\xe9")),
+    *({"MetricValue": {"DoubleValue": number}} for number in (0.0, -1.0, 1e300)),
+    *({"MetricValue": {"Uint64Value": number}} for number in (0, 2**63)),
+    {"MetricValue": {"FloatValue": 1.5}},
+    {"MetricValue": {"Uint32Value": 7}},
+]
+TAILS = (
+    b"\x20\x00",
+    b"\x20\x01",
+    b"\x20\x02",
+    b"\x20\x7f",
+    b"\x28\x01",
+    b"\x12\x03\x30\x80\x01",
+    b"\x12\x01\x00",
+    b"\x12\x00",
+)
+"""Kinds, unknown fields, and values that are no values."""
+
+
+def test_metrics_decoded_at_once_are_those_decoded_one_by_one() -> None:
+    """Whatever stands beside whatever else: no value goes to another name, and no damage is taken for a value."""
+    chance = random.Random(20261123)  # noqa: S311 - repeatable
+    at_once_count = 0
+    for _ in range(3000):
+        metrics = [{"NameId": chance.randrange(50), **chance.choice(VALUES)} for _ in range(chance.randrange(9))]
+        entries = [message("MetricResult")(**metric).SerializeToString() for metric in metrics]
+        entries = [entry + (chance.choice(TAILS) if chance.random() < 0.1 else b"") for entry in entries]
+        entries = [entry[:-1] if chance.random() < 0.01 else entry for entry in entries]
+        if (found := protobuf._values_at_once(entries)) is None:
+            continue
+        at_once_count += 1
+        reader = ResultReader(b"", Outline([], [], (), synthetic=False, labels={}, unknown=frozenset()))
+        one_by_one = reader._values_one_by_one(entries, 0, Place("kernel", 0, 0, 0))
+        assert [list(part) for part in found] == [list(part) for part in one_by_one], entries
+    assert at_once_count > 1000
 
 
 def test_any_flipped_byte_is_an_input_error_or_harmless() -> None:
