@@ -9,8 +9,7 @@ from a measurement.
 from __future__ import annotations
 
 from functools import cache
-from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -116,35 +115,11 @@ def _limit(name: str) -> Limit:
 
 def find_impossible(counters: Mapping[str, float], sources: Mapping[str, str]) -> str | None:
     """Return why the counters of one kernel cannot be what a GPU did; None where they can."""
-    limits_of, duration_ns = ranges(), counters.get("duration_ns")
-    known_ns = inf if duration_ns is None else duration_ns
+    limit_of, duration_ns = limits(), counters.get("duration_ns")
     for name, value in counters.items():
-        low, high, least, most_per_ns = limits_of[name]
-        if is_beyond(value, low, high, least, most_per_ns * known_ns):
-            return reason(name, value, beyond(value, limits()[name], duration_ns) or "", sources.get(name))
+        if (why := beyond(value, limit_of[name], duration_ns)) is not None:
+            return reason(name, value, why, sources.get(name))
     return None
-
-
-def is_beyond(value: Any, low: float, high: float, least: float, most: Any = inf) -> Any:
-    """Return whether a value is beyond its limits, or which of a column are; NaN never is: it is no value.
-
-    Args:
-        value: A number, or numbers.
-        low: Least value.
-        high: Greatest value.
-        least: Least value above 0.
-        most: Most of it in the time of the launch.
-    """
-    return (value < low) | (value > high) | ((value > 0.0) & (value < least)) | (value > most)
-
-
-@cache
-def ranges() -> dict[str, tuple[float, float, float, float]]:
-    """Return low, high, least and most per nanosecond of every counter: thousands of kernels are held to them."""
-    return {
-        name: (limit.low, limit.high, limit.least, inf if limit.most_per_s is None else limit.most_per_s / _NS_PER_S)
-        for name, limit in limits().items()
-    }
 
 
 def first_impossible(values: Mapping[str, float], limit: Limit, what: str) -> str | None:
