@@ -15,6 +15,7 @@ import click
 
 from rooflens import __version__
 from rooflens.cli.console import echo, show_error
+from rooflens.cli.ending import ended_by_signals
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError, near_names
@@ -51,7 +52,8 @@ class _Group(NamedGroup):
         prepare()
         collect_seldom()
         try:
-            return _flushed(super().invoke, ctx)
+            with ended_by_signals():
+                return _flushed(super().invoke, ctx)
         except RooflensError as error:
             show_error(error)
             ctx.exit(error.exit_code)
