@@ -15,7 +15,6 @@ import click
 
 from rooflens import __version__
 from rooflens.cli.console import echo, show_error
-from rooflens.cli.ending import ended_by_signals
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError, near_names
@@ -49,6 +48,8 @@ class _Group(NamedGroup):
     """Show the errors that a user or the system can mend as `error:` and `hint:`; anything else stays a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        from rooflens.cli.ending import ended_by_signals  # noqa: PLC0415 - modules that `--help` need not load
+
         prepare()
         collect_seldom()
         try:
