@@ -48,7 +48,7 @@ class _Group(NamedGroup):
     """Show the errors that a user or the system can mend as `error:` and `hint:`; anything else stays a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        from rooflens.cli.ending import ended_by_signals  # noqa: PLC0415 - modules that `--help` need not load
+        from rooflens.cli.ending import ended_by_signals
 
         prepare()
         collect_seldom()
