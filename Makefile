@@ -86,7 +86,7 @@ format: $(STAMP) ## rewrite the code in the project's style
 fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, `pip install rooflens[fuzz]`)
 	cd tests && ../$(BIN)/python -m fuzzing.fuzz --minutes $(MINUTES)
 
-faults: $(STAMP) ## break reports, writers and disks on purpose, and count what is lost (half an hour)
+faults: $(STAMP) ## break reports, writers and disks on purpose, and count what is lost (a quarter of an hour)
 	$(BIN)/python benchmarks/faults.py $(FAULTS)
 
 bench: $(STAMP) ## print the benchmarks' ratios

@@ -170,14 +170,15 @@ def at_middle(count: int, act: Callable[[], None]) -> Callable[[Job], None]:
 
 
 @contextlib.contextmanager
-def cluster(workers: int) -> Iterator[Cluster]:
-    """Start a scheduler and workers of one thread each, without nannies that would start them again."""
+def cluster(workers: int, *, nannies: bool = False) -> Iterator[Cluster]:
+    """Start a scheduler and workers of one thread each; those with nannies are started again when they die."""
     address = f"tcp://127.0.0.1:{free_port()}"
     port = address.rpartition(":")[2]
     with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
         found = Cluster(address)
         scheduler = ("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
-        worker = ("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", scratch)
+        nanny = "--nanny" if nannies else "--no-nanny"
+        worker = ("worker", address, "--nthreads", "1", nanny, "--no-dashboard", "--local-directory", scratch)
         for arguments in (scheduler, *[worker] * workers):
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -1,6 +1,6 @@
-"""Break reports, writers and disks on purpose, many times, and count what was lost: `make faults`.
+"""Break reports, writers, memory and disks on purpose, many times, and count what was lost: `make faults`.
 
-    python benchmarks/faults.py [--scale 0.1] [CAMPAIGN]...
+    python benchmarks/faults.py [--scale 0.1] [--reports FOLDER] [CAMPAIGN]...
 
 Each campaign prints how often it ran, how many faults it made, and what was lost: a report that was neither read nor
 named, a kernel that changed, a store that cannot be read, a traceback, a file left behind. Exit status 1 with any loss.
@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import gzip
 import json
+import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -22,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,26 +34,44 @@ from msgspec import Struct, field
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from rooflens.ingest.columns.reading import read_rows
-from rooflens.ingest.reports.encoded import UnknownContentError
+from executors import cluster
+from support.bit_flips import bit_flips
 from support.damage import certain_damage, flipped_copies
 from support.hostile import ALL
-from support.ncu_rep_writer import ReportSpec, encode_report
-from support.plain_kernels import plain_kernel
+from support.hungry import HUNGRY
+from support.nvidia_reads import read_all
+from support.same_report import differences_of
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.read import comparable, read_bytes, read_report
-from rooflens.ingest.reports.report import ReadOptions
-from rooflens.model.store.rows import ReportRows, report_tables
+from rooflens.ingest.load import ingest_reports, read_group
+from rooflens.ingest.reports.child import in_child
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.model.records import Kernel, Run
+from rooflens.model.store.parts import PartWriter
+from rooflens.model.store.reading import StoredReport
+from rooflens.model.store.rows import ReportRows
+from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rooflens.model.unprofiled import Unprofiled
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "synthetic"
 ROOFLENS = (sys.executable, "-m", "rooflens")
 BATCH = 250
-_ALIKE = 20
-"""Kernels of a report that is read in columns."""
+MOST_BYTES = 1 << 20
+"""Larger reports hold the same, and take longer."""
+DIES = "kills.ncu-rep"
+"""A report that kills the worker that reads it."""
+MOST_KIB = 3_000_000
+"""Address space of a process that reads a report that needs more."""
+_ERROR = re.compile(r"^error: (.*?): (.*)", re.MULTILINE)
+_OF_ONE, _OF_EACH = 6, 3
+"""Reports that two writers write again and again, and kernels of each."""
 
 LONGEST_S = 600
 _CAPBSET_DROP, _OVERRIDES = 24, (1, 2)  # what lets root write where nobody may: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
@@ -58,7 +80,8 @@ _CAPBSET_DROP, _OVERRIDES = 24, (1, 2)  # what lets root write where nobody may:
 class Count(Struct):
     """What became of a campaign."""
 
-    seed: int = 1
+    seed: int
+    reports: Sequence[Path]
     runs: int = 0
     faults: int = 0
     losses: list[str] = field(default_factory=list)
@@ -96,109 +119,146 @@ def some_reports(folder: Path, count: int) -> Path:
 
 
 def damaged(count: Count, folder: Path, times: int) -> None:
-    """Analyze damaged copies beside a whole report: each is read or named, and the whole one stays whole."""
-    originals = [path.read_bytes() for path in sorted(FIXTURES.glob("*.ncu-rep"))]
-    whole = shutil.copy(next(FIXTURES.glob("*.ncu-rep")), folder / "whole.ncu-rep")
-    expected = told(kernels_of(run("analyze", whole, "--format", "json")))
-    made, copies = 0, folder / "copies"
-    while made < times:
-        copies.mkdir()
-        data = originals[count.runs % len(originals)]
-        made_here = [*certain_damage(data), *flipped_copies(data, 2 * BATCH, seed=count.runs)]
-        # Two flips may give one content, which is one report under two names: each content stands once.
-        kinds = [(kind, content) for content, kind in {content: kind for kind, content in made_here}.items()]
-        kinds = kinds[: min(BATCH, times - made)]
-        for at, (_, content) in enumerate(kinds):
-            (copies / f"{at}.ncu-rep").write_bytes(content)
-        done = run("analyze", copies, whole, "--format", "json")
-        found, said = kernels_of(done), done.stderr.decode(errors="replace")
-        count.lose("Traceback" in said or done.returncode not in {0, 1}, f"batch {count.runs}: {said[-500:]}")
-        count.lose(
-            told([k for k in found if k["source"] == str(whole)]) != expected, f"batch {count.runs}: the whole one"
-        )
-        for at, (kind, _) in enumerate(kinds):
-            name = str(copies / f"{at}.ncu-rep")
-            is_read = any(kernel["source"] == name for kernel in found)
-            count.seen["read" if is_read else "named"] += 1
-            count.lose(not is_read and name not in said, f"batch {count.runs}: {kind} is neither read nor named")
-        made, count.runs = made + len(kinds), count.runs + 1
-        count.faults += len(kinds)
-        shutil.rmtree(copies)
-
-
-def columns(count: Count, folder: Path, times: int) -> None:  # noqa: ARG001 - as every campaign takes them
-    """Read damaged copies of a report of launches that are alike, in columns and one by one: the same comes of both."""
-    whole = encode_report(ReportSpec([*map(plain_kernel, range(_ALIKE))]))
-    count.lose(_read_both_ways(whole)[1] != _ALIKE, "the whole one is not read in columns")
-    for kind, content in islice(chain(certain_damage(whole), flipped_copies(whole, times, seed=count.seed)), times):
-        count.runs, count.faults = count.runs + 1, count.faults + 1
-        difference, row_count = _read_both_ways(content)
-        count.seen["refused" if row_count is None else "in columns" if row_count else "one by one"] += 1
-        count.lose(bool(difference), f"{kind} of seed {count.seed}: {difference}")
-
-
-def _read_both_ways(data: bytes) -> tuple[str, int | None]:
-    """Return where reading in columns differs from reading one by one, and how many kernels were read so.
-
-    None where the report is refused.
-    """
-    found: list[dict[str, Any]] = []
-    refused: list[str] = []
-    row_count = 0
-    for reader in (read_rows, None):
-        try:
-            report = read_bytes(data, "report", ReadOptions(raw="values", read_rows=reader))
-        except (InputError, UnknownContentError) as error:
-            refused.append(f"{type(error).__name__}: {error}")
-            continue
-        row_count += report.rows.num_rows if report.rows is not None else 0
-        rows = ReportRows(report.run, report.kernels, None, report.raw, report.instances, report.rows)
-        tables = report_tables(rows)
-        found.append(
-            {**{name: tables[name] for name in ("kernels", "hotspots")}, "metrics": comparable(tables["metrics"])}
-        )
-    if len(found) != 2:
-        return "" if len(refused) == 2 and refused[0] == refused[1] else f"only one refuses: {refused}", None
-    return ", ".join(name for name, table in found[0].items() if not table.equals(found[1][name])), row_count
-
-
-def killed(count: Count, folder: Path, times: int) -> None:
-    """Kill an ingest at any time: the store is whole, the next ingest completes it, and no process stays."""
-    reports, chance = some_reports(folder / "reports", 12), random.Random(count.seed)  # noqa: S311 - repeatable
-    (reports / "alike.ncu-rep").write_bytes(encode_report(ReportSpec([*map(plain_kernel, range(10 * _ALIKE))])))
-    expected = told(_stored(reports, folder / "first")[1])
-    started_s = time.monotonic()
-    run("ingest", reports, "--store", folder / "second")
-    longest_s = time.monotonic() - started_s
+    """Read damaged copies beside a whole report: each is read or named, and the same by analyze and by ingest."""
+    originals = [path.read_bytes() for path in count.reports]
+    whole = shutil.copy(count.reports[0], folder / "whole.ncu-rep")
+    expected = kernels_of(run("analyze", whole, "--format", "json"))
+    copies, store = folder / "copies", folder / "store"
     while count.faults < times:
-        number, store = count.runs, folder / f"store-{count.runs}"
-        process = subprocess.Popen(
-            [*ROOFLENS, "ingest", str(reports), "--store", str(store)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+        copies.mkdir()
+        kinds = _damaged_copies(count, originals[count.runs % len(originals)], min(BATCH, times - count.faults))
+        for at, (_, content) in enumerate(kinds):
+            (copies / f"{at:03}.ncu-rep").write_bytes(content)
+        done = run("analyze", copies, whole, "--format", "json")
+        found, named = kernels_of(done), dict(_ERROR.findall(done.stderr.decode(errors="replace")))
+        ingested, kept = _stored((copies, whole), store)
+        also_named = dict(_ERROR.findall(ingested.stderr.decode(errors="replace")))
+        for one in (done, ingested):
+            is_odd = b"Traceback" in one.stderr or one.returncode not in {0, 1}
+            count.lose(is_odd, f"batch {count.runs}: {one.stderr[-500:]!r}")
+        count.lose(
+            named != also_named, f"batch {count.runs}: refused by one only: {named.items() ^ also_named.items()}"
         )
-        try:
-            process.wait(chance.uniform(0.1, longest_s))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            count.faults += 1
-        process.wait()
-        count.runs += 1
-        partly = run("analyze", "--store", store, "--format", "json") if store.is_dir() else None
-        if partly is not None:
-            kept = told(kernels_of(partly))
-            count.seen["whole" if kept == expected else "nothing" if not kept else "part"] += 1
-            count.lose(b"Traceback" in partly.stderr, f"kill {number}: {partly.stderr[-500:]!r}")
-            count.lose(not set(kept) <= set(expected), f"kill {number}: the store holds what no report says")
-        again, kernels = _stored(reports, store)
-        count.lose(told(kernels) != expected, f"kill {number}: not completed: {again.stderr[-500:]!r}")
-        count.lose(_lives(process.pid), f"kill {number}: a process stayed")
+        count.lose(_sorted(found) != _sorted(kept), f"batch {count.runs}: stored otherwise than analyzed")
+        count.lose([k for k in found if k["source"] == str(whole)] != expected, f"batch {count.runs}: the whole one")
+        read = {kernel["source"] for kernel in found}
+        for at, (kind, _) in enumerate(kinds):
+            name = str(copies / f"{at:03}.ncu-rep")
+            count.seen["read" if name in read else "named"] += 1
+            count.lose(name not in read | named.keys(), f"batch {count.runs}: {kind} is neither read nor named")
+        count.faults, count.runs = count.faults + len(kinds), count.runs + 1
+        shutil.rmtree(copies)
         shutil.rmtree(store)
 
 
-def _stored(reports: Path, store: Path) -> tuple[subprocess.CompletedProcess[bytes], list[dict[str, Any]]]:
-    done = run("ingest", reports, "--store", store)
+def _damaged_copies(count: Count, data: bytes, most: int) -> list[tuple[str, bytes]]:
+    """Damage a report in so many ways; each content stands once, as two flips may give the same report."""
+    seed = 1000 * count.seed + count.runs
+    made = chain(certain_damage(data), flipped_copies(data, 2 * most, seed=seed))
+    return [*islice(((kind, content) for content, kind in {content: kind for kind, content in made}.items()), most)]
+
+
+def _sorted(kernels: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(kernels, key=lambda kernel: (kernel["source"], kernel["index"]))
+
+
+def readers(count: Count, folder: Path, times: int) -> None:
+    """Read damaged copies with NVIDIA's module as well: what both can read has the same content, or we say what not."""
+    options = ReadOptions(raw="all", texts_later=True)
+    while count.faults < times:
+        data = count.reports[count.runs % len(count.reports)].read_bytes()
+        files = []
+        for at, (_, content) in enumerate(_damaged_copies(count, data, min(BATCH, times - count.faults))):
+            files.append(folder / f"{count.runs}-{at}.ncu-rep")
+            files[-1].write_bytes(content)
+        group = read_group(options, [Job(file, file.name) for file in files])
+        ours = {outcome.job.path: outcome.result for outcome in group.outcomes}
+        for file, theirs in zip(files, _by_nvidia(files, options), strict=True):
+            who = [name for name, one in (("us", ours[file]), ("NVIDIA", theirs)) if isinstance(one, InputError)]
+            what = f"refused by {' and '.join(who)}"
+            if isinstance(found := ours[file], Report) and isinstance(theirs, Report):
+                different = ", ".join(differences_of(found, theirs))
+                is_told = bool(found.notes or found.loss)
+                what = "equal" if not different else "noted" if is_told else "different"
+                count.lose(what == "different", f"{file.name} of seed {count.seed}: {different}")
+            count.seen[what] += 1
+            file.unlink()
+        count.faults, count.runs = count.faults + len(files), count.runs + 1
+
+
+def _by_nvidia(files: Sequence[Path], options: ReadOptions) -> list[Report | InputError]:
+    """Read files with NVIDIA's module in one child, or in one each where that dies."""
+    try:
+        found: list[Report | InputError] = in_child(read_all, files, options)
+    except InputError as error:
+        half = len(files) // 2
+        return [error] if not half else [*_by_nvidia(files[:half], options), *_by_nvidia(files[half:], options)]
+    return found
+
+
+def flips(count: Count, folder: Path, times: int) -> None:  # noqa: ARG001 - as every campaign takes them
+    """Flip bits of values: no command meets a bug, and no guard has to catch one."""
+    tally = bit_flips(count.reports, times, count.seed)
+    count.runs = count.faults = tally.flips
+    count.seen.update({"kernels failed": tally.failed, "reports refused": tally.refused})
+    count.losses += [f"{number} x {bug} (first: {tally.after[bug]})" for bug, number in tally.bugs.most_common()]
+
+
+def killed(count: Count, folder: Path, times: int) -> None:
+    """End ingest, analyze and report at any moment: what they write is whole, and no process and no file stays."""
+    reports, chance = some_reports(folder / "reports", 12), random.Random(count.seed)  # noqa: S311 - repeatable
+    for file in [*reports.glob("arch_*.ncu-rep")]:
+        with file.open("rb") as plain, gzip.open(f"{file}z", "wb") as packed:
+            packed.write(plain.read())
+        file.unlink()
+    expected = told(_stored((reports,), folder / "first")[1])
+    page, scratch = folder / "page.html", folder / "scratch"
+    while count.faults < times:
+        scratch.mkdir(exist_ok=True)
+        store = folder / f"store-{count.runs}"
+        command = chance.choice((("ingest", "--store", store), ("analyze",), ("report", "-o", page, "--force")))
+        number = chance.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT))
+        what = f"{number.name} to {command[0]}, run {count.runs}"
+        process = subprocess.Popen(
+            [*ROOFLENS, command[0], str(reports), *map(str, command[1:])],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
+        )
+        time.sleep(chance.uniform(0.05, 1.2))
+        is_running = process.poll() is None
+        process.send_signal(number)
+        said = process.communicate(timeout=LONGEST_S)[1]
+        count.runs, count.faults = count.runs + 1, count.faults + is_running
+        count.seen[f"{command[0]} {number.name}"] += is_running
+        count.lose(b"Traceback" in said, f"{what}: {said[-500:]!r}")
+        count.lose(_lives(process.pid), f"{what}: a process stayed")
+        left = [path.name for path in (*scratch.iterdir(), *folder.glob("*page*")) if path != page]
+        count.lose(bool(left) and number != signal.SIGKILL, f"{what}: left {left}")
+        count.lose(page.exists() and b"</html>" not in page.read_bytes()[-100:], f"{what}: half a page")
+        shutil.rmtree(scratch)
+        for path in folder.glob("*page*"):
+            path.unlink()
+        if command[0] == "ingest":
+            _check_store(count, what, reports, store, expected)
+
+
+def _check_store(count: Count, what: str, reports: Path, store: Path, expected: list[tuple[Any, ...]]) -> None:
+    """Check that a store holds what some of the reports say, and that the next ingest completes it."""
+    if store.is_dir():
+        partly = run("analyze", "--store", store, "--format", "json")
+        kept = told(kernels_of(partly))
+        count.seen["stored whole" if kept == expected else "stored in part" if kept else "stored nothing"] += 1
+        count.lose(b"Traceback" in partly.stderr, f"{what}: {partly.stderr[-500:]!r}")
+        count.lose(not set(kept) <= set(expected), f"{what}: the store holds what no report says")
+    again, kernels = _stored((reports,), store)
+    count.lose(told(kernels) != expected, f"{what}: not completed: {again.stderr[-500:]!r}")
+    shutil.rmtree(store)
+
+
+def _stored(reports: Sequence[Path], store: Path) -> tuple[subprocess.CompletedProcess[bytes], list[dict[str, Any]]]:
+    done = run("ingest", *reports, "--store", store)
     return done, kernels_of(run("analyze", "--store", store, "--format", "json"))
 
 
@@ -216,7 +276,7 @@ def _lives(group: int) -> bool:
 def together(count: Count, folder: Path, times: int) -> None:
     """Let two ingests write one store at once: it holds every report once."""
     reports = some_reports(folder / "reports", 12)
-    expected = told(_stored(reports, folder / "first")[1])
+    expected = told(_stored((reports,), folder / "first")[1])
     for number in range(times):
         store = folder / f"store-{number}"
         command = [*ROOFLENS, "ingest", str(reports), "--store", str(store)]
@@ -229,10 +289,127 @@ def together(count: Count, folder: Path, times: int) -> None:
         shutil.rmtree(store)
 
 
+def writers(count: Count, folder: Path, times: int) -> None:
+    """Kill one of two writers that replace each other's reports: what was ever committed stays, whole and once."""
+    chance, known, store = random.Random(count.seed), set[str](), folder / "store"  # noqa: S311 - repeatable
+    with Store(store).writing():
+        pass
+    start = multiprocessing.get_context("spawn").Process
+    while count.faults < times:
+        both = [start(target=_write, args=(store, count.faults + more)) for more in range(2)]
+        for writer in both:
+            writer.start()
+        until_s = time.monotonic() + LONGEST_S
+        while not known and not Store(store).digests() and time.monotonic() < until_s:
+            time.sleep(0.05)
+        for writer in both:
+            time.sleep(chance.uniform(0.3, 2.0))
+            writer.kill()
+            writer.join()
+            wrong = _wrong_with(store, known)
+            count.runs, count.faults = count.runs + 1, count.faults + 1
+            count.lose(bool(wrong), f"kill {count.faults}: {wrong}")
+    with Store(store).writing():
+        pass
+    left = [file.name for file in store.rglob("*.partial")]
+    count.lose(bool(left), f"left after the next writer: {left}")
+
+
+def _write(folder: Path, seed: int) -> None:
+    """Put reports into a store without end, one to three at a time, each with another host."""
+    chance = random.Random(seed)  # noqa: S311 - repeatable
+    while True:
+        with Store(folder).writing() as store:
+            with PartWriter(store.place) as writer:
+                for number in chance.sample(range(_OF_ONE), chance.randint(1, 3)):
+                    digest, source = f"{number:064x}", f"{number}.ncu-rep"
+                    kernels = [Kernel(digest, source, index, "k", "k", "ok") for index in range(_OF_EACH)]
+                    run_ = Run(digest, source, 1, _OF_EACH, synthetic=True, host=str(chance.random()))
+                    writer.add_report(ReportRows(run_, kernels))
+            store.commit(writer.summary)
+
+
+def _wrong_with(folder: Path, known: set[str]) -> str:
+    """Return what is wrong with a store; nothing where all is well. Adds to what is known to be there."""
+    found = list(Store.existing(folder).reports())
+    reports = [one for one in found if isinstance(one, StoredReport)]
+    digests = Counter(one.run.digest for one in reports)
+    if len(reports) < len(found) or max(digests.values()) > 1:
+        return f"{len(found) - len(reports)} damaged, {digests}"
+    if lost := known - digests.keys():
+        return f"lost {lost}"
+    known |= digests.keys()
+    return ", ".join(f"torn: {one.run.source}" for one in reports if len(one.kernels) != _OF_EACH)
+
+
+def workers(count: Count, folder: Path, times: int) -> None:
+    """Have one report of eleven kill its workers, in a pool and in Dask: it is named, the others are stored."""
+    reports = some_reports(folder / "reports", 10)
+    shutil.copy(max(FIXTURES.glob("*.ncu-rep")), reports / DIES)
+    jobs = find_inputs([str(reports)]).jobs
+    with ExitStack() as stack:
+        executors = {"pool": "process:2"}
+        try:
+            executors["Dask"] = f"dask:{stack.enter_context(cluster(2, nannies=True)).address}"
+        except ImportError:
+            count.seen["without Dask"] = 1
+        for number in range(times):
+            for name, executor in executors.items():
+                store = Store(folder / f"{name}-{number}")
+                done = ingest_reports(jobs, store, unprofiled_of=_die, executor=executor)
+                count.runs, count.faults = count.runs + 1, count.faults + 1
+                named = [Path(source).name for source, _ in done.failures]
+                count.seen[f"{name}: {done.report_count} stored, {len(named)} named"] += 1
+                count.lose(named != [DIES], f"{name}: named {named}")
+                count.lose(len(store.digests()) != 10, f"{name}: {len(store.digests())} stored")
+
+
+def _die(path: Path) -> Unprofiled | None:
+    """Kill the process that asks for the un-profiled run of one report."""
+    if path.name == DIES:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return None
+
+
+def memory(count: Count, folder: Path, times: int) -> None:
+    """Let one report of eleven need more memory than there is, of several kinds: it is named, and ten are read."""
+    reports = some_reports(folder / "reports", 10)
+    expected = told(_stored((reports,), folder / "ten")[1])
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_KIB << 10, MOST_KIB << 10))
+
+    def limit_here() -> None:
+        limit()
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+
+    for number in range(times):
+        for kind, (suffix, write) in HUNGRY.items():
+            hungry = reports / f"hungry{suffix}"
+            write(hungry)
+            for place, before in (("here", limit_here), ("processes", limit)):
+                store = folder / f"{kind}-{place}-{number}"
+                executor = ("--executor", "process:2") if place == "processes" else ()
+                started_s = time.monotonic()
+                done = run("ingest", reports, "--store", store, *executor, before=before)
+                found = run("analyze", reports, "--format", "json", before=before)
+                count.seen[f"s {kind} {place}"] = round(time.monotonic() - started_s)
+                stored = run("analyze", "--store", store, "--format", "json")
+                for one, read in ((done, stored), (found, found)):
+                    what = f"{kind}, {place}, {one.args[3]}"
+                    count.runs, count.faults = count.runs + 1, count.faults + 1
+                    named = _ERROR.findall(one.stderr.decode(errors="replace"))
+                    is_told = [name for name, why in named if "more memory" in why] == [str(hungry)]
+                    count.lose(len(named) != 1 or not is_told, f"{what}: {one.stderr[-500:]!r}")
+                    count.lose(one.returncode != 1, f"{what}: exit status {one.returncode}")
+                    count.lose(told(kernels_of(read)) != expected, f"{what}: not ten reports")
+            hungry.unlink()
+
+
 def full(count: Count, folder: Path, times: int) -> None:
     """Let the disk be full after some bytes: an error that says so, nothing left half, and what was there stays."""
     reports = some_reports(folder / "reports", 12)
-    expected = told(_stored(reports, folder / "first")[1])
+    expected = told(_stored((reports,), folder / "first")[1])
     page = folder / "page.html"
     for number in range(times):
         most_bytes = int(10 ** random.Random(number).uniform(1, 5))  # noqa: S311 - repeatable
@@ -251,7 +428,7 @@ def full(count: Count, folder: Path, times: int) -> None:
             count.lose(bool(done.returncode) and kept != old, f"{most_bytes} B: the page changed")
             left = [path.name for path in folder.iterdir() if "page" in path.name and path != page]
             count.lose(bool(left), f"{most_bytes} B: left {left}")
-        count.lose(told(_stored(reports, store)[1]) != expected, f"{most_bytes} B: the store cannot be completed")
+        count.lose(told(_stored((reports,), store)[1]) != expected, f"{most_bytes} B: the store cannot be completed")
         shutil.rmtree(store)
 
 
@@ -259,7 +436,7 @@ def unwritable(count: Count, folder: Path, times: int) -> None:
     """Write where nobody may: an error with a hint, and nothing changes; a store that is only read still answers."""
     reports = some_reports(folder / "reports", 4)
     closed = folder / "closed"
-    expected = told(_stored(reports, closed / "store")[1])
+    expected = told(_stored((reports,), closed / "store")[1])
     for path in (closed, *closed.rglob("*")):
         path.chmod(path.stat().st_mode & ~0o222)
 
@@ -354,10 +531,14 @@ def hostile_names(count: Count, folder: Path, times: int) -> None:
 
 
 CAMPAIGNS: dict[str, tuple[Callable[[Count, Path, int], None], int]] = {
-    "damaged": (damaged, 10_000),
-    "columns": (columns, 10_000),
-    "killed": (killed, 200),
+    "damaged": (damaged, 1_000),
+    "readers": (readers, 1_000),
+    "flips": (flips, 300),
+    "killed": (killed, 120),
+    "writers": (writers, 40),
     "together": (together, 20),
+    "workers": (workers, 3),
+    "memory": (memory, 1),
     "full": (full, 30),
     "unwritable": (unwritable, 5),
     "changing": (changing, 3_000),
@@ -372,13 +553,16 @@ def main() -> int:
     parser.add_argument("campaigns", nargs="*", metavar="CAMPAIGN", help=f"of {', '.join(CAMPAIGNS)}; all by default")
     parser.add_argument("--scale", type=float, default=1.0, help="part of the usual number of runs (1)")
     parser.add_argument("--seed", type=int, default=1, help="of the moments at which processes are killed (1)")
+    parser.add_argument("--reports", type=Path, default=FIXTURES, help="folder of the reports that are damaged")
     options = parser.parse_args()
+    reports = [path for path in sorted(options.reports.rglob("*.ncu-rep")) if path.stat().st_size <= MOST_BYTES]
     lost = 0
     print(f"{'campaign':<14}{'runs':>7}{'faults':>9}{'losses':>8}{'seconds':>9}  outcomes")
     for name in options.campaigns or CAMPAIGNS:
         campaign, times = CAMPAIGNS[name]
-        count, started_s = Count(options.seed), time.monotonic()
+        count, started_s = Count(options.seed, reports), time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
+            os.environ["XDG_CACHE_HOME"] = str(Path(folder, "cache"))
             try:
                 campaign(count, Path(folder), max(1, round(times * options.scale)))
             except subprocess.TimeoutExpired as error:

@@ -1,13 +1,13 @@
-"""A few flips of the campaign in `benchmarks/bit_flips.py`, on a stored report."""
+"""A few flips of the campaign `flips` of `benchmarks/faults.py`, on a stored report."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from support.bit_flips import bit_flips
 
-from bit_flips import bit_flips
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_flipped_bit_costs_its_kernel_at_most(fixtures: Path) -> None:

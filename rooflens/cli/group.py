@@ -48,10 +48,13 @@ class _Group(NamedGroup):
     """Show the errors that a user or the system can mend as `error:` and `hint:`; anything else stays a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        from rooflens.cli.ending import ended_by_signals
+
         prepare()
         collect_seldom()
         try:
-            return _flushed(super().invoke, ctx)
+            with ended_by_signals():
+                return _flushed(super().invoke, ctx)
         except RooflensError as error:
             show_error(error)
             ctx.exit(error.exit_code)

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
-from rooflens.ingest.reports.jobs import MEMORY, MEMORY_HINT, Outcome, said
+from rooflens.ingest.reports.jobs import MEMORY, Outcome, said
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.remote import bytes_of, fetched
 from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.ingest.reports.texts import add_texts
 from rooflens.ingest.reports.unpacking import chunks, is_packed
 from rooflens.machine import usable_cores
-from rooflens.model.failed import BUG_HINT, bug_place
+from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

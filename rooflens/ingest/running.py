@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections import deque
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
@@ -186,17 +187,26 @@ def processes(count: int | None = None) -> Workers:
 
 @contextmanager
 def _pool(count: int) -> Iterator[Executor]:
-    executor = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (count,))
-    try:
-        yield executor
-    finally:
-        executor.shutdown(cancel_futures=True)
+    before = multiprocessing.active_children()
+    # What a worker that is killed leaves unpacked goes with the folder.
+    with tempfile.TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True) as scratch:
+        executor = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin, (count, scratch))
+        try:
+            yield executor
+        except (KeyboardInterrupt, SystemExit):  # nobody waits for what they do
+            for worker in multiprocessing.active_children():
+                if worker not in before:
+                    worker.kill()
+            raise
+        finally:
+            executor.shutdown(cancel_futures=True)
 
 
-def _begin(count: int) -> None:
+def _begin(count: int, scratch: str) -> None:
     """Set up a worker: it may take its share of the memory, and ends at Ctrl-C and with the process that started it."""
     import pyarrow as pa  # noqa: PLC0415 - for its first array alone
 
+    tempfile.tempdir = scratch
     limit_memory(count)
     collect_seldom()
     with without_pandas():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ALL_NAN = "profiling this kernel failed, every counter is NaN"
 BUG_HINT = "this is a bug in rooflens, which affects no other report: please report it with the file"
+MEMORY_HINT = "read it on a machine with more memory, or profile fewer kernels into one report"
 _BUG = "rooflens failed on it"
 
 NO_VALUES: Mapping[str, Any] = {}
@@ -46,13 +47,15 @@ def unmeasured(kernel: Kernel, counters: Mapping[str, float] = NO_VALUES) -> Ker
 
 
 def bug_reason(error: Exception) -> str:
-    """Say that a kernel, or a report, met a bug in rooflens, and where."""
+    """Say that a kernel, or a report, met a bug in rooflens, and where, or had too little memory."""
+    if isinstance(error, MemoryError):
+        return f"{_BUG}: it needs more memory than there is"
     return f"{_BUG}: {bug_place(error)}: {error} (a bug in rooflens: please report it)"
 
 
 def bug_error(error: Exception) -> InputError:
     """Return the error to show for a report that met a bug in rooflens."""
-    return InputError(bug_reason(error), BUG_HINT)
+    return InputError(bug_reason(error), MEMORY_HINT if isinstance(error, MemoryError) else BUG_HINT)
 
 
 def is_bug(kernel: Kernel) -> bool:

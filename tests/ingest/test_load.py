@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.hungry import write_csv
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
 
 import rooflens
@@ -331,20 +332,8 @@ def test_reports_are_put_together_by_size_and_number(tmp_path: Path, monkeypatch
 
 
 _HUNGRY_BYTES, _ADDRESS_SPACE_KIB = 600_000_000, 1_500_000
-_HEADER = (
-    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
-    '"CC","gpu__time_duration.sum"\n'
-)
-_ROW = '"0","1","a.out","127.0.0.1","k()","1","7","(256, 1, 1)","(1, 1, 1)","0","9.0","1"\n'
 _ALONE = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
 _MAIN = "from rooflens.cli.group import main; main()"
-
-
-def _write_hungry(file: Path) -> None:
-    """Write an export that goes on in zeros, of which a sparse file stores none; as one line they are read thrice."""
-    with file.open("w") as text:
-        text.write(_HEADER + 1_000 * _ROW)
-        text.truncate(_HUNGRY_BYTES)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be held to one core here")
@@ -353,7 +342,7 @@ def _write_hungry(file: Path) -> None:
 def test_a_report_that_exhausts_memory_costs_itself(tmp_path: Path, command: str, where: str) -> None:
     """Of eleven reports ten are read and one is named, and the command says so with its status."""
     folder = _reports(tmp_path / "reports", 10)
-    _write_hungry(folder / "0045.csv")
+    write_csv(folder / "0045.csv", _HUNGRY_BYTES)
     code = _MAIN if where == "processes" else _ALONE + _MAIN
     arguments = [command, str(folder)]
     if command == "ingest":

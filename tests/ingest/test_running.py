@@ -226,9 +226,10 @@ def test_processes_are_as_many_as_there_are_cores_and_memory_for(monkeypatch: py
 
 
 PARENT = """
-import os, sys, time
+import os, sys, tempfile, time
 from rooflens.ingest.running import processes, run
 def hang(items):
+    tempfile.mkstemp()
     print(os.getpid(), flush=True)
     time.sleep(600)
 if __name__ == "__main__":
@@ -238,13 +239,15 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_worker_outlives_its_parent(tmp_path: Path, number: int) -> None:
-    """Workers that are busy when their parent is stopped or killed end with it."""
+    """Workers that are busy when their parent is stopped or killed end with it; Ctrl-C removes their files as well."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     (tmp_path / "parent.py").write_text(PARENT)
     parent = subprocess.Popen(  # noqa: S603 - our own script
         [sys.executable, str(tmp_path / "parent.py")],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(Path(rooflens.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(rooflens.__file__).parents[1]), "TMPDIR": str(scratch)},
         start_new_session=True,
     )
     assert parent.stdout is not None
@@ -259,6 +262,7 @@ def test_no_worker_outlives_its_parent(tmp_path: Path, number: int) -> None:
     while any(map(_is_alive, pids)) and time.monotonic() < end_s:
         time.sleep(0.02)
     assert not any(map(_is_alive, pids))
+    assert number != signal.SIGINT or list(scratch.iterdir()) == []
 
 
 def _is_alive(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""Kernels that store only numbers and texts of their own: those that are read in columns."""
+"""Kernels that store only numbers and texts of their own."""
 
 from __future__ import annotations
 

@@ -23,6 +23,10 @@ SCALARS = (
 )
 """The kinds of a value: a single value has one of them, merged values of a metric any number of each."""
 
+_NO_MEMORY = "alloc failed"
+_LARGE_BYTES, _MOST_TIMES = 1 << 20, 16
+"""What is larger may fail to be decoded for lack of memory; decoded, most things take at most so many times as much."""
+
 _OTHERS = {"Range": 20, "CommandList": 21, "Graph": 22}
 """Results that are not kernels, and the field that holds their rules: they differ in little else that is read."""
 
@@ -236,12 +240,20 @@ def message(name: str) -> type[Any]:
 
 
 def decode(name: str, encoded: bytes) -> Any:
-    """Decode a message; None where `encoded` is not one, or lacks a required field."""
+    """Decode a message; None where `encoded` is not one, or lacks a required field.
+
+    Raises:
+        MemoryError: There is not enough. Protocol buffers call it a damaged message, and only the newer ones say why.
+    """
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - loaded with the first report
 
     try:
         decoded = message(name).FromString(encoded)
-    except DecodeError:
+    except DecodeError as error:
+        if _NO_MEMORY in str(error):
+            raise MemoryError from None
+        if len(encoded) > _LARGE_BYTES:
+            bytes(_MOST_TIMES * len(encoded))  # raises where so much is not there; where it is, it stays untouched
         return None
     return decoded if decoded.IsInitialized() else None
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.jobs import MEMORY_HINT, said, unchanged
+from rooflens.ingest.reports.jobs import said, unchanged
 from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.machine import collect_seldom, limit_memory, without_pandas
+from rooflens.model.failed import MEMORY_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

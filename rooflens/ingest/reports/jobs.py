@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from rooflens.errors import InputError
-from rooflens.model.failed import BUG_HINT, bug_place
+from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 CHANGED = "it changed while it was read"
 CHANGED_HINT = "read it again when the program that writes it is done"
 MEMORY = "reading it needs more memory than there is"
-MEMORY_HINT = "read it on a machine with more memory, or profile fewer kernels into one report"
 _FRESH_SECONDS = 2.0
 """How coarse a file system's clock may be: a file written so recently may change and keep its time stamp."""
 

@@ -58,6 +58,9 @@ _MARKED = bytes([2 << 3 | 2, len(_MARK), *_MARK, 4 << 3, _NO_KIND])
 _MOST_NAMES, _MOST_RULES = 1 << 14, 1 << 10
 """Sizes of the caches of names and rules, which the kernels of a report share."""
 
+_NOT_TEXT = "\N{REPLACEMENT CHARACTER}"
+"""In the name of a metric, which is ASCII, it stands for damage."""
+
 _ODD: Any = object()
 """Stands for a metric that is more, or less, than one value."""
 
@@ -142,6 +145,9 @@ class ResultReader:
                     others[name] = value
                 continue
             metrics.drop(name)
+            if _NOT_TEXT in name:
+                unread.append(name)
+                continue
             if has_instances:
                 metrics.by_instance.add(name)
             try:
@@ -249,7 +255,9 @@ class _Names(dict[int, tuple[str, bool, bool]]):
 
 @lru_cache(maxsize=_MOST_NAMES)
 def _use_of(name: str) -> tuple[str, bool, bool]:
-    has_instances = code.uses(name) or series.uses(name) or name == code.FUNCTIONS or name in OPCODE_TABLES
+    has_instances = (
+        code.uses(name) or series.uses(name) or name == code.FUNCTIONS or name in OPCODE_TABLES or _NOT_TEXT in name
+    )
     return name, has_instances or is_wanted(name) or code.needs(name), has_instances
 
 

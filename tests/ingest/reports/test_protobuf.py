@@ -346,3 +346,13 @@ def test_any_flipped_byte_is_an_input_error_or_harmless() -> None:
             except InputError as error:
                 answers.append(str(error))
         assert answers[1] == answers[2]
+
+
+def test_a_metric_whose_name_is_no_text_is_named_as_lost() -> None:
+    """Names are ASCII: what is stored under a damaged one is not dropped in silence, and costs nothing else."""
+    data = encode_report(ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e3, "launch__grid_size": 8})]))
+    report = read_bytes(data.replace(b"launch__grid_size", b"launch__gr\xffd_size"), "some", EVERYTHING)
+    (kernel,) = report.kernels
+    assert (kernel.status, kernel.duration_ns) == ("partial", 1e3)
+    assert "1 metric not read" in str(report.loss)
+    assert "launch__gr\N{REPLACEMENT CHARACTER}d_size" in str(report.loss)

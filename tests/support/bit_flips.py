@@ -1,15 +1,12 @@
 """Flip single bits in the values that reports hold and rooflens uses, and write everything that can be written of them.
 
-Run with `python benchmarks/bit_flips.py FOLDER`. A flipped bit makes a clock of 1e308 Hz, a date in
-36,000 years, a negative count. It may cost the kernel that it stands in, with a reason, or the report, with an error:
-never a traceback, never a bug that only the guards caught, and never anything of the others.
+A flipped bit makes a clock of 1e308 Hz, a date in 36,000 years, a negative count. It may cost the kernel that it stands
+in, with a reason, or the report, with an error: never a traceback, never a bug that only the guards caught.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from collections import Counter
 from contextlib import contextmanager
 from functools import lru_cache
@@ -27,7 +24,6 @@ from rooflens.ingest.reports.container import outline
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.results import is_wanted
-from rooflens.ingest.reports.unpacking import MAGIC
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.store.store import Store
 from rooflens.model.totals import totals_of
@@ -43,10 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rooflens.analyzing import Analyzed
-
-COUNT, SEED = 500, 14
-MOST_BYTES = 1 << 20
-"""Larger reports hold the same values, and take longer."""
 
 READING = ReadOptions(reader="direct", raw="values")
 """NVIDIA's module only adds the text of instructions, which takes longer than all else."""
@@ -97,7 +89,7 @@ class Tally(Struct):
             self.add(f"{what}: {type(error).__name__} at {where}: {error}", flip)
 
 
-def bit_flips(reports: Sequence[Path], count: int = COUNT, seed: int = SEED, *, pages: float = PAGES) -> Tally:
+def bit_flips(reports: Sequence[Path], count: int, seed: int, *, pages: float = PAGES) -> Tally:
     """Flip `count` bits, one at a time, each in a copy of one of the reports."""
     chance, tally = Random(seed), Tally()  # noqa: S311 - a choice of bits, no secret
     with TemporaryDirectory(prefix="rooflens-flips-") as name:
@@ -183,28 +175,3 @@ def _writers(found: Analyzed, *, with_page: bool) -> dict[str, Callable[[], obje
     if with_page:
         writers["page"] = lambda: render_page(reports, title="flipped", limits=limits)
     return writers
-
-
-def _is_small(report: Path) -> bool:
-    return report.stat().st_size <= MOST_BYTES and report.read_bytes().startswith(MAGIC)
-
-
-def main() -> int:
-    """Print the tally."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the reports are")
-    parser.add_argument("--count", type=int, default=COUNT, help="bits to flip")
-    parser.add_argument("--seed", type=int, default=SEED)
-    given = parser.parse_args()
-    reports = [path for path in sorted(given.folder.rglob("*.ncu-rep")) if _is_small(path)]
-    tally = bit_flips(reports, given.count, given.seed)
-    print(f"{tally.flips} bits flipped in copies of {len(reports)} reports")
-    print(f"{tally.failed} kernels failed for an impossible value, {tally.refused} reports refused")
-    print(f"{tally.bugs.total()} exceptions")
-    for bug, times in tally.bugs.most_common():
-        print(f"  {times} x {bug} (first: {tally.after[bug]})")
-    return 1 if tally.bugs else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
