@@ -309,12 +309,13 @@ def _values_at_once(entries: Sequence[bytes]) -> tuple[Sequence[int], list[Any]]
     merged = decode("MergedMetricResults", _MARKED.join([b"", *entries]))
     if merged is None or unknown_fields(merged):
         return None
-    encoded, kinds = _last_after(_MARK, merged.MetricValue), _last_after(_NO_KIND, merged.Kind)
-    if not len(merged.NameId) == len(encoded) == len(kinds) == len(entries):
+    encoded, kinds = _last_after(_MARK, merged.MetricValue), merged.Kind[:]
+    if not len(merged.NameId) == len(encoded) == kinds.count(_NO_KIND) == len(entries):
         return None
-    if not {_PLAIN, _NO_KIND}.issuperset(kinds):
-        plain = (_PLAIN, _NO_KIND)
-        encoded = [value if kind in plain else _MARK for kind, value in zip(kinds, encoded, strict=True)]
+    plain = {_PLAIN, _NO_KIND}
+    if not plain.issuperset(kinds):
+        of_each = zip(_last_after(_NO_KIND, kinds), encoded, strict=True)
+        encoded = [value if kind in plain else _MARK for kind, value in of_each]
     own = [value for value in encoded if value != _MARK]
     scalars = decode("MergedValues", b"".join(own))
     if scalars is None or b"" in own or unknown_fields(scalars):
