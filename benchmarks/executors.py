@@ -22,17 +22,17 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 from msgspec import Struct, field
 
+from rooflens.addresses import opened
 from rooflens.ingest.load import ingest_reports
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.model.store.place import Place
-from rooflens.model.store.store import Store
+from rooflens.model.store.dataset import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ REPORTS = Path(__file__).parent.parent / "fixtures" / "synthetic"
 TABLES = {"runs": "digest", "kernels": "digest kernel_index", "metrics": "digest kernel_index name"}
 """Tables that are compared, and what tells their rows apart."""
 
-CLOCK = {"ingested_unix_s"}
+CLOCK = {"ingested_unix_s", "run_id"}
 MAGIC_BYTES = LENGTH_BYTES = 4
 BUCKET = "rooflens-benchmark"
 START_SECONDS = 60.0
@@ -253,21 +253,15 @@ def free_port() -> int:
 
 def rows_of(store: str) -> dict[str, pa.Table]:
     """Return the rows of a store's tables in an order of their own, without the time of the ingest."""
-    place = Place(store)
+    files, root = opened(store)
+    runs = pads.dataset(f"{root}/runs", files).to_table().select(["run_id", "digest"])
     found = {}
     for name, keys in TABLES.items():
-        parts: list[Any] = []
-        for entry in place.list(name):
-            with place.open(name, entry.name) as file:
-                parts.append(pq.ParquetFile(file).read().replace_schema_metadata(None))
-        table = pa.concat_tables(parts)
+        table = pads.dataset(f"{root}/{name}", files).to_table()
+        if name != "runs":
+            table = table.set_column(0, "run_id", table["run_id"].cast(pa.string())).join(runs, "run_id")
         table = table.drop_columns([column for column in table.column_names if column in CLOCK])
-        plain = table.set_column(0, "digest", table["digest"].cast(pa.string()))
-        order = pa.compute.sort_indices(
-            pa.table({key: plain[key].cast(pa.string()) for key in keys.split()}),
-            sort_keys=[(key, "ascending") for key in keys.split()],
-        )
-        found[name] = plain.take(order)
+        found[name] = table.sort_by([(key, "ascending") for key in keys.split()])
     return found
 
 

@@ -50,10 +50,8 @@ from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.model.records import Kernel, Run
-from rooflens.model.store.parts import PartWriter
-from rooflens.model.store.reading import StoredReport
-from rooflens.model.store.rows import ReportRows
-from rooflens.model.store.store import Store
+from rooflens.model.store.dataset import Store, StoredReport
+from rooflens.model.store.rows import ReportRows, report_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -292,15 +290,13 @@ def together(count: Count, folder: Path, times: int) -> None:
 def writers(count: Count, folder: Path, times: int) -> None:
     """Kill one of two writers that replace each other's reports: what was ever committed stays, whole and once."""
     chance, known, store = random.Random(count.seed), set[str](), folder / "store"  # noqa: S311 - repeatable
-    with Store(store).writing():
-        pass
     start = multiprocessing.get_context("spawn").Process
     while count.faults < times:
         both = [start(target=_write, args=(store, count.faults + more)) for more in range(2)]
         for writer in both:
             writer.start()
         until_s = time.monotonic() + LONGEST_S
-        while not known and not Store(store).digests() and time.monotonic() < until_s:
+        while not known and not Store(store).run_ids() and time.monotonic() < until_s:
             time.sleep(0.05)
         for writer in both:
             time.sleep(chance.uniform(0.3, 2.0))
@@ -309,24 +305,21 @@ def writers(count: Count, folder: Path, times: int) -> None:
             wrong = _wrong_with(store, known)
             count.runs, count.faults = count.runs + 1, count.faults + 1
             count.lose(bool(wrong), f"kill {count.faults}: {wrong}")
-    with Store(store).writing():
-        pass
-    left = [file.name for file in store.rglob("*.partial")]
-    count.lose(bool(left), f"left after the next writer: {left}")
 
 
 def _write(folder: Path, seed: int) -> None:
     """Put reports into a store without end, one to three at a time, each with another host."""
     chance = random.Random(seed)  # noqa: S311 - repeatable
     while True:
-        with Store(folder).writing() as store:
-            with PartWriter(store.place) as writer:
-                for number in chance.sample(range(_OF_ONE), chance.randint(1, 3)):
-                    digest, source = f"{number:064x}", f"{number}.ncu-rep"
-                    kernels = [Kernel(digest, source, index, "k", "k", "ok") for index in range(_OF_EACH)]
-                    run_ = Run(digest, source, 1, _OF_EACH, synthetic=True, host=str(chance.random()))
-                    writer.add_report(ReportRows(run_, kernels))
-            store.commit(writer.summary)
+        rows = []
+        for number in chance.sample(range(_OF_ONE), chance.randint(1, 3)):
+            digest, source = f"{number:064x}", f"{number}.ncu-rep"
+            kernels = [Kernel(digest, source, index, "k", "k", "ok") for index in range(_OF_EACH)]
+            rows.append(
+                ReportRows(Run(digest, source, 1, _OF_EACH, synthetic=True, host=str(chance.random())), kernels)
+            )
+        with Store(folder).writing() as writer:
+            writer.add_reports(report_tables(*rows))
 
 
 def _wrong_with(folder: Path, known: set[str]) -> str:
@@ -361,7 +354,7 @@ def workers(count: Count, folder: Path, times: int) -> None:
                 named = [Path(source).name for source, _ in done.failures]
                 count.seen[f"{name}: {done.report_count} stored, {len(named)} named"] += 1
                 count.lose(named != [DIES], f"{name}: named {named}")
-                count.lose(len(store.digests()) != 10, f"{name}: {len(store.digests())} stored")
+                count.lose(len(store.run_ids()) != 10, f"{name}: {len(store.run_ids())} stored")
 
 
 def _die(path: Path) -> Unprofiled | None:

@@ -8,9 +8,12 @@ Nothing is printed: what a user should know is in the `Analyzed` that is returne
 
 from __future__ import annotations
 
+import gc
+import hashlib
 import os
 import re
 from collections import Counter
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,11 +33,12 @@ from rooflens.model.keys import Keys, function_of, launch_id
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
+from rooflens.model.store import no_report
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.jobs import Outcome
@@ -42,7 +46,6 @@ if TYPE_CHECKING:
     from rooflens.ingest.running import Workers
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
-    from rooflens.model.totals import Total
     from rooflens.model.unprofiled import Unprofiled
 
 
@@ -104,7 +107,6 @@ class Analyzed(Struct, frozen=True):
         warnings: Path and error of what could not be used: for a sidecar the path of its report, for a calibration that
             of the folder.
         notes: Path of a report, and a remark on how it was read.
-        totals: Launches added up by kernel, where totals were asked for.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -116,7 +118,6 @@ class Analyzed(Struct, frozen=True):
     not_kept: InputError | None = None
     warnings: tuple[tuple[str, InputError], ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
-    totals: tuple[Total, ...] = ()
 
     @property
     def report_count(self) -> int:
@@ -189,6 +190,67 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     )
 
 
+def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
+    place: str | Path,
+    limits: Thresholds | None = None,
+    *,
+    digits: str = "",
+    keep: bool = False,
+    without_nvidia: bool = False,
+    with_evidence: bool = True,
+) -> Analyzed:
+    """Analyze the reports of a store, as `analyze_inputs` does reports.
+
+    Args:
+        place: A store that `rooflens ingest` wrote: a folder or an address.
+        limits: Thresholds of the verdicts; the shipped ones by default.
+        digits: What the digests of the wanted reports begin with; empty for all of them.
+        keep: Write verdicts and findings to the store; otherwise nothing is written.
+        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
+        with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time, and no table shows.
+
+    Raises:
+        InputError: It is not a store, or holds no report, or none whose digest begins so.
+    """
+    from rooflens.model.store.dataset import Store, StoredReport  # noqa: PLC0415 - pyarrow: only where there is a store
+
+    analyzing = _Analyzing(limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence)
+    store, failures = Store.existing(place), []
+    with _without_collector():
+        for one in store.reports(digits):
+            if isinstance(one, StoredReport):
+                analyzing.take(one.run, one.kernels, one.unprofiled)
+            else:
+                failures.append(one)
+        found = analyzing.by_path()
+    if digits and not found.reports and not found.failures and not failures:
+        raise no_report(str(place), digits)
+    not_kept = None
+    if keep and found.reports:
+        try:
+            store.keep(found.reports, found.limits, analyzing.stamp)
+        except Exception as error:  # noqa: BLE001 - the answer stands without the store
+            not_kept = error if isinstance(error, InputError) else bug_error(error)
+    return replace(
+        found,
+        failures=(*failures, *found.failures),
+        not_kept=not_kept,
+        ignored=tuple(Path(store.text_of("runs", name)) for name in store.foreign()),
+    )
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the garbage collector off: records hold no cycles, and it would look for some every 700 of them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def _beside(run: Run) -> Unprofiled | None:
     """Read the timing without the profiler that lies beside a report; None where there is none."""
     report = Path(run.source)
@@ -230,38 +292,64 @@ class _Analyzing:
     An error in one report does not touch the others.
     """
 
-    def __init__(self, limits: Thresholds, *, without_nvidia: bool) -> None:
+    def __init__(self, limits: Thresholds, *, without_nvidia: bool, with_evidence: bool = True) -> None:
         self._limits = limits
+        self._with_evidence = with_evidence
         self._without_nvidia = without_nvidia
         self._told = Told()
         self._calibrations = self._told.calibrations()
         self._done: dict[tuple[str, str], tuple[AnalyzedReport | None, Told]] = {}
 
+    @property
+    def stamp(self) -> str:
+        """A short digest of the calibrations: verdicts depend on them."""
+        return hashlib.sha256(repr(self._calibrations).encode()).hexdigest()[:12]
+
     def begin(self, run: Run, kernels: Sequence[Kernel]) -> None:
         """Analyze a report ahead of `finish`, which may ask for it."""
-        self._done[run.digest, run.source] = self._analyzed(run, kernels)
+        self._done[run.digest, run.source] = self._read(run, kernels)
+
+    def take(self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None) -> None:
+        """Analyze a report of a store, for `by_path`."""
+        self._done[run.digest, run.source] = self._analyzed(run, kernels, unprofiled, Told())
+
+    def by_path(self) -> Analyzed:
+        """Return the analyses of all reports that were taken, with the messages about them, sorted by path."""
+        found: list[AnalyzedReport] = []
+        for key in sorted(self._done, key=lambda key: key[1]):
+            report, told = self._done[key]
+            self._told.add(told)
+            found += [report] if report else []
+        return self._told.about(tuple(found), self._limits)
 
     def finish(self, reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Analyzed:
         """Return the analyses of these reports in their order, with the messages about them."""
         found: list[AnalyzedReport] = []
         for run, kernels in reports:
-            report, told = self._done.get((run.digest, run.source)) or self._analyzed(run, kernels)
+            report, told = self._done.get((run.digest, run.source)) or self._read(run, kernels)
             self._told.add(told)
             found += [report] if report else []
         return self._told.about(tuple(found), self._limits)
 
-    def _analyzed(self, run: Run, kernels: Sequence[Kernel]) -> tuple[AnalyzedReport | None, Told]:
-        """Analyze one report; None in its place where that meets a bug in rooflens."""
-        told = Told()
+    def _read(self, run: Run, kernels: Sequence[Kernel]) -> tuple[AnalyzedReport | None, Told]:
+        """Analyze a report with the run without the profiler that lies beside it."""
+        told, unprofiled = Told(), None
         try:
             unprofiled = _beside(run)
         except InputError as error:
             told.warnings.append((run.source, error))
-            unprofiled = None
+        return self._analyzed(run, kernels, unprofiled, told)
+
+    def _analyzed(
+        self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None, told: Told
+    ) -> tuple[AnalyzedReport | None, Told]:
+        """Analyze one report; None in its place where that meets a bug in rooflens."""
         if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            report, missing = analyze_report(run, kernels, unprofiled, self._limits, self._calibrations)
+            report, missing = analyze_report(
+                run, kernels, unprofiled, self._limits, self._calibrations, with_evidence=self._with_evidence
+            )
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             told.failures.append((run.source, bug_error(error)))
             return None, told
@@ -277,18 +365,16 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     limits: Thresholds,
     calibrations: Sequence[Attainable],
     *,
-    keys: Mapping[int, str] | None = None,
     with_evidence: bool = True,
 ) -> tuple[AnalyzedReport, tuple[str, ...]]:
-    """Analyze one report, or a piece of one; return it with the names of kernels that it should hold but does not.
+    """Analyze one report; return it with the names of kernels that it should hold but does not.
 
     Args:
         run: What the report says of itself.
-        kernels: All kernels of the report, or of the piece.
+        kernels: All kernels of the report.
         unprofiled: The run of its program without the profiler; None where there was none.
         limits: Thresholds of the verdicts.
         calibrations: Measured roofs, of any GPUs.
-        keys: Keys of the launches by position, for a piece; None numbers the launches given.
         with_evidence: Whether verdicts carry their lines of evidence.
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
@@ -308,7 +394,7 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
                 launches=launches,
                 in_program=unprofiled.in_program(*shape) if unprofiled else None,
                 compulsory_bytes=compulsory_bytes if launches == 1 else None,
-                key=named.next(launch_id(kernel)) if keys is None else keys[kernel.index],
+                key=named.next(launch_id(kernel)),
             )
         )
     analyses: list[Analysis] = []

@@ -79,12 +79,8 @@ def near_names(name: str, known: Collection[str]) -> list[str]:
     return [folded[near] for near in get_close_matches(name.casefold(), folded)]
 
 
-class NothingChosenError(InputError):
-    """No kernel of a store meets a condition."""
-
-
 class NoMatchError(InputError):
-    """Nothing matches the patterns of kernels or NVTX ranges."""
+    """No kernel matches the patterns of kernels, NVTX ranges or GPUs."""
 
 
 class EnvironmentMissingError(RooflensError):

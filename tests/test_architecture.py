@@ -17,6 +17,7 @@ HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "ri
 
 MAY_IMPORT: dict[str, str] = {
     "errors": "",
+    "addresses": "errors",
     "cache": "files",
     "processes": "errors",
     "files": "errors",
@@ -24,28 +25,25 @@ MAY_IMPORT: dict[str, str] = {
     "local_gpu": "errors processes",
     "analyzing": "format errors files ingest/* model/* workloads",
     "machine": "",
-    "streaming": "errors machine analyzing ingest/* model/* workloads",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "writing": "errors files analyzing ingest/reports model/* report/* workloads",
-    "api": "format errors files analyzing streaming writing collecting ingest/* model/* report/*",
+    "api": "format errors addresses files analyzing writing collecting ingest/* model/* report/*",
     "__main__": "cli",
-    "cli": "format errors files machine analyzing streaming writing ingest/* model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing writing collecting gating doctor "
+    "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",
+    "cli/commands": "format errors addresses files cli analyzing writing collecting gating doctor "
     "ingest/* model/* report/* workloads",
-    "cli/commands/agents": "format errors cli analyzing streaming mcp ingest/* model/* report/*",
+    "cli/commands/agents": "format errors cli analyzing mcp ingest/* model/* report/*",
     "cli/commands/lookup": "format errors cli doctor ingest/* model/* report/* workloads",
-    "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
     "ingest/cubin": "cache format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/reports": "errors format machine processes ingest/cubin ingest/exports ingest/metrics ingest/messages "
-    "model/keys model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
-    "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store "
-    "model/store/tables",
+    "ingest/reports": "errors addresses format machine processes ingest/cubin ingest/exports ingest/metrics "
+    "ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots model/roofline "
+    "model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled model/keys",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
     "model/bounds": "",
@@ -69,9 +67,9 @@ MAY_IMPORT: dict[str, str] = {
     "model/aggregate": "model/bounds model/records model/roofline",
     "model/launches": "format model/bounds model/records model/aggregate model/verdict",
     "model/totals": "model/bounds model/records model/failed model/launches model/aggregate model/roofline",
-    "model/store/tables": "model/records model/unprofiled model/totals",
-    "model/store": "format errors files model/keys model/records model/unprofiled model/counters model/verdict "
-    "model/analyze model/store/tables model/totals",
+    "model/store/tables": "model/records model/unprofiled",
+    "model/store": "errors addresses model/records model/unprofiled model/counters model/verdict "
+    "model/analyze model/store/tables",
     "model/predict": "format errors checking model/cases model/bounds model/records model/roofline model/verdict",
     "model/predict/parts": "model/records model/roofline model/predict",
     "model/compare": "format errors model/keys model/records model/aggregate model/verdict model/findings",
@@ -93,7 +91,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
     "report/text/digest": "format errors model/* report/sizes report/labels report/content report/program "
     "report/summary report/text",
-    "mcp": "errors format analyzing streaming ingest/* model/* report/*",
+    "mcp": "errors format analyzing ingest/* model/* report/*",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
     "report/ci": "format model/* report/text",
@@ -116,6 +114,7 @@ ONLY_IN = {
     "jinja2": {"report/html"},
     "rich": {"cli/console.py", "report/text"},
     "pyarrow": {
+        "addresses.py",
         "api",
         "model/store",
         "ingest/columns",
@@ -125,10 +124,10 @@ ONLY_IN = {
         "ingest/metrics/raw.py",
         "ingest/reports/report.py",
         "ingest/reports/read.py",
+        "ingest/reports/remote.py",
         "ingest/reports/unpacking.py",
-        "ingest/old_stores",
     },
-    "fsspec": {"model/store/place.py"},
+    "fsspec": {"addresses.py"},
     "distributed": {"ingest/running.py"},
     "mcp": {"mcp/server.py"},
     "mcp_types": {"mcp/server.py"},

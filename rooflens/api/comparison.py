@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rooflens.addresses import shown
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
 from rooflens.errors import InputError
@@ -15,7 +16,6 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
 from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
 from rooflens.model.compare.sentences import total_sentence
-from rooflens.model.store.address import shown
 from rooflens.report.versions import path_labels
 
 if TYPE_CHECKING:

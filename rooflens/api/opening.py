@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, read_thresholds
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thresholds
 from rooflens.api.report import Report
 from rooflens.api.sources import Source
-from rooflens.errors import NothingChosenError, UsageError
+from rooflens.errors import UsageError
 from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.records import timed
 from rooflens.model.selecting import Selection, select
-from rooflens.model.store.address import no_report, shown, store_at, where_digest
-from rooflens.streaming import analyze_store, check_chosen
+from rooflens.model.store import store_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +37,6 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     *paths: str | os.PathLike[str],
     kernel: str | Sequence[str] | None = None,
     nvtx: str | Sequence[str] | None = None,
-    where: str | None = None,
     thresholds: str | os.PathLike[str] | None = None,
     gpu: str | None = None,
 ) -> Report:
@@ -50,18 +48,15 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         kernel: Only kernels that match this, or one of these: `adamw` anywhere in a name, `adamw*` over the whole of
             one, `re:gemm.*128`, or a key.
         nvtx: Only kernels launched in an NVTX range that matches this, or one of these: `step*/forward`.
-        where: Only kernels of stores for which this condition holds: `gpu like '%H100%' and duration_ns > 1e6`
-            (docs/how-to/store.md).
         thresholds: TOML file of thresholds that override the defaults (docs/reference/thresholds.md).
-        gpu: Name of the GPU, for CSV exports that do not say it.
+        gpu: Name of the GPU, for CSV exports that do not say it; of stores, only kernels on GPUs of such names.
 
     Returns:
         The kernels, sorted by time. A report that cannot be read does not affect the others: a warning names
         it, and `Report.failures` holds it.
 
     Raises:
-        UsageError: No path is given, a pattern or the condition cannot be parsed, or a condition is given for something
-            that is not a store.
+        UsageError: No path is given, or a pattern cannot be parsed.
         InputError: A path does not exist, nothing there can be read, or no kernel matches.
 
     >>> import rooflens as rl
@@ -74,7 +69,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     if not paths:
         raise UsageError("no report given", 'for example `rooflens.open("last-week.ncu-rep")`')
     limits = None if thresholds is None else read_thresholds(Path(thresholds))
-    found, places = _read([os.fspath(path) for path in paths], ReadOptions(gpu=gpu), limits, where)
+    found, places = _read([os.fspath(path) for path in paths], ReadOptions(gpu=gpu), limits)
     if not found.reports and found.failures:
         raise found.failures[0][1]
     if found.failures:
@@ -93,14 +88,10 @@ def _texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _read(
-    given: Sequence[str], reading: ReadOptions, limits: Thresholds | None, where: str | None
-) -> tuple[Analyzed, dict[str, Place]]:
+def _read(given: Sequence[str], reading: ReadOptions, limits: Thresholds | None) -> tuple[Analyzed, dict[str, Place]]:
     """Read what was given; return it with the place of each report, by digest."""
     stores = {path: at for path in dict.fromkeys(given) if (at := store_at(path)) is not None}
     files = [path for path in given if path not in stores]
-    if files and where is not None:
-        raise UsageError(f"`where` selects kernels of a store, and `{shown(files[0])}` is not one", "leave it out")
     found: list[Analyzed] = []
     places: dict[str, Place] = {}
     if files:
@@ -109,27 +100,13 @@ def _read(
         found.append(analyze_inputs(inputs, limits, reading=reading))
         places |= {report.run.digest: jobs[report.run.source] for report in found[0].reports}
     for store, digits in stores.values():
-        of_store = _of_store(store, digits, limits, where)
-        new = tuple(report for report in of_store.reports if report.run.digest not in places)
+        of_store = analyze_store(store, limits, digits=digits)
+        chosen = select(of_store.reports, Selection(gpu=reading.gpu or ""))
+        new = tuple(report for report in chosen if report.run.digest not in places)
         places |= {report.run.digest: store for report in new}
-        skipped = of_store.skipped_count + len(of_store.reports) - len(new)
+        skipped = of_store.skipped_count + len(chosen) - len(new)
         found.append(replace(of_store, reports=new, skipped_count=skipped))
     return _joined(found), places
-
-
-def _of_store(store: str, digits: str, limits: Thresholds | None, where: str | None) -> Analyzed:
-    """Read a store, or the report of it whose digest begins with some digits."""
-    if digits:
-        where = where_digest(digits) + ("" if where is None else f" and ({where})")
-    found = analyze_store(store, limits, where=where)
-    try:
-        if where is not None:
-            check_chosen(found, store)
-    except NothingChosenError:
-        if where != where_digest(digits):
-            raise
-        raise no_report(store, digits) from None
-    return found
 
 
 def _joined(found: Sequence[Analyzed]) -> Analyzed:

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from rooflens.addresses import shown
 from rooflens.errors import InputError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.ingest.reports.remote import fetched
-from rooflens.model.store.address import shown
-from rooflens.model.store.index import open_all_checked
+from rooflens.model.store.dataset import Store
 from rooflens.model.store.schema import METRICS
-from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
     from rooflens.api.sources import Source
@@ -68,13 +66,8 @@ def _of_file(run: Run, job: Job, gpu: str | None) -> pa.Table:
 
 
 def _of_store(run: Run, place: str) -> pa.Table:
-    store = Store.existing(place)
-    index = store.index()
-    key = index.owner.get(run.digest)
-    if key is None:
+    rows = Store.existing(place).metrics(run.digest)
+    if rows is None:
         raise InputError(f"`{shown(place)}` no longer holds `{run.source}`", "open it again")
-    tables = [METRICS.empty_table()]
-    for file in open_all_checked(store.place, index.parts[key], "metrics"):
-        with file:
-            tables.append(pq.read_table(file, filters=pc.field("digest") == run.digest))
-    return pa.concat_tables(tables, promote_options="permissive")
+    digests = pa.array([run.digest] * rows.num_rows, METRICS.field("digest").type)
+    return rows.set_column(0, METRICS.field("digest"), digests).select(METRICS.names).cast(METRICS)

@@ -94,7 +94,7 @@ def ingest(
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.ingest.reports.inputs import find_inputs
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.store.store import Store
+    from rooflens.model.store.dataset import Store
 
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     jobs = find_inputs([os.fspath(path) for path in given]).jobs

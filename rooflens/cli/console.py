@@ -146,14 +146,6 @@ def print_table(
     _explain(len(analyses), sum(analysis.kernel.synthetic for analysis in analyses))
 
 
-def print_totals(totals: Sequence[Total], top: int | None = None, *, place: Sequence[str] = ()) -> None:
-    """Print the same of kernels whose launches are added up."""
-    from rooflens.report.text.table import to_sections
-
-    click.echo(_written(to_sections(totals, top), totals, place), nl=False)
-    _explain(len(totals), sum(total.synthetic for total in totals))
-
-
 def _written(sections: Sequence[Section], totals: Sequence[Total], place: Sequence[str], *, plot: bool = False) -> str:
     from rooflens.report.text.next_steps import caveat_lines, next_lines
     from rooflens.report.text.table import to_table

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECTIONS = {
-    "Read reports": ("analyze", "report", "explain", "hotspots", "ingest", "store"),
+    "Read reports": ("analyze", "report", "explain", "hotspots", "ingest"),
     "Compare and predict": ("compare", "check", "history", "predict"),
     "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
     "Look up": ("about", "workloads", "gpus", "metrics", "doctor", "completion"),

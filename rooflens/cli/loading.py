@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import progress, say
-from rooflens.cli.selecting import Choice
+from rooflens.cli.selecting import chosen
 from rooflens.cli.usage import completed_by_files
 from rooflens.errors import InputError, UsageError
 from rooflens.format import count
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.jobs import Job
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
     from rooflens.model.verdict.thresholds import Thresholds
 
@@ -42,11 +41,6 @@ STORE = click.option(
     type=click.Path(file_okay=False),
     metavar="DIR",
     help="Store written by `ingest`: a folder or an address such as s3://bucket/store.",
-)
-WHERE = click.option(
-    "--where",
-    metavar="CONDITION",
-    help="Only kernels of the store that satisfy this, such as \"gpu like '%H100%' and name like 'flash%'\".",
 )
 THRESHOLDS = click.option(
     "--thresholds",
@@ -78,7 +72,8 @@ _READING = (
         "--gpu",
         metavar="NAME",
         shell_complete=_complete_gpus,
-        help="GPU of CSV exports that do not name one: a name that `rooflens gpus` lists.",
+        help="GPU of CSV exports that do not name one: a name that `rooflens gpus` lists. With --store: only kernels "
+        "on GPUs whose names contain this.",
     ),
 )
 
@@ -158,7 +153,7 @@ def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
     from rooflens.ingest.reports.inputs import is_pipe
 
     if store is not None:
-        from rooflens.model.store.address import shown
+        from rooflens.addresses import shown
 
         return ("--store", shown(store))
     return () if any(map(is_pipe, paths)) else tuple(paths)
@@ -174,12 +169,11 @@ def load_analyzed(
     store: str | None,
     limits: Thresholds | None = None,
     *,
-    where: str | None = None,
+    digits: str = "",
     keep: bool = False,
     without_nvidia: bool = False,
+    with_evidence: bool = True,
     reading: ReadOptions | None = None,
-    on_piece: Callable[[AnalyzedReport], None] | None = None,
-    totals: bool = False,
     selection: Selection | None = None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
@@ -188,12 +182,11 @@ def load_analyzed(
         paths: Reports, or folders of them.
         store: A store, in their place.
         limits: Thresholds; the shipped ones by default.
-        where: Which kernels of the store; all by default.
+        digits: What the digests of the wanted reports of a store begin with; empty for all of them.
         keep: Write the verdicts into the store.
         without_nvidia: Withhold what NVIDIA's own rules say.
-        reading: How the reports are read.
-        on_piece: Takes the reports of a store as they come, instead of all at the end.
-        totals: Add launches of a store up by kernel, instead of all analyses; not with a selection.
+        with_evidence: Whether verdicts of a store need their lines of evidence.
+        reading: How the reports are read; `gpu` chooses kernels of a store.
         selection: Which launches are wanted; all by default. No verdict depends on it.
 
     Raises:
@@ -203,26 +196,21 @@ def load_analyzed(
     if bool(paths) == bool(store):
         command = context.info_name if (context := click.get_current_context(silent=True)) else "analyze"
         raise UsageError("give either reports or --store", f"`rooflens {command} report.ncu-rep`")
-    if where is not None and store is None:
-        raise UsageError("--where selects kernels of a store", "give it with --store")
-    choice = Choice.of(selection, on_piece)
-    if store is not None:
-        from rooflens.streaming import analyze_store, check_chosen
+    from msgspec.structs import replace
 
-        take = choice.take if choice else on_piece
+    from rooflens.model.selecting import Chooser, Selection
+
+    wanted = selection or Selection()
+    if store is not None and reading is not None and reading.gpu is not None:
+        wanted = replace(wanted, gpu=reading.gpu)
+    chooser = Chooser(wanted) if wanted else None  # before anything is read: a pattern may be none
+    if store is not None:
+        from rooflens.analyzing import analyze_store
+
         found = analyze_store(
-            store,
-            limits,
-            where=where,
-            keep=keep,
-            without_nvidia=without_nvidia,
-            on_piece=take,
-            totals=totals,
-            parallel=True,
+            store, limits, digits=digits, keep=keep, without_nvidia=without_nvidia, with_evidence=with_evidence
         )
         _name_ignored(found.ignored, "no part of the store")
-        if where is not None:
-            check_chosen(found, store)
     else:
         from rooflens.analyzing import analyze_inputs
         from rooflens.ingest.load import processes_for
@@ -234,7 +222,7 @@ def load_analyzed(
                 inputs, limits, advance, without_nvidia=without_nvidia, reading=reading, executor=workers
             )
     _print_warnings(found)
-    return choice.of_store(found) if choice and store is not None else choice.of_paths(found) if choice else found
+    return chosen(found, chooser) if chooser else found
 
 
 def print_remarks(read: Analyzed | Ingested) -> None:

@@ -7,9 +7,7 @@ the store; this process alone writes it.
 from __future__ import annotations
 
 import hashlib
-import time
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -35,8 +33,9 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.jobs import Job
     from rooflens.ingest.running import ExecutorChoice, Workers
     from rooflens.model.records import Kernel, Run
+    from rooflens.model.store.dataset import Store
     from rooflens.model.store.rows import ReportRows
-    from rooflens.model.store.store import Store
+    from rooflens.model.store.writing import Writer
     from rooflens.model.unprofiled import Unprofiled
 
 _MUCH_BYTES = 256 << 20
@@ -44,11 +43,6 @@ _MUCH_BYTES = 256 << 20
 
 _MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 2_000, 4 << 20, 128 << 20
 _GROUPS_PER_WORKER = 4
-
-_SECONDS_PER_PART = 20.0
-"""After so long what was read becomes a part: a process that is killed loses no more."""
-
-_FAILURES_AT_ONCE = 1_000
 
 
 class Loaded(Struct):
@@ -177,7 +171,7 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
     options: ReadOptions | None = None,
     executor: ExecutorChoice | Workers | None = None,
 ) -> Ingested:
-    """Read reports into a store; those that it holds already are skipped, and parts are committed as they come.
+    """Read reports into a store, in one commit; those that it holds already are skipped.
 
     Memory does not grow with the number of reports.
 
@@ -190,40 +184,28 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
         options: What is wanted of each report; by default also its values.
         executor: Where to read them; by default in this process.
     """
-    from rooflens.model.store.parts import PART_BYTES, PartWriter  # noqa: PLC0415 - pyarrow: only where it is needed
-
     tabulate = partial(tabulate_group, options or ReadOptions(raw="values"), unprofiled_of)
-    with store.writing():
-        ingested, failures = Ingested(), _Failures(store)
-        batches = _batches(tabulate, jobs, _new(jobs, store, unprofiled_of, ingested), executor)
-        for first in batches:
-            read_count, started_s = 0, time.monotonic()
-            with PartWriter(store.place) as writer:
-                for batch in chain([first], batches):
-                    for tables in batch.tables:
-                        writer.add(tables)
-                    read_count += _count(batch, ingested, failures, on_read)
-                    if writer.byte_count > PART_BYTES or time.monotonic() - started_s > _SECONDS_PER_PART:
-                        break
-            runs = writer.summary.runs
-            stored = store.commit(writer.summary) if writer.summary.files else frozenset()
-            counts = zip(runs["digest"].to_pylist(), runs["kernel_count"].to_pylist(), strict=True)
-            ingested.kernel_count += sum(count for digest, count in counts if digest in stored)
-            ingested.report_count += len(stored)
-            ingested.skipped_count += read_count - len(stored)
-        failures.write()
+    ingested, held = Ingested(), _Held(store, unprofiled_of)
+    with store.writing() as writer:
+        for batch in _batches(tabulate, jobs, _new(jobs, held, ingested), executor):
+            counts = [writer.add_reports(tables)["kernel_count"].to_pylist() for tables in batch.tables]
+            new = [count for one in counts for count in one]
+            ingested.report_count += len(new)
+            ingested.kernel_count += sum(new)
+            ingested.skipped_count += _count(batch, ingested, held, on_read) - len(new)
+        held.write(writer)
     ingested.failures.sort(key=lambda failure: failure[0])
     return ingested
 
 
-def _count(batch: Batch, ingested: Ingested, failures: _Failures, on_read: Callable[[Job], None]) -> int:
+def _count(batch: Batch, ingested: Ingested, held: _Held, on_read: Callable[[Job], None]) -> int:
     """Add what is to be said of a batch; return how many of its reports were read."""
     read_count = 0
     for outcome in batch.outcomes:
         source = outcome.job.source
         if isinstance(outcome.result, InputError):
             ingested.failures.append((source, outcome.result))
-            failures.add(source, outcome.result)
+            held.unread.append((source, outcome.result))
         else:
             read_count += 1
             ingested.notes += ((source, note) for note in outcome.result.notes)
@@ -348,53 +330,56 @@ def group_bytes(total_bytes: int, workers: int) -> int:
     return max(_LEAST_BYTES, min(_MOST_BYTES, total_bytes // (_GROUPS_PER_WORKER * workers)))
 
 
-def _new(
-    jobs: Sequence[Job], store: Store, unprofiled_of: Callable[[Path], Unprofiled | None], ingested: Ingested
-) -> Iterator[Job]:
+def _new(jobs: Sequence[Job], held: _Held, ingested: Ingested) -> Iterator[Job]:
     """Yield the reports that are not stored yet, and count the others; with an empty store no file is read for that."""
-    held = store.digests()
     for job in jobs:
-        if held and _is_stored(job, store, unprofiled_of):
+        if held.has(job, ingested.notes):
             ingested.skipped_count += 1
         else:
             yield job
 
 
-class _Failures:
-    """Reports that could not be read, to be stored in the table `failures`: each once, however often it was tried."""
+class _Held:
+    """What a store holds before an ingest, and what the ingest adds to it beside new reports.
 
-    def __init__(self, store: Store) -> None:
+    Attributes:
+        unread: Path of each report that could not be read, and why.
+    """
+
+    def __init__(self, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> None:
+        self.unread: list[tuple[str, InputError]] = []
         self._store = store
-        self._told = {*store.failures()}
-        self._rows: list[tuple[str, str, str]] = []
+        self._unprofiled_of = unprofiled_of
+        self._run_ids = store.run_ids()
+        self._unprofiled = store.unprofiled()
+        self._later: dict[str, Unprofiled] = {}
 
-    def add(self, source: str, error: InputError) -> None:
-        row = as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)
-        if row[:2] not in self._told:
-            self._rows.append(row)
-        if len(self._rows) >= _FAILURES_AT_ONCE:
-            self.write()
+    def has(self, job: Job, notes: list[tuple[str, str]]) -> bool:
+        """Return whether a report is stored; its un-profiled run may have been written since, and is noted then."""
+        if not self._run_ids:
+            return False
+        try:
+            with fetched(job) as path:
+                if not path.is_file() or (digest := _digest(path)) not in self._run_ids:
+                    return False
+            found = self._unprofiled_of(job.path)
+        except (OSError, InputError):
+            return False  # the reader says why it cannot be read
+        if found is not None and found != self._unprofiled.get(self._run_ids[digest]):
+            self._later[digest] = found
+            notes.append((job.source, "is stored already; its run without the profiler is new, and stored too"))
+        return True
 
-    def write(self) -> None:
-        """Commit what was added."""
-        from rooflens.model.store.parts import write_part  # noqa: PLC0415 - pyarrow: only where there are some
-        from rooflens.model.store.rows import failure_table  # noqa: PLC0415
+    def write(self, writer: Writer) -> None:
+        """Write un-profiled runs that came later, and failures, each once however often it was tried."""
+        if self._later:
+            self._store.keep_unprofiled(writer, self._later)
+        known = {*self._store.failures()}
+        rows = [(as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)) for source, error in self.unread]
+        if new := [row for row in rows if row[:2] not in known]:
+            from rooflens.model.store.rows import failure_table  # noqa: PLC0415 - pyarrow: only where there are some
 
-        if self._rows:
-            self._store.commit(write_part(self._store.place, {"failures": failure_table(self._rows)}))
-            self._rows = []
-
-
-def _is_stored(job: Job, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> bool:
-    """Return whether a report is stored together with its un-profiled run, which may have been written since."""
-    try:
-        with fetched(job) as path:
-            if not path.is_file() or not store.is_current(digest := _digest(path)):
-                return False
-        found = unprofiled_of(job.path)
-        return found is None or found == store.unprofiled(digest)
-    except (OSError, InputError):
-        return False  # the reader says why it cannot be read
+            writer.add_rows("failures", failure_table(new))
 
 
 def _digest(path: Path) -> str:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import InputError
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.model.store import MARKER
-from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,10 +111,9 @@ class Root:
             return analyze_inputs(self.inputs(given))
         if not all(map(self._is_inside, place.rglob("*"))):
             raise InputError(f"the store `{given}` has links that lead out of the folder", "name another place")
-        from rooflens.model.store.store import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
+        from rooflens.model.store.dataset import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
 
-        parts = Store.existing(place).index().parts.values()
-        kernels = sum(run.kernel_count for part in parts for run in part.runs.values())
+        kernels = Store.existing(place).kernel_count()
         if kernels > MOST_KERNELS:
             raise InputError(f"`{given}` holds {kernels:,} kernels", "`rooflens analyze --store` reads that many")
         return analyze_store(place)

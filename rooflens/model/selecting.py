@@ -49,13 +49,15 @@ class Selection(Struct, frozen=True):
     Attributes:
         kernel: Patterns of kernels.
         nvtx: Patterns of NVTX ranges.
+        gpu: What the name of the GPU contains, whatever its case; empty for all GPUs.
     """
 
     kernel: tuple[str, ...] = ()
     nvtx: tuple[str, ...] = ()
+    gpu: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.kernel or self.nvtx)
+        return bool(self.kernel or self.nvtx or self.gpu)
 
 
 def select(reports: Iterable[AnalyzedReport], selection: Selection | None) -> tuple[AnalyzedReport, ...]:
@@ -85,6 +87,8 @@ class Chooser:
         self._kernel = {pattern: _name_matcher(pattern) for pattern in selection.kernel}
         self._keys = {pattern: _key_matcher(pattern) for pattern in selection.kernel}
         self._nvtx = {pattern: _range_matcher(pattern) for pattern in selection.nvtx}
+        self._gpu = selection.gpu
+        self._gpus: set[str] = set()
         self._names: dict[str, frozenset[str]] = {}
         self._ranges: dict[str, frozenset[str]] = {}
         self._met: set[str] = set()
@@ -109,6 +113,11 @@ class Chooser:
         """
         if self._chosen:
             return
+        if self._gpus and not self._names:
+            raise NoMatchError(
+                f"no kernel ran on a GPU whose name contains `{printable(self._gpu)}`",
+                f"there are: {', '.join(_printed(sorted(self._gpus)))}",
+            )
         if not self._names:
             raise NoMatchError("there is no kernel to choose from", "`rooflens doctor` says how to record some")
         for what, patterns, seen in (("kernel", self._kernel, self._shown()), ("NVTX range", self._nvtx, self._open())):
@@ -122,6 +131,10 @@ class Chooser:
 
     def _is_wanted(self, analysis: Analysis) -> bool:
         kernel = analysis.kernel
+        if self._gpu:
+            self._gpus.add(kernel.gpu or "a GPU that is not named")
+            if self._gpu.casefold() not in (kernel.gpu or "").casefold():
+                return False
         if kernel.name not in self._names:
             self._names[kernel.name] = _meeting(self._kernel, _called(kernel.name, kernel.function_name))
         opened = kernel.nvtx_range or ""

@@ -1,9 +1,4 @@
-"""The launches of each kernel of a report as one small record: what a table shows of them, and little else is kept.
-
-A kernel stands in one report only (`identity`), so totals are made report by report, and of a large one piece by piece:
-`parts_of` adds the launches of a piece up wherever they are analyzed, and `totals_of_parts` adds up what comes of that.
-Sums of sums differ from those of all launches in their last digit at most.
-"""
+"""The launches of each kernel of a report as one small record: what a table shows of them, and little else is kept."""
 
 from __future__ import annotations
 
@@ -14,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.model.aggregate import aggregate
-from rooflens.model.failed import ALL_NAN, NO_VALUES, unmeasured
+from rooflens.model.failed import ALL_NAN
 from rooflens.model.launches import cautions, identity, known_sum, launches_in_order
-from rooflens.model.records import Level, Nvidia, Verdict
+from rooflens.model.records import Nvidia
 from rooflens.model.roofline.work import Unit, main_work
 
 if TYPE_CHECKING:
@@ -91,24 +86,6 @@ class Total(Struct, frozen=True):
     whole: Analysis | None = None
 
 
-class PartTotal(Struct, frozen=True):
-    """Launches of one kernel in one piece of a report.
-
-    Attributes:
-        total: Of these launches, all of which use the same pipes.
-        whole: These launches added up, without what no total is made of.
-        worst_ns: Time at stake of the launch in whose words the total speaks.
-        worst_duration_ns: GPU time of that launch; None where it is unknown.
-        longest_ns: GPU time of the longest launch; None where none is known.
-    """
-
-    total: Total
-    whole: Analysis
-    worst_ns: float
-    worst_duration_ns: float | None
-    longest_ns: float | None
-
-
 def totals_of(analyses: Sequence[Analysis], *, each_launch: bool = False, keep: bool = False) -> list[Total]:
     """Add launches up by kernel, in the order in which kernels come first.
 
@@ -126,18 +103,6 @@ def totals_of(analyses: Sequence[Analysis], *, each_launch: bool = False, keep: 
         total = _total(launches, whole)
         totals.append(replace(total, whole=whole) if keep else total)
     return totals
-
-
-def parts_of(analyses: Sequence[Analysis]) -> list[PartTotal]:
-    """Add the launches of a piece up by kernel, apart by the pipes they use: a peak is that of those which use it."""
-    return [
-        _part(launches_in_order(launches)) for launches in _alike(analyses, lambda one: (*_kernel(one), *one.pipes))
-    ]
-
-
-def totals_of_parts(parts: Iterable[PartTotal]) -> list[Total]:
-    """Add the pieces of reports up, in the order in which kernels come first."""
-    return [_joined(of_kernel) for of_kernel in _alike(parts, lambda part: _kernel(part.whole))]
 
 
 def _alike(items: Iterable[Item], key: Callable[[Item], object]) -> list[list[Item]]:
@@ -214,64 +179,6 @@ def _sums(whole: Analysis) -> dict[str, Any]:
         "is_estimated": "estimated" in whole.flop_source.values(),
         "distances": whole.verdict.distances,
     }
-
-
-def _part(launches: Sequence[Launch]) -> PartTotal:
-    longest, worst = launches[0], _worst(launches)
-    whole = _sum([launch.analysis for launch in launches])
-    return PartTotal(_total(launches, whole), _slim(whole), worst.at_stake_ns, worst.duration_ns, longest.duration_ns)
-
-
-def _joined(parts: Sequence[PartTotal]) -> Total:
-    totals = [part.total for part in parts]
-    worst = max(parts, key=lambda part: (part.worst_ns, part.worst_duration_ns or 0.0))
-    clocked = max(totals, key=lambda total: (total.clock_hz is not None, total.clock_ns))
-    in_order = sorted(parts, key=lambda part: -(part.longest_ns or 0.0))
-    return replace(
-        worst.total,
-        records=sum(total.records for total in totals),
-        duration_ns=known_sum(total.duration_ns for total in totals),
-        at_stake_ns=sum(total.at_stake_ns for total in totals),
-        clock_hz=clocked.clock_hz,
-        clock_ns=clocked.clock_ns,
-        cautions=_counted(total.cautions for total in totals),
-        reasons=_counted(total.reasons for total in totals),
-        **_sums(_sum([part.whole for part in in_order])),
-    )
-
-
-def _counted(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    added: Counter[str] = Counter()
-    for one in counts:
-        added.update(one)
-    return added
-
-
-def _slim(whole: Analysis) -> Analysis:
-    """Keep what sums are made of, some 1 KB of 15."""
-    kernel, dram, verdict = whole.kernel, whole.levels["dram"], whole.verdict
-    counters = kernel.counters
-    return replace(
-        whole,
-        kernel=unmeasured(kernel, {"duration_ns": counters["duration_ns"]} if "duration_ns" in counters else NO_VALUES),
-        levels={"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s)},
-        pipes={name: pipe for name, pipe in whole.pipes.items() if pipe.unit in _UNITS},
-        flop=NO_VALUES,
-        verdict=Verdict(
-            bound=verdict.bound,
-            resource=None,
-            at_roof=False,
-            cause=None,
-            distances=verdict.distances,
-            confidence=verdict.confidence,
-            sentence="",
-        ),
-        nvidia=_NOTHING_OF_NVIDIA,
-        flags=(),
-        findings=(),
-        phases=None,
-        key="",
-    )
 
 
 def _cautions(analyses: Iterable[Analysis]) -> Counter[str]:

@@ -56,23 +56,17 @@ def test_every_form_of_a_report_opens_alike(attention: Path, sweep: Path, tmp_pa
     assert {kernel.key for kernel in stored} == {*keys, rl.open(sweep)[0].key}
 
 
-def test_a_report_of_a_store_and_kernels_that_meet_a_condition_open(
-    attention: Path, sweep: Path, tmp_path: Path
-) -> None:
-    """`STORE/DIGEST` is one report, `where` chooses among kernels; both name what is not there, and files have none."""
+def test_a_report_of_a_store_and_kernels_of_a_gpu_open(attention: Path, sweep: Path, tmp_path: Path) -> None:
+    """`STORE/DIGEST` is one report, `gpu` chooses among kernels; both name what is not there."""
     rl.ingest([attention, sweep], tmp_path / "store")
     whole, one = rl.open(tmp_path / "store"), rl.open(sweep)
     digest = one.runs[0].digest
     assert [kernel.key for kernel in rl.open(tmp_path / "store" / digest[:8])] == [one[0].key]
-    least_ns = whole[1].duration_ns or 0.0
-    assert names(rl.open(tmp_path / "store", where=f"duration_ns >= {least_ns}")) == names(whole)[:2]
-    assert names(rl.open(tmp_path / "store" / digest, where="duration_ns > 1 or duration_ns > 2")) == names(one)
-    with pytest.raises(InputError, match=r"no kernel of `.*store` meets the condition"):
-        rl.open(tmp_path / "store", where="duration_ns > 9e9")
+    assert names(rl.open(tmp_path / "store", gpu="h200")) == names(whole)
+    with pytest.raises(InputError, match="no kernel ran on a GPU whose name contains `V100`"):
+        rl.open(tmp_path / "store", gpu="V100")
     with pytest.raises(InputError, match="no report whose digest begins with `ffffff`"):
         rl.open(tmp_path / "store" / "ffffff")
-    with pytest.raises(UsageError, match="`where` selects kernels of a store"):
-        rl.open(sweep, where="duration_ns > 1")
 
 
 def test_thresholds_are_those_of_a_file(attention: Path, tmp_path: Path) -> None:

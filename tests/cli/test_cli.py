@@ -14,13 +14,13 @@ from support.damage import certain_damage, flipped_copies
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
 from support.packing import pack
 
+from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.ncu.unprofiled import write_unprofiled
 from rooflens.ingest.reports.inputs import has_name_of_report
-from rooflens.model.store.store import Store
+from rooflens.model.store.dataset import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
-from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,8 +229,7 @@ def test_a_damaged_unprofiled_run_is_named_when_ingested(report: Path, tmp_path:
     said = run("ingest", report, "--store", tmp_path / "store")
     assert said.exit_code == 0
     assert "not a record of an un-profiled run" in said.stderr
-    (digest,) = Store(tmp_path / "store").digests()
-    assert Store(tmp_path / "store").unprofiled(digest) is None
+    assert Store(tmp_path / "store").unprofiled() == {}
 
 
 def test_launch_counts_weight_the_time(tmp_path: Path) -> None:

@@ -105,7 +105,6 @@ def test_help_lists_every_command_in_its_section_and_cuts_none_off() -> None:
     [
         ("analyse report.ncu-rep", "no command is called `analyse`", "did you mean `analyze`?"),
         ("pyproject.toml", "no command is called `pyproject.toml`", "to read it: `rooflens analyze pyproject.toml`"),
-        ("store compct x", "no command is called `compct`", "did you mean `compact`?"),
         ("predict gemmm", "no operation is called `gemmm`", "did you mean `gemm`"),
         ("analyze --formt json", "no such option: --formt", "did you mean `--format`"),
         ("analyze --format jsn x", "invalid value for '--format'", "`rooflens analyze --help`"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,16 +21,17 @@ from support.hungry import write_csv
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
 
 import rooflens
+from rooflens.analyzing import analyze_store
 from rooflens.errors import InputError
 from rooflens.ingest import load
 from rooflens.ingest.load import ingest_reports, load_reports
+from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.store import rows
-from rooflens.model.store.reading import StoredReport
-from rooflens.model.store.store import Store
-from rooflens.streaming import analyze_store
+from rooflens.model.store.dataset import Store, StoredReport
+from rooflens.model.verdict.thresholds import override_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +92,7 @@ def test_two_hundred_reports_with_three_bad_ones(tmp_path: Path) -> None:
         file = folder / f"{name}.ncu-rep"
         file.write_bytes(file.read_bytes()[:-1])
     assert _ingest(folder, tmp_path / "store") == (197, 3, 0)
-    assert len(Store(tmp_path / "store").digests()) == 197
+    assert len(Store(tmp_path / "store").run_ids()) == 197
 
 
 def test_reports_come_back_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_the_same_file_twice_is_stored_once(tmp_path: Path) -> None:
     assert _ingest(folder, store) == (2, 0, 0)
     shutil.copy(folder / "000.ncu-rep", folder / "copy.ncu-rep")
     assert _ingest(folder, store) == (0, 0, 3)
-    assert len(Store(store).digests()) == 2
+    assert len(Store(store).run_ids()) == 2
 
 
 def test_a_store_gives_back_what_was_read(tmp_path: Path, fixtures: Path) -> None:
@@ -119,34 +121,48 @@ def test_a_store_gives_back_what_was_read(tmp_path: Path, fixtures: Path) -> Non
     assert by_source(stored) == by_source(direct)
 
 
-def test_duckdb_and_pandas_read_the_store_as_it_stands(tmp_path: Path, fixtures: Path) -> None:
-    """The tables join on the digest in DuckDB and load in pandas, without any of our code."""
+def test_other_libraries_read_a_store_that_was_filled_twice(tmp_path: Path, fixtures: Path) -> None:
+    """With the views of the documentation DuckDB has each kernel and finding once; so have pandas and Polars."""
     store = tmp_path / "store"
-    ingest_reports(find_inputs([str(fixtures)]).jobs, Store(store))
-    reports = analyze_store(store, keep=True).reports
-    count = sum(len(report.analyses) for report in reports)
-    query = (
-        f"select count(*), count(distinct k.digest) from '{store}/kernels/*.parquet' k"  # noqa: S608 - a test's folder
-        f" join '{store}/runs/*.parquet' r using (digest)"
-    )
-    assert duckdb.sql(query).fetchall() == [(count, len(reports))]
-    rooflines = pd.read_parquet(store / "roofline")
-    assert rooflines.groupby(["digest", "kernel_index"]).ngroups == count
-    metrics = pd.read_parquet(store / "metrics")
-    assert metrics.loc[metrics["name"] == "gpu__time_duration.sum", "value_double"].count() > 0
+    jobs = find_inputs([str(fixtures)]).jobs
+    tables = load.tabulate_group(ReadOptions(raw="values"), read_unprofiled, jobs).tables
+    for _ in range(2):  # as two ingests at once would
+        with Store(store).writing() as writer:
+            for some in tables:
+                writer.add_reports(some)
+    analyze_store(store, override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml"), keep=True)
+    found = analyze_store(store, keep=True)
+    analyses = [one for report in found.reports for one in report.analyses]
+    with duckdb.connect() as database:
+        page = (Path(__file__).parents[2] / "docs" / "how-to" / "store.md").read_text(encoding="utf-8")
+        views = page.partition('duckdb.execute("""\n')[2].partition('... """)')[0].replace("... ", "")
+        database.execute(views.replace("'store/", f"'{store}/"))
+        (counts,) = database.execute(
+            "select (select count(*) from runs), (select count(*) from kernels), (select count(*) from findings),"
+            " (select count(distinct (run_id, kernel_index)) from roofline),"
+            " (select count(*) from metrics where name = 'gpu__time_duration.sum')"
+        ).fetchall()
+    finding_count = sum(len(one.findings) for one in analyses)
+    assert counts[:4] == (len(found.reports), len(analyses), finding_count, len(analyses))
+    assert counts[4] > 0
+    runs = pd.read_parquet(store / "runs").sort_values("run_id").drop_duplicates("digest")
+    assert len(pd.read_parquet(store / "kernels").merge(runs[["run_id"]])) == len(analyses)
+    lazy = pl.scan_parquet(store / "runs/*.parquet").sort("run_id").unique("digest", keep="first")
+    assert pl.scan_parquet(store / "kernels/*.parquet").join(lazy, on="run_id").collect().height == len(analyses)
 
 
-def test_a_damaged_store_file_costs_its_report_and_can_be_mended(tmp_path: Path) -> None:
-    """An emptied store file is named with its reports; the others are read, and a new ingest takes its place."""
+def test_a_damaged_store_file_costs_its_reports_and_can_be_mended(tmp_path: Path) -> None:
+    """An emptied store file is named with its reports; the others are read, and what the hint says mends it."""
     store, folder = tmp_path / "store", _reports(tmp_path / "reports", 2)
     _ingest(folder, store)
+    (file,) = (store / "kernels").iterdir()
     _ingest(_reports(tmp_path / "more", 1, "other"), store)
-    (part,) = [part for part in Store(store).index().parts.values() if len(part.runs) == 2]
-    (store / "kernels" / f"{part.key}.parquet").write_bytes(b"")
+    file.write_bytes(b"")
     (_, error), one = Store(store).reports()
     assert one.run.source.endswith("more/000.ncu-rep")
-    assert "damaged store file" in str(error)
+    assert ("damaged store file" in str(error), error.report_count) == (True, 2)
     assert "000.ncu-rep" in error.hint
+    (store / "runs" / file.name).unlink()
     assert _ingest(folder, store) == (2, 0, 0)
     assert len(_stored(store)) == 3
 
@@ -189,16 +205,6 @@ def test_a_report_that_fails_may_have_any_name(tmp_path: Path) -> None:
     assert source == str(tmp_path / "odd\N{REPLACEMENT CHARACTER}.ncu-rep")
 
 
-def test_a_part_is_committed_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ingest that takes long commits what it has read, so that a process that is killed loses little."""
-    jobs = find_inputs([str(_reports(tmp_path / "reports", 6))]).jobs
-    monkeypatch.setattr(load, "_MOST_JOBS", 2)
-    monkeypatch.setattr(load, "_SECONDS_PER_PART", 0.0)
-    store = Store(tmp_path / "store")
-    assert ingest_reports(jobs, store).report_count == 6
-    assert [len(part.runs) for part in store.index().parts.values()] == [2, 2, 2]
-
-
 BAD = "003.ncu-rep"
 
 
@@ -215,7 +221,8 @@ def _rows(store: Path) -> dict[str, list[dict[str, object]]]:
     found = {}
     for table in ("runs", "kernels", "metrics", "failures"):
         whole = pa.concat_tables([pq.read_table(file, partitioning=None) for file in (store / table).iterdir()])
-        timeless = whole.drop_columns([name for name in whole.column_names if name.endswith("ed_unix_s")])
+        own = [name for name in whole.column_names if name.endswith("ed_unix_s") or name == "run_id"]
+        timeless = whole.drop_columns(own)
         found[table] = sorted(timeless.to_pylist(), key=repr)
     return found
 
@@ -357,6 +364,6 @@ def test_a_report_that_exhausts_memory_costs_itself(tmp_path: Path, command: str
     assert "0045.csv: reading it needs more memory than there is" in done.stderr
     assert "1 of 11 reports could not be read" in done.stderr
     if command == "ingest":
-        assert len(Store(tmp_path / "store").digests()) == 10
+        assert len(Store(tmp_path / "store").run_ids()) == 10
     else:
         assert len(json.loads(done.stdout)["kernels"]) == 10

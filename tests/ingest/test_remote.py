@@ -6,24 +6,23 @@ import contextlib
 import os
 import signal
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pytest
 from click.testing import CliRunner
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
-from rooflens.analyzing import analyze_paths
+from rooflens.addresses import joined, opened, shown, without_secrets
+from rooflens.analyzing import analyze_paths, analyze_store
 from rooflens.cli.group import main
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.ingest.load import ingest_reports, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.running import find_workers
-from rooflens.model.store import store as store_module
-from rooflens.model.store.address import joined, shown, without_secrets
-from rooflens.model.store.compacting import compact
-from rooflens.model.store.store import Store
-from rooflens.streaming import analyze_store
+from rooflens.model.store.dataset import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,9 +79,7 @@ def memory() -> Iterator[str]:
 
 
 def _upload(folder: Path, address: str) -> None:
-    from rooflens.model.store.place import Place  # noqa: PLC0415 - beside its one use
-
-    system, root = Place(address)._opened
+    system, root = opened(address)
     pafs.copy_files(str(folder), root, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=system)
 
 
@@ -147,7 +144,6 @@ def test_no_key_of_an_address_is_shown(address: str, seen: str) -> None:
         ("compare", "{}", "{}"),
         ("history", "--store", "{}", "--format", "json"),
         ("ingest", "fixtures", "--store", "{}"),
-        ("store", "compact", "{}"),
     ],
     ids=lambda command: command[0],
 )
@@ -169,10 +165,9 @@ def test_a_store_that_is_opened_with_keys_shows_none(folder: Path, s3: str) -> N
         ["analyze", reports, "--format", "json"],
         ["analyze", "--store", store, "--format", "json"],
         ["analyze", "--store", store],
-        ["analyze", "--store", store, "--where", "gpu = 'none'"],
+        ["analyze", "--store", store, "--gpu", "none"],
         ["history", "--store", store, "--kernel", "none"],
         ["compare", store, store],
-        ["store", "compact", store],
     ):
         told = CliRunner().invoke(main, command)
         assert told.exception is None or isinstance(told.exception, SystemExit), told.exception
@@ -186,29 +181,37 @@ def test_reports_and_store_may_both_be_on_s3(folder: Path, s3: str) -> None:
     _check_reports_at(joined(s3, "reports"), folder, joined(s3, "both"))
 
 
-def test_a_store_on_s3_is_written_analyzed_and_compacted(
-    tmp_path: Path, folder: Path, s3: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It holds what a local one does; a writer that is killed before its commit leaves nothing that a reader sees."""
+def test_a_store_on_s3_holds_what_a_local_one_does(tmp_path: Path, folder: Path, s3: str) -> None:
+    """Two ingests at once fill it, it is analyzed and queried; a writer killed before its commit shows nothing."""
     jobs, remote, local = find_inputs([str(folder)]).jobs, joined(s3, "store"), str(tmp_path / "store")
     ingest_reports(jobs, Store(local))
 
-    def killed(*_: object) -> None:
-        raise Killed
+    def put(store: Store, path: Path, *names: str) -> None:
+        if names[0] == "runs":
+            raise Killed
+        real(store, path, *names)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(store_module, "write_commit", killed)
+    real = Store._put
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Store, "_put", put)
         with pytest.raises(Killed):
             ingest_reports(jobs, Store(remote))
     with pytest.raises(InputError, match="is empty"):
         list(Store.existing(remote).reports())
-    for half in (jobs[:2], jobs[2:]):
-        ingest_reports(half, Store(remote))
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda some: ingest_reports(some, Store(remote)), (jobs[:3], jobs)))
+    assert [len(one.failures) for one in done] == [1, 1]
     wanted = analyze_store(local).reports
-    assert analyze_store(remote, keep=True).reports == wanted
-    compacted = compact(Store(remote))
-    assert compacted.parts < compacted.parts_before
+    found = analyze_store(remote, keep=True)
+    assert (found.reports, found.not_kept) == (wanted, None)
     assert analyze_store(remote).reports == wanted
+    files, root = opened(remote)
+    lazy = {
+        table: pads.dataset(f"{root}/{table}", filesystem=files).to_table().to_pandas()
+        for table in ("runs", "roofline")
+    }
+    runs = lazy["runs"].sort_values("run_id").drop_duplicates("digest")
+    assert len(lazy["roofline"].merge(runs[["run_id"]])[["run_id", "kernel_index"]].drop_duplicates()) == 4
     shown_by_cli = CliRunner().invoke(main, ["analyze", "--store", remote, "--format", "json"])
     assert shown_by_cli.exit_code == 0, shown_by_cli.output
     assert all(f"kernel_{number}" in shown_by_cli.stdout for number in (0, 1, 2, 4))

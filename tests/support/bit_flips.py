@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from rooflens.analyzing import analyze_inputs
+from rooflens.analyzing import analyze_inputs, analyze_store
 from rooflens.errors import RooflensError
 from rooflens.ingest.load import ingest_reports
 from rooflens.ingest.reports.container import outline
@@ -25,7 +25,7 @@ from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.results import is_wanted
 from rooflens.model.failed import ALL_NAN, is_bug
-from rooflens.model.store.store import Store
+from rooflens.model.store.dataset import Store
 from rooflens.model.totals import totals_of
 from rooflens.report.content import build_content
 from rooflens.report.page.page import render_page
@@ -33,7 +33,6 @@ from rooflens.report.text.json_csv import to_csv, to_json
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.next_steps import caveat_lines, next_lines
 from rooflens.report.text.table import to_markdown
-from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -142,7 +141,7 @@ def _try(folder: Path, data: bytes, tally: Tally, flip: str, *, with_page: bool)
         for _, error in ingest_reports(find_inputs([str(file)]).jobs, store, options=READING).failures:
             if "bug" in error.hint:
                 tally.add(f"ingest: {error}", flip)
-        if store.digests():
+        if store.run_ids():
             _look(analyze_store(place, keep=True), tally, flip)
 
 

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from support.kernels import make_kernel
 
 from rooflens.model.records import Hotspot, Kernel, Run
-from rooflens.model.store.parts import PartWriter
-from rooflens.model.store.reading import StoredReport
+from rooflens.model.store.dataset import Store, StoredReport
 from rooflens.model.store.rows import ReportRows, report_tables
-from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,13 +48,11 @@ def tables_of(digest: str, kernel_count: int = 1, **of_run: Any) -> dict[str, pa
 
 
 def commit(folder: Path, *reports: Mapping[str, pa.Table]) -> str:
-    """Commit reports to a store as one part; return the key of it."""
-    with Store(folder).writing() as store:
-        with PartWriter(store.place) as writer:
-            for tables in reports:
-                writer.add(tables)
-        store.commit(writer.summary)
-        return next(reversed(store.index().parts))
+    """Commit reports to a store as one ingest; return the name of its files."""
+    with Store(folder).writing() as writer:
+        for tables in reports:
+            writer.add_reports(tables)
+    return writer.id
 
 
 def stored(folder: Path) -> list[StoredReport]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, WHERE, load_analyzed, place_of, with_reading
+from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of, with_reading
 from rooflens.cli.selecting import with_selection
-from rooflens.cli.stored import print_stored
 from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
@@ -32,13 +30,12 @@ if TYPE_CHECKING:
         "rooflens analyze report.ncu-rep",
         'rooflens analyze reports/ --kernel "gemm*" --top 10',
         "rooflens analyze report.ncu-rep --format json | jq .kernels",
-        "rooflens analyze --store runs --where \"gpu like '%V100%'\"",
+        "rooflens analyze --store runs --gpu V100",
         "gunzip -c report.ncu-rep.gz | rooflens analyze -",
     ),
 )
 @PATHS
 @STORE
-@WHERE
 @with_selection
 @THRESHOLDS
 @click.option(
@@ -65,7 +62,6 @@ if TYPE_CHECKING:
 def analyze(
     paths: tuple[str, ...],
     store: str | None,
-    where: str | None,
     thresholds: Path | None,
     *,
     selection: Selection | None,
@@ -90,25 +86,18 @@ def analyze(
     from rooflens.analyzing import read_thresholds
 
     stated = read_stated(predict)
-    keep = not without_nvidia and where is None
-    load = partial(
-        load_analyzed,
+    keep = not without_nvidia
+    place = place_of(paths, store)
+    found = load_analyzed(
         paths,
         store,
         read_thresholds(thresholds),
-        where=where,
         keep=keep,
         without_nvidia=without_nvidia,
+        with_evidence=style not in {"table", "md"},
         reading=replace(reading, texts=style != "table"),  # the table names places and shows no code
         selection=selection,
     )
-    place = place_of(paths, store)
-    is_whole = plot or launches or stated is not None or selection is not None or style in {"digest", "sarif"}
-    printed = print_stored(load, style, top, place, raw_cells=raw_cells, is_whole=is_whole) if store else None
-    if printed is not None:
-        finish(printed, _last_line(printed, store, keep=keep))
-        return
-    found = load()
     if style == "table":
         print_table(found, top, plot=plot, each_launch=launches, place=place)
         print_programs(found.reports)
@@ -142,7 +131,7 @@ def _check_options(style: str, top: int | None, *, plot: bool, predict: str | No
 
 
 def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
-    from rooflens.model.store.address import shown
+    from rooflens.addresses import shown
 
     return f"wrote {shown(store)}" if store and keep and found.not_kept is None else ""
 

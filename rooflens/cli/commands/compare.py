@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from rooflens.addresses import shown
 from rooflens.cli.commands.collect import Shown
 from rooflens.cli.console import FORMAT_HELP, captured, check_output, echo, say, show_bugs, show_error
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.selecting import with_selection
 from rooflens.cli.usage import completed_by_files, examples
-from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
+from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.files import write_whole
-from rooflens.model.store.address import no_report, shown, store_at, where_digest
+from rooflens.model.store import store_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -191,12 +192,8 @@ def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     Raises:
         InputError: A report of the side cannot be read, or the store has no such run.
     """
-    store, digest = store_at(place) or (None, "")
-    where = where_digest(digest) if digest else None
-    try:
-        found = load_analyzed((place,) if store is None else (), store, where=where, selection=selection)
-    except NothingChosenError:
-        raise no_report(store or "", digest) from None
+    store, digits = store_at(place) or (None, "")
+    found = load_analyzed((place,) if store is None else (), store, digits=digits, selection=selection)
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:

@@ -50,22 +50,17 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
     """
     from msgspec.structs import replace
 
+    from rooflens.addresses import shown
     from rooflens.ingest.load import ingest_reports, processes_for
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
-    from rooflens.model.store.address import shown
-    from rooflens.model.store.store import Store
+    from rooflens.model.store.dataset import Store
 
     inputs, options = find_reports(paths, reading), replace(reading, raw=raw)
     with progress(len(inputs.jobs)) as advance:
-        place = Store(store, _say_who_writes)
         workers = executor or processes_for(inputs.jobs, options)
-        loaded = ingest_reports(inputs.jobs, place, advance, read_unprofiled, options=options, executor=workers)
+        loaded = ingest_reports(inputs.jobs, Store(store), advance, read_unprofiled, options=options, executor=workers)
     stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
     say(f"{stored}{skipped}")
     print_remarks(loaded)
     finish(loaded, f"wrote {shown(store)}")
-
-
-def _say_who_writes(who: str) -> None:
-    say(f"waiting for {who}, which is writing to the store")

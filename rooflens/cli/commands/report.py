@@ -10,7 +10,7 @@ import click
 
 from rooflens.cli.console import analyses_of, finish, print_table, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed, with_reading
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
 from rooflens.cli.selecting import with_selection
 from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
@@ -37,7 +37,6 @@ _PICTURES = ("png", "svg")
 )
 @PATHS
 @STORE
-@WHERE
 @with_selection
 @THRESHOLDS
 @click.option(
@@ -61,7 +60,6 @@ _PICTURES = ("png", "svg")
 def report(
     paths: tuple[str, ...],
     store: str | None,
-    where: str | None,
     thresholds: Path | None,
     output: Path | None,
     *,
@@ -88,7 +86,7 @@ def report(
     from rooflens.writing.rendering import default_title, render
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading, selection=selection)
+    found = load_analyzed(paths, store, limits, keep=True, reading=reading, selection=selection)
     if not analyses_of(found.reports):
         finish(found, "")
         return

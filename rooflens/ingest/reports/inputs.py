@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from rooflens.addresses import is_remote
 from rooflens.errors import InputError
 from rooflens.format import natural
 from rooflens.ingest.reports.jobs import Job
@@ -25,7 +26,6 @@ from rooflens.ingest.reports.unpacking import (
     is_packed,
 )
 from rooflens.model.store import MARKER
-from rooflens.model.store.address import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

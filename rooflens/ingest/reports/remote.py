@@ -1,18 +1,19 @@
 """Reports at addresses, such as `s3://bucket/folder`: listed, and fetched to be read.
 
-The file systems are those of stores (`rooflens.model.store.place`).
+pyarrow opens them, as it opens stores (`rooflens.addresses`).
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflens.addresses import is_remote, joined, opened, shown, without_secrets
 from rooflens.errors import InputError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import likely_bytes
-from rooflens.model.store.address import is_remote, joined, shown, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +27,8 @@ def jobs_at(address: str) -> Iterator[Job]:
     Raises:
         InputError: It cannot be opened, or nothing is there.
     """
-    from rooflens.model.store.place import Place  # noqa: PLC0415 - pyarrow: only where there is an address
-
     try:
-        found = list(Place(address).files())
+        found = list(_files_at(address))
     except OSError as error:
         message = f"`{shown(address)}` cannot be listed: {without_secrets(error, address)}"
         raise InputError(message, "check the address") from error
@@ -38,6 +37,21 @@ def jobs_at(address: str) -> Iterator[Job]:
     for name, byte_count in found:
         whole = joined(address, name) if name else address
         yield Job(Path(shown(whole)), shown(whole), whole, byte_count)
+
+
+def _files_at(address: str) -> Iterator[tuple[str, int]]:
+    """Yield path and bytes of each file below an address, sorted; of one that is a file, an empty path."""
+    from pyarrow.fs import FileSelector  # noqa: PLC0415 - only where there is an address
+
+    files, root = opened(address)
+    info = files.get_file_info(root)
+    if info.is_file:
+        yield "", info.size or 0
+        return
+    below = files.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
+    for entry in sorted(below, key=attrgetter("path")):
+        if entry.is_file:
+            yield entry.path[len(root) :].lstrip("/"), entry.size or 0
 
 
 def bytes_of(job: Job) -> int:
@@ -58,12 +72,11 @@ def fetched(job: Job) -> Iterator[Path]:
     import shutil  # noqa: PLC0415 - as below
     import tempfile  # noqa: PLC0415 - as below
 
-    from rooflens.model.store.place import Place  # noqa: PLC0415 - as above
-
     with tempfile.TemporaryDirectory(prefix="rooflens-") as folder:
         path = Path(folder) / job.path.name
         try:
-            with Place(job.address).stream() as source, path.open("wb") as target:
+            files, place = opened(job.address)
+            with files.open_input_stream(place, compression=None) as source, path.open("wb") as target:
                 shutil.copyfileobj(source, target, _CHUNK_BYTES)
         except OSError as error:
             why = without_secrets(error, job.address)

@@ -1,4 +1,44 @@
-"""Keep runs, kernels, metrics and rooflines in Parquet."""
+"""Keep runs, kernels, metrics and rooflines in an append-only dataset of Parquet files.
+
+Stores are recognised here, without the cost of pyarrow.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rooflens.addresses import is_address, opened, shown
+from rooflens.errors import InputError
 
 MARKER = "rooflens-store.json"
-"""The file that makes a folder a store; it stands here to be asked for without the cost of pyarrow."""
+"""The file that makes a folder a store, with the version of its schema."""
+
+_DIGEST = re.compile(r"[0-9a-f]{6,64}")
+"""The first digits of a report's SHA-256, or all of them."""
+
+
+def store_at(given: str) -> tuple[str, str] | None:
+    """Recognise a store, or a report in a store by the first digits of its digest.
+
+    Args:
+        given: A path or an address; `STORE/DIGEST` is one report.
+
+    Returns:
+        The store, and the digits, empty for the whole store; None where there is no store.
+    """
+    if is_address(given):
+        files, root = opened(given)
+        return (given, "") if files.get_file_info(f"{root}/{MARKER}").is_file else None
+    place = Path(given)
+    if (place / MARKER).is_file():
+        return given, ""
+    if not place.exists() and _DIGEST.fullmatch(place.name) and (place.parent / MARKER).is_file():
+        return str(place.parent), place.name
+    return None
+
+
+def no_report(store: str, digits: str) -> InputError:
+    """Return the error for digits that no report of a store begins with."""
+    message = f"`{shown(store)}` holds no report whose digest begins with `{digits}`"
+    return InputError(message, "the table `runs` lists them")

@@ -28,9 +28,8 @@ from rooflens.model.store.tables.findings import hotspot_table
 from rooflens.model.store.tables.unprofiled import unprofiled_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.keys import LaunchId
     from rooflens.model.records import Hotspot
     from rooflens.model.unprofiled import Unprofiled
 
@@ -48,7 +47,6 @@ class ReportRows(Struct, frozen=True):
 
     Attributes:
         unprofiled: Its run without the profiler, where there was one.
-        rows: Kernels beside `kernels`, as rows of `KERNELS_TO_WRITE`; None where there are none.
         metrics: Rows of `METRICS`; None where raw values are not kept.
         instances: Rows of `INSTANCES`; None where they are not kept.
     """
@@ -58,12 +56,6 @@ class ReportRows(Struct, frozen=True):
     unprofiled: Unprofiled | None = None
     metrics: pa.Table | None = None
     instances: pa.Table | None = None
-    rows: pa.Table | None = None
-
-    @property
-    def kernel_count(self) -> int:
-        """How many kernels it adds."""
-        return len(self.kernels) + (0 if self.rows is None else int(self.rows.num_rows))
 
 
 def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
@@ -71,7 +63,7 @@ def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
     kernels = [kernel for report in reports for kernel in report.kernels]
     tables = {
         "runs": run_table([report.run for report in reports], int(time.time())),
-        "kernels": _with_rows(kernel_table(kernels, KERNELS_TO_WRITE), reports),
+        "kernels": kernel_table(kernels, KERNELS_TO_WRITE),
         "hotspots": hotspot_table(kernels),
         "unprofiled": unprofiled_table({report.run.digest: report.unprofiled for report in reports}),
     }
@@ -104,22 +96,6 @@ def runs_from_table(table: pa.Table) -> list[Run]:
     """Make runs from rows of `runs`."""
     columns = [table[name].to_pylist() for name in _RUN_FIELDS]
     return [Run(**dict(zip(_RUN_FIELDS, row, strict=True))) for row in zip(*columns, strict=True)]
-
-
-def _with_rows(table: pa.Table, reports: Sequence[ReportRows]) -> pa.Table:
-    """Put the rows that reports come with among those of their kernels, in the order of the report."""
-    if all(report.rows is None for report in reports):
-        return table
-    parts = []
-    start = 0
-    for report in reports:
-        made = table.slice(start, len(report.kernels))
-        start += len(report.kernels)
-        rows = made if report.rows is None else pa.concat_tables([made, report.rows])
-        indices = rows["kernel_index"].to_numpy()
-        is_ordered = report.rows is None or bool((indices[1:] > indices[:-1]).all())
-        parts.append(rows if is_ordered else rows.sort_by("kernel_index"))
-    return pa.concat_tables(parts)
 
 
 def kernel_table(kernels: Sequence[Kernel], schema: pa.Schema = KERNELS) -> pa.Table:
@@ -170,28 +146,28 @@ def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
 
 
 def kernels_from_batch(
-    batch: pa.RecordBatch, sources: Mapping[str, str], hotspots: Mapping[str, Mapping[int, tuple[Hotspot, ...]]]
+    batch: pa.RecordBatch, runs: Mapping[str, Run], hotspots: Mapping[str, Mapping[int, tuple[Hotspot, ...]]]
 ) -> list[Kernel]:
     """Make kernels from rows of `kernels`.
 
     Args:
         batch: Rows, all columns.
-        sources: The path of each report, by digest.
-        hotspots: By digest, hot spots by the kernel's position in the report.
+        runs: Their reports, by `run_id`.
+        hotspots: By `run_id`, hot spots by the kernel's position in the report.
     """
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    digests: list[Any] = texts(columns["digest"])
+    run_ids = [str(run_id) for run_id in texts(columns["run_id"])]
+    owners = [runs[run_id] for run_id in run_ids]
+    spots = [hotspots.get(run_id, _NO_SPOTS) for run_id in run_ids]
     indices = columns["kernel_index"].to_pylist()
     made: dict[str, Iterable[Any]] = {
-        "digest": digests,
-        "source": map(sources.__getitem__, digests),
+        "digest": [run.digest for run in owners],
+        "source": [run.source for run in owners],
         "index": indices,
         "counters": _counters(columns),
         "rules": lists(columns["rules"], Rule),
         "series": _series(batch),
-        "hotspots": (
-            hotspots.get(digest, _NO_SPOTS).get(index, ()) for digest, index in zip(digests, indices, strict=True)
-        ),
+        "hotspots": [of_report.get(index, ()) for of_report, index in zip(spots, indices, strict=True)],
         **{name: texts(columns[name]) for name in _KERNEL_TEXTS},
         **{name: columns[name].to_pylist() for name in ("device", "synthetic")},
         **{name: maps(columns[name]) for name in MAPS},
@@ -203,10 +179,10 @@ def kernels_from_batch(
 def _counters(columns: Mapping[str, pa.Array]) -> list[dict[str, float]]:
     """Return the counters of each kernel: those that no kernel lacks are the common case.
 
-    A part that was written before there was a counter has no column of it.
+    A file that was written before there was a counter has no column of it.
     """
     found = {counter.name: columns[counter.name] for counter in COUNTERS if counter.name in columns}
-    row_count = len(columns["digest"])
+    row_count = len(columns["run_id"])
     known = {name: column for name, column in found.items() if column.null_count < row_count}
     if not known:
         return [{} for _ in range(row_count)]
@@ -214,21 +190,6 @@ def _counters(columns: Mapping[str, pa.Array]) -> list[dict[str, float]]:
     if not any(column.null_count for column in known.values()):
         return [dict(zip(names, row, strict=True)) for row in rows]
     return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
-
-
-LAUNCH_COLUMNS = (
-    *("digest", "kernel_index", "nvtx_range", "name"),
-    *(f"{what}_{axis}" for what in ("grid", "block") for axis in AXES),
-)
-"""What tells launches apart, and where they stand."""
-
-
-def launches_from_batch(batch: pa.RecordBatch) -> Iterator[tuple[str, int, LaunchId]]:
-    """Return report, position and identity of the launches of rows that have `LAUNCH_COLUMNS`."""
-    ranges, names = (batch.column(name).to_pylist() for name in ("nvtx_range", "name"))
-    ids = zip(ranges, names, _sizes(batch, "grid"), _sizes(batch, "block"), strict=True)
-    places = (batch.column(name).to_pylist() for name in ("digest", "kernel_index"))
-    yield from zip(*places, ids, strict=True)
 
 
 def _series(batch: pa.RecordBatch) -> list[Series | None]:

@@ -1,8 +1,9 @@
 """The store's tables as Arrow schemas.
 
 `runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `instances` one a value by
-instance; `tables/` has `roofline`, `totals`, `hotspots`, `findings` and `unprofiled`. All join on `digest`, the
-report's SHA-256; those of kernels also on `kernel_index`. `failures` has a row for each report that could not be read.
+instance; `tables/` has `roofline`, `hotspots`, `findings` and `unprofiled`. All of them join `runs` on `run_id`, which
+stands in each file where the records have the report's SHA-256. `failures` has a row for each report that could not be
+read.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Rule
 from rooflens.model.store.tables.findings import FINDINGS, HOTSPOTS
 from rooflens.model.store.tables.roofline import ROOFLINE
-from rooflens.model.store.tables.totals import TOTALS
 from rooflens.model.store.tables.unprofiled import UNPROFILED
 
-SCHEMA_VERSION = 5
-"""Raised whenever a table changes; `rooflens store migrate` brings an older store to this version."""
+SCHEMA_VERSION = 6
+"""Raised whenever a column changes its name, type or meaning; not where one is added, which older files lack."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 _LOW_CARDINALITY = pa.dictionary(pa.int32(), pa.string())
@@ -103,17 +103,29 @@ INSTANCES = pa.schema([*_METRIC, ("instance", pa.int32()), ("instance_key", _LOW
 
 FAILURES = pa.schema([("source", _TEXT), ("message", _TEXT), ("hint", _TEXT), ("failed_unix_s", _INT)])
 
-DATA: dict[str, pa.Schema] = {
-    "kernels": KERNELS,
-    "metrics": METRICS,
-    "instances": INSTANCES,
-    "hotspots": HOTSPOTS,
-    "unprofiled": UNPROFILED,
+ANALYZED_UNIX_NS = pa.field("analyzed_unix_ns", _INT)
+"""When an analysis was written: of two of one run the later one counts."""
+
+STORED_UNIX_NS = pa.field("stored_unix_ns", _INT)
+"""When a run without the profiler was stored: of two of one run the later one counts."""
+
+
+def _stored(schema: pa.Schema, *more: pa.Field) -> pa.Schema:
+    """Return the columns of a table in its files: `run_id` stands for the report's digest."""
+    return pa.schema([RUN_ID, *(field for field in schema if field.name != "digest"), *more])
+
+
+RUN_ID = pa.field("run_id", _TEXT)
+
+TABLES: dict[str, pa.Schema] = {
+    "kernels": _stored(KERNELS),
+    "metrics": _stored(METRICS),
+    "instances": _stored(INSTANCES),
+    "hotspots": _stored(HOTSPOTS),
+    "unprofiled": _stored(UNPROFILED, STORED_UNIX_NS),
     "failures": FAILURES,
+    "findings": _stored(FINDINGS, ANALYZED_UNIX_NS),
+    "roofline": _stored(ROOFLINE, ANALYZED_UNIX_NS),
+    "runs": pa.schema([RUN_ID, *RUNS]),
 }
-"""Tables of a part, in the order of writing; the row in `runs` follows and commits it."""
-
-VERDICTS: dict[str, pa.Schema] = {"roofline": ROOFLINE, "findings": FINDINGS, "totals": TOTALS}
-"""Tables that an analysis adds to a part later, and rewrites when the model or the thresholds change."""
-
-TABLES: dict[str, pa.Schema] = {"runs": RUNS, **DATA, **VERDICTS}
+"""In the order in which files get their place: the last one, of an ingest or an analysis, commits the others."""

@@ -283,14 +283,9 @@ def _cell(row: Row, i: int, width: int) -> Text:
 
 
 def to_markdown(analyses: Sequence[Analysis], top: int | None = None) -> str:
-    """Write the same tables as Markdown, with all of their columns."""
-    return markdown_of(totals_of(analyses), top)
-
-
-def markdown_of(totals: Sequence[Total], top: int | None = None) -> str:
-    """Write the tables of totals as Markdown; `top` as for `to_sections`."""
+    """Write the same tables as Markdown, with all of their columns; `top` as for `to_sections`."""
     lines = []
-    for section in to_sections(totals, top):
+    for section in to_sections(totals_of(analyses), top):
         rows = [
             (code_cell(row.name(_MARKDOWN_NAME_MAX)), *(prose(row.cells[i]) for i in section.columns if i != _NAME))
             for row in section.rows

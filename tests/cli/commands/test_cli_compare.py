@@ -14,7 +14,7 @@ from support.ncu_rep_writer import ReportSpec, SessionSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
-from rooflens.model.store.store import Store
+from rooflens.model.store.dataset import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,8 +106,8 @@ def test_a_run_of_a_store_is_a_side(base: Path, tmp_path: Path) -> None:
     """Two reports of one store are compared by the first digits of their digests."""
     store = tmp_path / "store"
     run("ingest", base, "--store", store)
-    first, second, _ = sorted(Store(store).digests())
-    (program,) = compared(store / first[:12], store / "runs" / f"{second}.parquet")["programs"]
+    first, second, _ = sorted(Store(store).run_ids())
+    (program,) = compared(store / first[:12], store / second)["programs"]
     assert [side["recordings"] for side in (program["base"], program["head"])] == [1, 1]
     assert program["base"]["sources"] != program["head"]["sources"]
     assert "no report whose digest begins with `ffffff`" in run("compare", store / "ffffff", store).stderr

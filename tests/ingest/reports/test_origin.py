@@ -16,7 +16,7 @@ from rooflens.ingest.messages.nvtx import range_path
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.read import read_report
-from rooflens.model.store.store import Store
+from rooflens.model.store.dataset import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

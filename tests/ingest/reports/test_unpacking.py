@@ -32,8 +32,7 @@ from rooflens.ingest.reports.unpacking import (
     spooled,
     unpacked,
 )
-from rooflens.model.store.reading import StoredReport
-from rooflens.model.store.store import Store
+from rooflens.model.store.dataset import Store, StoredReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable

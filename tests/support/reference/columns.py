@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 _HEAD = f"""\
 # Columns of a store
 
-For anyone who queries a [store](../how-to/store.md) with pandas, Polars, DuckDB or `--where`.
+For anyone who queries a [store](../how-to/store.md) with pandas, Polars or DuckDB.
 
 {MADE}
 
-These are the tables of schema version {SCHEMA_VERSION}. All join on `digest`, those of kernels also on
+These are the tables of schema version {SCHEMA_VERSION}. All join on `run_id`, those of kernels also on
 `kernel_index`. What was not measured is null, never 0. Amounts are in base units, as the names say. Where each of the
 quantities comes from, and what one count is: [Counters](counters/index.md).
 """

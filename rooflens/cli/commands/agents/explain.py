@@ -9,7 +9,8 @@ import click
 from rooflens.cli.console import analyses_of, echo, finish, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
-from rooflens.cli.selecting import Choice, with_selection
+from rooflens.cli.selecting import chosen as only_chosen
+from rooflens.cli.selecting import with_selection
 from rooflens.cli.usage import examples
 from rooflens.errors import InputError
 from rooflens.format import count
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
-    from rooflens.model.verdict.thresholds import Thresholds
 
 
 @click.command(
@@ -53,14 +52,15 @@ def explain(
 
     from rooflens.analyzing import read_thresholds
     from rooflens.model.launches import most_at_stake
+    from rooflens.model.selecting import Chooser
     from rooflens.report.text.digest import explain as explained
 
     stated = read_stated(predict)
-    limits, choice = read_thresholds(thresholds), Choice.of(selection)
-    found = load_analyzed(paths, store, limits, reading=reading, selection=selection if store else None)
+    chooser = Chooser(selection) if selection else None
+    found = load_analyzed(paths, store, read_thresholds(thresholds), reading=reading)
     whole = {report.run.digest: report for report in found.reports}
-    if choice and not store:
-        found = choice.of_paths(found)
+    if chooser:
+        found = only_chosen(found, chooser)
     analyses = analyses_of(found.reports)
     chosen = most_at_stake(analyses)
     if chosen is None and found.failures:
@@ -68,7 +68,7 @@ def explain(
     if chosen is None:
         raise InputError("there is no kernel to explain", "give a report with at least one")
     digest = chosen.kernel.digest
-    report = _whole(store, digest, limits) if store and selection else whole[digest]
+    report = whole[digest]
     echo(explained(report, chosen), nl=False)
     if stated is not None:
         alone = [replace(report, analyses=(chosen,))]
@@ -78,11 +78,3 @@ def explain(
     if others:
         say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")
     finish(found, "")
-
-
-def _whole(store: str, digest: str, limits: Thresholds) -> AnalyzedReport:
-    """Load all of a report of which some kernels were chosen: it says what part of the time they take."""
-    from rooflens.streaming import analyze_store
-
-    (report,) = analyze_store(store, limits, where=f"digest = '{digest}'").reports
-    return report

@@ -5,13 +5,10 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
 
 def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
@@ -24,26 +21,10 @@ def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def with_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a table in the order of a schema; the columns that it lacks are null: they came after it was written."""
-    for field in schema:
-        if field.name not in table.column_names:
-            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-    return table.select(schema.names)
-
-
 def packed(schema: pa.Schema) -> pa.Schema:
     """Return a schema with dictionary-encoded texts: each is stored once, and rows hold its index."""
     kinds = [pa.dictionary(pa.int32(), pa.string()) if kind == pa.string() else kind for kind in schema.types]
     return pa.schema([*zip(schema.names, kinds, strict=True)])
-
-
-def reals(values: NDArray[np.float64]) -> pa.Array:
-    """Make a column of numbers, null where one is NaN."""
-    bits = np.packbits(~np.isnan(values), bitorder="little")
-    return pa.Array.from_buffers(
-        pa.float64(), len(values), [pa.py_buffer(bits), pa.py_buffer(np.ascontiguousarray(values))]
-    )
 
 
 def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
@@ -95,25 +76,6 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], pa.Array | None]:
         return [], None
     places = dict(zip(known, range(len(known)), strict=True))
     return [*known.values()], pa.array([*map(places.__getitem__, ids)], pa.int32())
-
-
-def sendable(batches: Sequence[pa.RecordBatch]) -> pa.Buffer | None:
-    """Serialise rows for another process, all in one piece; slices come without the rest of their table.
-
-    Pickled as Arrow's own are, column by column, they cost several times that, and each slice comes with the whole.
-    """
-    if not batches:
-        return None
-    rows = pa.Table.from_batches(batches).combine_chunks()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
-    return sink.getvalue()
-
-
-def sent(stream: pa.Buffer | None) -> tuple[pa.RecordBatch, ...]:
-    """Return the rows that `sendable` serialised."""
-    return () if stream is None else tuple(pa.ipc.open_stream(stream))
 
 
 def texts(column: pa.Array) -> list[str | None]:

@@ -64,16 +64,19 @@ def hotspot_table(kernels: Iterable[Kernel]) -> pa.Table:
     return table_of(columns, HOTSPOTS)
 
 
-def hotspots_from_batch(batch: pa.RecordBatch) -> dict[str, dict[int, tuple[Hotspot, ...]]]:
-    """Make the hot spots of kernels, by report and position in it, of rows of `hotspots`."""
+def hotspots_from_table(rows: pa.Table) -> dict[str, dict[int, tuple[Hotspot, ...]]]:
+    """Make the hot spots of kernels, by run and position in its report, of rows of `hotspots`."""
     found: dict[str, dict[int, list[Hotspot]]] = defaultdict(lambda: defaultdict(list))
-    digests: list[Any] = texts(batch.column("digest"))
-    places = [texts(batch.column(name)) if kind == _TEXT else batch.column(name).to_pylist() for name, kind in _PLACE]
-    measures = maps(batch.column("measures"))
-    indices = batch.column("kernel_index").to_pylist()
-    for digest, index, *place, measured in zip(digests, indices, *places, measures, strict=True):
-        found[digest][index].append(Hotspot(**dict(zip(_PLACE_NAMES, place, strict=True)), measures=measured))
-    return {digest: {index: tuple(spots) for index, spots in known.items()} for digest, known in found.items()}
+    for batch in rows.combine_chunks().to_batches():
+        run_ids: list[Any] = texts(batch.column("run_id"))
+        places = [
+            texts(batch.column(name)) if kind == _TEXT else batch.column(name).to_pylist() for name, kind in _PLACE
+        ]
+        measures = maps(batch.column("measures"))
+        indices = batch.column("kernel_index").to_pylist()
+        for run_id, index, *place, measured in zip(run_ids, indices, *places, measures, strict=True):
+            found[run_id][index].append(Hotspot(**dict(zip(_PLACE_NAMES, place, strict=True)), measures=measured))
+    return {run_id: {index: tuple(spots) for index, spots in known.items()} for run_id, known in found.items()}
 
 
 def finding_table(analyses: Iterable[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:

@@ -1,22 +1,25 @@
-"""Addresses of files and folders, such as `s3://bucket/folder?region=eu-west-1`: recognised, joined, and shown.
+"""Addresses of files and folders, such as `s3://bucket/folder?region=eu-west-1`: recognised, joined, shown and opened.
 
-Stores, and single reports in them, are recognised here too, without the cost of pyarrow.
+pyarrow loads only where one is opened.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
-from rooflens.model.store import MARKER
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SECRET = re.compile(r"(?<=://)(?:[^/@]*|[^/@:]*:(?!\d+/)[^@]*)@")
 """Who an address is opened as: a key may hold slashes, where it was not escaped; `host:9000/a@b` is no key."""
 
-_DIGEST = re.compile(r"[0-9a-f]{6,64}")
-"""The first digits of a report's SHA-256, or all of them."""
+_NATIVE = ("s3", "gs", "gcs", "hdfs", "abfs", "file")
+"""Schemes that pyarrow opens itself; others go through fsspec, where it is installed."""
 
 _FEW = 3
 """A text this short occurs in half of all messages, and is no key."""
@@ -45,44 +48,6 @@ def shown(address: str) -> str:
     return _SECRET.sub("", address).partition("?")[0] if is_address(address) else address
 
 
-def store_at(given: str) -> tuple[str, str] | None:
-    """Recognise a store, or a report in a store by the first digits of its digest.
-
-    Args:
-        given: A path or an address; `STORE/DIGEST` or, as in older stores, `STORE/runs/DIGEST.parquet` is one report.
-
-    Returns:
-        The store, and the digits, empty for the whole store; None where there is no store.
-    """
-    if is_address(given):
-        from rooflens.model.store.place import Place  # noqa: PLC0415 - loads pyarrow
-
-        return (given, "") if Place(given).exists(MARKER) else None
-    place = Path(given)
-    if _is_store(place):
-        return given, ""
-    folder = place.parent.parent if place.parent.name == "runs" else place.parent
-    if not place.exists() and _DIGEST.fullmatch(place.stem) and _is_store(folder):
-        return str(folder), place.stem
-    return None
-
-
-def where_digest(digits: str) -> str:
-    """Write the condition on kernels that chooses the report of a store whose digest begins with some digits."""
-    return f"digest like '{digits}%'"
-
-
-def no_report(store: str, digits: str) -> InputError:
-    """Return the error for digits that no report of a store begins with."""
-    message = f"`{shown(store)}` holds no report whose digest begins with `{digits}`"
-    return InputError(message, "the table `runs` lists them")
-
-
-def _is_store(folder: Path) -> bool:
-    """Return whether a folder is a store, including those from before the marker."""
-    return (folder / MARKER).is_file() or any((folder / "runs").glob("*.parquet"))
-
-
 def without_secrets(message: object, address: str) -> str:
     """Return a library's message about an address without the address's secrets, which it may repeat."""
     from urllib.parse import parse_qsl, quote, unquote  # noqa: PLC0415 - 3 ms, for errors only
@@ -98,3 +63,39 @@ def without_secrets(message: object, address: str) -> str:
     for name in sorted({*written, *(quote(name, safe="") for name in written)}, key=len, reverse=True):
         text = text.replace(name, "***") if len(name) > _FEW else text
     return text
+
+
+def opened(given: str) -> tuple[FileSystem, str]:
+    """Open a path or an address; return its file system, and the path in that.
+
+    Raises:
+        InputError: It is empty or not UTF-8, or nothing installed opens such an address.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - only where there is an address or a store
+    import pyarrow.fs as pafs  # noqa: PLC0415 - as above
+
+    if not given:
+        raise InputError("the store has an empty name", "name a folder or an address")
+    if given != given.encode("utf-8", "replace").decode():
+        raise InputError(f"cannot open `{shown(given)}`: its name is not UTF-8", "give it another name")
+    if not is_address(given):
+        return pafs.LocalFileSystem(), os.path.abspath(given)  # noqa: PTH100 - links stay as they are
+    try:
+        is_native = given.partition("://")[0].lower() in _NATIVE
+        system, path = pafs.FileSystem.from_uri(given) if is_native else _by_fsspec(given)
+    except (pa.ArrowException, OSError, ValueError, ImportError) as error:
+        why = without_secrets(error, given)
+        raise InputError(f"cannot open `{shown(given)}`: {why}", "check the address") from None  # it may name the keys
+    return system, path.rstrip("/")
+
+
+def _by_fsspec(address: str) -> tuple[Any, str]:
+    import pyarrow.fs as pafs  # noqa: PLC0415 - as above
+
+    try:
+        import fsspec  # noqa: PLC0415 - for addresses that pyarrow does not know, where it is installed
+    except ImportError as error:
+        message = f"cannot open `{shown(address)}`: pyarrow knows no `{address.partition('://')[0]}`"
+        raise InputError(message, "install fsspec for it") from error
+    system, path = fsspec.core.url_to_fs(address)
+    return pafs.PyFileSystem(pafs.FSSpecHandler(system)), path

@@ -1,1 +1,0 @@
-"""Bring stores of older schema versions up to date."""

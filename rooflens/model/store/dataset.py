@@ -1,0 +1,434 @@
+"""The store: an append-only dataset of Parquet files, one a table and ingest, in a folder or at an address.
+
+    store/runs/<id>.parquet, store/kernels/<id>.parquet, ...    what an ingest stored; `runs` comes last and commits it
+    store/findings/<id>.parquet, store/roofline/<id>.parquet    what an analysis found; `roofline` commits it
+    store/.writing-<id>/                                        what is being written, or was when its writer was killed
+
+Nothing is locked, and no file that has its place is changed. Readers take what `runs` names, of a report that was
+stored twice the first run: a killed or doubled ingest shows nothing half or twice. Of two analyses of a run, and of two
+runs without the profiler, the later one counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from itertools import chain, groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from rooflens.addresses import opened, shown, without_secrets
+from rooflens.errors import InputError
+from rooflens.model.analyze import MODEL_VERSION
+from rooflens.model.store import MARKER
+from rooflens.model.store.rows import kernels_from_batch, runs_from_table
+from rooflens.model.store.schema import RUN_ID, SCHEMA_VERSION, TABLES
+from rooflens.model.store.tables.findings import finding_table, hotspots_from_table
+from rooflens.model.store.tables.roofline import roofline_table
+from rooflens.model.store.tables.unprofiled import unprofiled_from_row, unprofiled_table
+from rooflens.model.store.writing import STAMP, Writer, begun_unix_ns, leaves, new_id
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
+    from rooflens.model.unprofiled import Unprofiled
+    from rooflens.model.verdict.thresholds import Thresholds
+
+_FILE_NAME = re.compile(r"([0-9a-f]{24})\.parquet")
+_WRITING = ".writing-"
+_LEFT_AFTER_NS = 24 * 3600 * 1_000_000_000
+"""What has been written for a day belongs to no writer that still runs."""
+
+_ROWS_AT_ONCE = 2048
+"""Kernels that are decoded together: some 20 MB."""
+
+_KEPT_AT_ONCE = 4096
+"""Kernels whose verdicts are made into rows together."""
+
+_NAMED = 3
+"""Reports that a hint names; there may be thousands."""
+
+_DAMAGE = (OSError, ValueError, TypeError, KeyError)
+"""What reading a damaged file raises; Arrow's errors are such."""
+
+
+class StoredReport(Struct, frozen=True):
+    """One report as it comes out of a store.
+
+    Attributes:
+        unprofiled: Its run without the profiler; None where none was kept.
+    """
+
+    run: Run
+    kernels: tuple[Kernel, ...]
+    unprofiled: Unprofiled | None = None
+
+
+Failure: TypeAlias = tuple[str, InputError]
+"""A file as messages show it, and what is wrong with it."""
+
+
+class Commit(Struct, frozen=True):
+    """One ingest.
+
+    Attributes:
+        id: The name of its files.
+        runs: Its reports by `run_id`, without those that an earlier ingest stored.
+    """
+
+    id: str
+    runs: Mapping[str, Run]
+
+
+class Store:
+    """A store, which need not exist before something is written."""
+
+    def __init__(self, place: str | Path) -> None:
+        """Take a folder or an address.
+
+        Raises:
+            InputError: It cannot be opened.
+        """
+        self._given = str(place)
+        self._files, self._root = opened(self._given)
+        self._is_local = isinstance(self._files, pafs.LocalFileSystem)
+
+    def __str__(self) -> str:
+        return shown(self._given)
+
+    @classmethod
+    def existing(cls, place: str | Path) -> Store:
+        """Open a store that must be there.
+
+        Raises:
+            InputError: It is not a store, or one of another schema version.
+        """
+        store = cls(place)
+        if not store._is_marked():
+            raise InputError(f"`{store}` is not a store", "make one with `rooflens ingest REPORT --store FOLDER`")
+        return store
+
+    @contextmanager
+    def writing(self) -> Iterator[Writer]:
+        """Give a writer; its files get their places when the block ends, all of them or none.
+
+        Raises:
+            InputError: The folder is neither empty nor a store of this version, or cannot be written to.
+        """
+        try:
+            file_id = new_id()
+            with self._scratch(file_id) as folder:
+                writer = Writer(folder, file_id)
+                yield writer
+                for table, path in writer.close().items():
+                    self._put(path, table, f"{file_id}.parquet")
+        except OSError as error:
+            why = without_secrets(error.strerror or error, self._given)
+            message = f"cannot write to the store `{self}`: {why}"
+            raise InputError(message, "give a folder that can be written with --store") from error
+
+    def commits(self) -> tuple[list[Commit], list[Failure]]:
+        """Return the ingests in their order, and what is wrong with files in `runs`.
+
+        Raises:
+            InputError: The store cannot be listed.
+        """
+        known: set[str] = set()
+        found: list[Commit] = []
+        failures: list[Failure] = []
+        for file_id in self._ids("runs"):
+            try:
+                rows = self._table("runs", file_id)
+                runs = dict(zip(rows[RUN_ID.name].to_pylist(), runs_from_table(rows), strict=True))
+            except _DAMAGE as error:
+                failures.append(self._damaged("runs", file_id, error))
+                continue
+            found.append(Commit(file_id, {run_id: run for run_id, run in runs.items() if run.digest not in known}))
+            known.update(run.digest for run in runs.values())
+        return found, failures
+
+    def run_ids(self) -> dict[str, str]:
+        """Return the run that counts for each report, by its digest."""
+        return {run.digest: run_id for commit in self.commits()[0] for run_id, run in commit.runs.items()}
+
+    def kernel_count(self) -> int:
+        """Return how many kernels it holds."""
+        return sum(run.kernel_count for commit in self.commits()[0] for run in commit.runs.values())
+
+    def reports(self, digits: str = "") -> Iterator[StoredReport | Failure]:
+        """Read the reports whose digests begin with some digits, ingest by ingest.
+
+        A damaged file costs the reports of its ingest, and comes with what is wrong in their place.
+
+        Raises:
+            InputError: The store holds no report.
+        """
+        commits, failures = self.commits()
+        if not commits and not failures:
+            hint = f"fill it with `rooflens ingest REPORT --store {self}`"
+            raise InputError(f"the store `{self}` is empty", hint)
+        unprofiled, unreadable = self._unprofiled()
+        yield from (*failures, *unreadable)
+        for commit in commits:
+            wanted = {run_id: run for run_id, run in commit.runs.items() if run.digest.startswith(digits)}
+            if wanted:
+                yield from self._reports_of(commit.id, wanted, unprofiled)
+
+    def unprofiled(self) -> dict[str, Unprofiled]:
+        """Return the runs without the profiler, by the `run_id` of their reports."""
+        return self._unprofiled()[0]
+
+    def metrics(self, digest: str) -> pa.Table | None:
+        """Return the rows of `metrics` of a report; None where the store does not hold the report.
+
+        Raises:
+            InputError: Its file is damaged.
+        """
+        run_id = self.run_ids().get(digest)
+        if run_id is None:
+            return None
+        file_id = run_id.partition("-")[0]
+        if f"{file_id}.parquet" not in self._names("metrics"):
+            return TABLES["metrics"].empty_table()
+        try:
+            return self._table("metrics", file_id, [run_id])
+        except _DAMAGE as error:
+            raise self._damaged("metrics", file_id, error)[1] from error
+
+    def failures(self) -> list[tuple[str, str]]:
+        """Return the source and the message of each report that could not be read; damaged files are left out."""
+        found: list[tuple[str, str]] = []
+        for file_id in self._ids("failures"):
+            with suppress(*_DAMAGE):
+                rows = self._table("failures", file_id)
+                found += zip(rows["source"].to_pylist(), rows["message"].to_pylist(), strict=True)
+        return found
+
+    def foreign(self) -> tuple[str, ...]:
+        """Return the names of files in `runs` that no writer of a store put there: they are left alone."""
+        return tuple(name for name in self._names("runs") if not _FILE_NAME.fullmatch(name))
+
+    def text_of(self, *names: str) -> str:
+        """Return the path of a file as messages show it."""
+        return "/".join((str(self).rstrip("/"), *names))
+
+    def keep_unprofiled(self, writer: Writer, found: Mapping[str, Unprofiled]) -> None:
+        """Store runs without the profiler that came after their reports, by digest."""
+        run_ids = self.run_ids()
+        writer.add("unprofiled", unprofiled_table(found), {digest: run_ids[digest] for digest in found})
+
+    def keep(self, reports: Sequence[AnalyzedReport], limits: Thresholds, known: str) -> None:
+        """Write the verdicts and findings of reports, unless their last ones depend on the same things.
+
+        Args:
+            reports: Reports of the store with all of their kernels.
+            limits: Thresholds of the verdicts.
+            known: What else the verdicts depend on, from outside the store, as a short text.
+
+        Raises:
+            InputError: The store cannot be written to.
+        """
+        stamp = f"{MODEL_VERSION} {limits.digest} {known}"
+        run_ids, stamps = self.run_ids(), self._stamps()
+        new = {digest: run_id for digest, run_id in run_ids.items() if stamps.get(run_id) != stamp}
+        analyses = [one for report in reports if report.run.digest in new for one in report.analyses]
+        if not analyses:
+            return
+        with self.writing() as writer:
+            writer.stamp(stamp)
+            for at in range(0, len(analyses), _KEPT_AT_ONCE):
+                some: Sequence[Analysis] = analyses[at : at + _KEPT_AT_ONCE]
+                writer.add("findings", finding_table(some, MODEL_VERSION, limits.digest), new)
+                writer.add("roofline", roofline_table(some, MODEL_VERSION, limits.digest), new)
+
+    def _stamps(self) -> dict[str, str]:
+        """Return what the last verdicts of each run depend on; unreadable files are left out, and written again."""
+        found: dict[str, str] = {}
+        for file_id in self._ids("roofline"):
+            with suppress(*_DAMAGE), self._files.open_input_file(self._path("roofline", f"{file_id}.parquet")) as file:
+                parquet = pq.ParquetFile(file, read_dictionary=[RUN_ID.name])
+                stamp = (parquet.metadata.metadata or {}).get(STAMP, b"").decode()
+                found |= dict.fromkeys(parquet.read([RUN_ID.name])[RUN_ID.name].unique().to_pylist(), stamp)
+        return found
+
+    def _reports_of(
+        self, file_id: str, wanted: Mapping[str, Run], unprofiled: Mapping[str, Unprofiled]
+    ) -> Iterator[StoredReport | Failure]:
+        """Read reports of one ingest, in its order."""
+        left = dict(wanted)
+        table = "hotspots"
+        try:
+            spots = hotspots_from_table(self._table(table, file_id, [*wanted]))
+            table = "kernels"
+            batches = self._scanner(table, file_id, [*wanted]).to_batches()
+            kernels = chain.from_iterable(kernels_from_batch(batch, wanted, spots) for batch in batches)
+            by_report = groupby(kernels, key=attrgetter("digest"))
+            ahead = next(by_report, None)
+            for run_id, run in wanted.items():
+                own: tuple[Kernel, ...] = ()
+                if ahead is not None and ahead[0] == run.digest:
+                    own = tuple(ahead[1])
+                    ahead = next(by_report, None)
+                if len(own) != run.kernel_count:
+                    raise ValueError(f"it holds {len(own)} of {run.kernel_count} kernels of `{run.source}`")
+                del left[run_id]
+                yield StoredReport(run, own, unprofiled.get(run_id))
+        except _DAMAGE as error:
+            yield self._damaged(table, file_id, error, tuple(left.values()))
+
+    def _unprofiled(self) -> tuple[dict[str, Unprofiled], list[Failure]]:
+        """Return the runs without the profiler by `run_id`, and what is wrong with files of them."""
+        found: dict[str, Unprofiled] = {}
+        failures: list[Failure] = []
+        for file_id in self._ids("unprofiled"):  # a later file has the later rows
+            try:
+                rows = self._table("unprofiled", file_id).to_pylist()
+                found |= {row[RUN_ID.name]: unprofiled_from_row(row) for row in rows}
+            except _DAMAGE as error:
+                failures.append(self._damaged("unprofiled", file_id, error))
+        return found, failures
+
+    def _table(self, table: str, file_id: str, wanted: Collection[str] | None = None) -> pa.Table:
+        """Read a file, or the rows of some runs."""
+        return self._scanner(table, file_id, wanted).to_table()
+
+    def _scanner(self, table: str, file_id: str, wanted: Collection[str] | None) -> Any:
+        """Scan a file, its texts packed, since most of them repeat in each row."""
+        packed = [leaf for leaf, kind in leaves(table).items() if kind == "BYTE_ARRAY"]
+        kind = pads.ParquetFileFormat(
+            read_options=pads.ParquetReadOptions(dictionary_columns=packed),
+            default_fragment_scan_options=pads.ParquetFragmentScanOptions(page_checksum_verification=True),
+        )
+        fragment = kind.make_fragment(self._path(table, f"{file_id}.parquet"), self._files)
+        condition = None if wanted is None else pc.field(RUN_ID.name).isin(pa.array(wanted, pa.string()))
+        return fragment.scanner(filter=condition, batch_size=_ROWS_AT_ONCE)
+
+    def _ids(self, table: str) -> list[str]:
+        """Return the names of the files of a table, the earliest first."""
+        return [match[1] for name in self._names(table) if (match := _FILE_NAME.fullmatch(name))]
+
+    def _names(self, *folder: str) -> list[str]:
+        """List a folder by name; empty where there is no such folder.
+
+        Raises:
+            InputError: It cannot be listed.
+        """
+        path = self._path(*folder)
+        try:
+            if self._is_local:  # Arrow fails on names that are not UTF-8, which files of others may have
+                with os.scandir(path) as entries:
+                    return sorted(entry.name for entry in entries)
+            selector = pafs.FileSelector(path, allow_not_found=True)
+            return sorted(info.base_name for info in self._files.get_file_info(selector))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            why = without_secrets(error, self._given)
+            raise InputError(f"cannot read the store `{self}`: {why}", "give a store that can be read") from error
+
+    def _path(self, *names: str) -> str:
+        return "/".join((self._root, *names))
+
+    def _is_marked(self) -> bool:
+        """Return whether it is a store of this version.
+
+        Raises:
+            InputError: It is one of another version, or its marker cannot be read.
+        """
+        try:
+            with self._files.open_input_stream(self._path(MARKER)) as stream:
+                version = json.loads(stream.read())["schema_version"]
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            why = without_secrets(error, self._given)
+            raise InputError(f"cannot read `{self.text_of(MARKER)}`: {why}", "give a store that can be read") from error
+        except (ValueError, KeyError, TypeError) as error:
+            hint = f'write {{"schema_version": {SCHEMA_VERSION}}} into it, if this version wrote the store'
+            message = f"damaged store: `{self.text_of(MARKER)}` is not the marker of a store"
+            raise InputError(message, hint) from error
+        if version != SCHEMA_VERSION:
+            message = f"`{self}` holds schema version {version}, this rooflens reads {SCHEMA_VERSION}"
+            raise InputError(message, "ingest its reports into a new store, or use the rooflens that wrote it")
+        return True
+
+    @contextmanager
+    def _scratch(self, file_id: str) -> Iterator[Path]:
+        """Make a folder to write in, in a store, which an empty folder becomes; remove what killed writers left.
+
+        Raises:
+            InputError: The folder is neither empty nor a store of this version.
+            OSError: It cannot be written to.
+        """
+        is_new = not self._is_marked()
+        if is_new and any(not name.startswith(_WRITING) for name in self._names()):
+            message = f"`{self}` is neither empty nor a store: nothing was written"
+            raise InputError(message, "give an empty folder, or a new name, with --store")
+        if self._is_local:
+            Path(self._root).mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            folder = Path(self._root, f"{_WRITING}{file_id}")
+            folder.mkdir()
+        else:
+            folder = Path(tempfile.mkdtemp(prefix="rooflens-"))
+        try:
+            if is_new:
+                marker = folder / MARKER
+                marker.write_text(f'{{"schema_version": {SCHEMA_VERSION}}}\n', encoding="utf-8")
+                self._put(marker, MARKER)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """Remove what writers that were killed more than a day ago left."""
+        for name in self._names():
+            file_id = name.removeprefix(_WRITING)
+            is_ours = name.startswith(_WRITING) and _FILE_NAME.fullmatch(f"{file_id}.parquet")
+            if is_ours and time.time_ns() - begun_unix_ns(file_id) > _LEFT_AFTER_NS:
+                shutil.rmtree(self._path(name), ignore_errors=True)
+
+    def _put(self, path: Path, *names: str) -> None:
+        """Put a whole file in its place: it is moved, or sent to an object store, where it shows when it is whole."""
+        place = self._path(*names)
+        if not self._is_local:
+            local = pafs.LocalFileSystem()
+            pafs.copy_files(str(path), place, source_filesystem=local, destination_filesystem=self._files)
+            return
+        Path(place).parent.mkdir(exist_ok=True)
+        _sync(str(path))
+        os.replace(path, place)  # noqa: PTH105 - places of this class are texts
+        _sync(os.path.dirname(place))  # noqa: PTH120 - as above
+
+    def _damaged(self, table: str, file_id: str, why: object, runs: Sequence[Run] = ()) -> Failure:
+        """Return the failure for a damaged file, with what mends it; without `runs` it is not known what it held."""
+        name, runs_file = (self.text_of(part, f"{file_id}.parquet") for part in (table, "runs"))
+        others = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
+        sources = " ".join(f"`{run.source}`" for run in runs[:_NAMED]) or "its reports"
+        hint = f"remove `{runs_file if runs else name}` and ingest {sources}{others} again"
+        said = "it is missing" if isinstance(why, FileNotFoundError) else without_secrets(why, self._given)
+        return name, InputError(f"damaged store file `{name}`: {said}", hint, len(runs) or None)
+
+
+def _sync(path: str) -> None:
+    """Wait until a file, or the names in a folder, are on the disk; Windows opens no folders."""
+    if os.path.isfile(path) or hasattr(os, "O_DIRECTORY"):  # noqa: PTH113 - paths here are texts
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,193 @@
+"""Write the files of one ingest, or of one analysis: row group by row group, packed and sorted to be small."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rooflens.model.store.schema import RUN_ID, TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_GROUP_BYTES = 32 << 20
+"""What a table holds in memory before it is written as a row group."""
+
+_ROWS_AT_ONCE = 1 << 18
+"""Rows of a larger table that are added together."""
+
+_ALWAYS = ("kernels", "hotspots", "unprofiled")
+"""Tables that an ingest writes even without rows, so that queries over the folders find a file."""
+
+_SORTED = ("metrics", "instances")
+"""Tables whose row groups are sorted by `name`: values of one metric stand together, and pack well."""
+
+_POSITION = "kernel_index"
+"""A column in ascending runs: how far each value is from the one before is packed."""
+
+_VALUES_AT_ONCE = 1 << 16
+"""So many values of a column are handed to its encoder together; Arrow's own 1,024 cost a third more time."""
+
+_REPEATS = 0.5
+"""A column of numbers of which more are distinct is not packed as one of numbers that repeat."""
+
+STAMP = b"rooflens_analysis"
+"""Name of the note in a file of `roofline` about what its verdicts depend on."""
+
+
+class Writer:
+    """The files of one ingest or analysis while they are written.
+
+    Attributes:
+        id: Their name; names sort by the time at which writing began.
+        started_unix_ns: That time.
+    """
+
+    def __init__(self, folder: Path, file_id: str) -> None:
+        self.id = file_id
+        self.started_unix_ns = begun_unix_ns(file_id)
+        self._folder = folder
+        self._files: dict[str, _TableFile] = {}
+        self._run_ids: dict[str, str] = {}
+
+    def add_reports(self, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Add the tables of some reports, `runs` among them; return the rows of `runs` that it did not have yet."""
+        digests = dict.fromkeys(tables["runs"]["digest"].to_pylist())
+        unknown = [digest for digest in digests if digest not in self._run_ids]
+        new = {digest: f"{self.id}-{len(self._run_ids) + at}" for at, digest in enumerate(unknown)}
+        self._run_ids |= new
+        if new:
+            for table in _ALWAYS:
+                self._file(table)
+        for table, rows in tables.items():
+            self.add(table, rows, new)
+        return tables["runs"].filter(pc.is_in(tables["runs"]["digest"], pa.array([*new], pa.string())))
+
+    def add(self, table: str, rows: pa.Table, run_ids: Mapping[str, str]) -> None:
+        """Add rows that belong to some reports, given the run of each by its digest; other rows are left out."""
+        made = _of_runs(rows, run_ids)
+        for field in TABLES[table]:
+            if field.name.endswith("_unix_ns") and field.name not in made.column_names:
+                made = made.append_column(field, pa.repeat(pa.scalar(self.started_unix_ns), made.num_rows))
+        self.add_rows(table, made)
+
+    def add_rows(self, table: str, rows: pa.Table) -> None:
+        """Add rows as they are."""
+        self._file(table).add(rows.select(TABLES[table].names))
+
+    def stamp(self, stamp: str) -> None:
+        """Note in the file of `roofline` what its verdicts depend on."""
+        self._file("roofline").stamp = stamp.encode()
+
+    def close(self) -> dict[str, Path]:
+        """Complete the files; return them by table, in the order in which they are to be put in their places."""
+        for file in self._files.values():
+            file.close()
+        return {table: self._files[table].path for table in TABLES if table in self._files}
+
+    def _file(self, table: str) -> _TableFile:
+        if table not in self._files:
+            self._files[table] = _TableFile(table, self._folder / f"{table}.parquet")
+        return self._files[table]
+
+
+def new_id() -> str:
+    """Return a name for files that no other writer has, which begins with the time."""
+    return f"{time.time_ns():016x}{secrets.token_hex(4)}"
+
+
+def begun_unix_ns(file_id: str) -> int:
+    """Return the time at which the writing of files of a name began."""
+    return int(file_id[:16], 16)
+
+
+class _TableFile:
+    """One file, row group by row group."""
+
+    def __init__(self, table: str, path: Path) -> None:
+        self.path = path
+        self.stamp: bytes | None = None
+        self._table = table
+        self._rows: list[pa.Table] = []
+        self._byte_count = 0
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, rows: pa.Table) -> None:
+        for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+            self._rows.append(rows.slice(start, _ROWS_AT_ONCE))
+            self._byte_count += self._rows[-1].nbytes
+            if self._byte_count >= _GROUP_BYTES:
+                self._flush()
+
+    def close(self) -> None:
+        writer = self._flush() if self._rows or self._writer is None else self._writer
+        if self.stamp is not None:
+            writer.add_key_value_metadata({STAMP: self.stamp})
+        writer.close()
+
+    def _flush(self) -> pq.ParquetWriter:
+        rows = pa.concat_tables(self._rows) if self._rows else TABLES[self._table].empty_table()
+        self._rows, self._byte_count = [], 0
+        rows = rows.unify_dictionaries().combine_chunks()
+        if self._table in _SORTED and rows.num_rows:
+            names = rows["name"].chunk(0).indices.to_numpy()
+            rows = rows.take(pa.array(np.argsort(names, kind="stable")))
+        if self._writer is None:
+            self._writer = _writer(self._table, self.path, rows)
+        if rows.num_rows:
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+        return self._writer
+
+
+def _of_runs(rows: pa.Table, run_ids: Mapping[str, str]) -> pa.Table:
+    """Put the run of each row in front, and take the digest out, which `runs` alone keeps."""
+    digests = rows["digest"]
+    if not pa.types.is_dictionary(digests.type):
+        digests = digests.dictionary_encode()
+    packed = digests.unify_dictionaries().combine_chunks()
+    known = packed.dictionary.to_pylist()
+    if any(digest not in run_ids for digest in known):
+        wanted = rows.filter(pc.is_in(packed.cast(pa.string()), pa.array([*run_ids], pa.string())))
+        return _of_runs(wanted.set_column(0, "digest", wanted["digest"].cast(pa.string())), run_ids)
+    owners = pa.array([run_ids[digest] for digest in known], pa.string())
+    column = pa.DictionaryArray.from_arrays(packed.indices.cast(pa.int32()), owners)
+    return rows.add_column(0, RUN_ID.name, column)
+
+
+def _writer(table: str, path: Path, sample: pa.Table) -> pq.ParquetWriter:
+    """Open a Parquet writer, encoded for values like those of a sample of its rows.
+
+    Numbers that repeat are packed as places in a list of them, others byte by byte: the first bytes of one quantity are
+    alike where the last are not. Positions of kernels are packed as steps, for rows stand in their order.
+    """
+    numbers = [field.name for field in TABLES[table] if field.type == pa.float64()]
+    varied = [name for name in numbers if len(sample[name].unique()) > sample.num_rows * _REPEATS]
+    steps: dict[str, Any] = {_POSITION: "DELTA_BINARY_PACKED"} if _POSITION in sample.column_names else {}
+    return pq.ParquetWriter(
+        path,
+        sample.schema,
+        compression="zstd",
+        compression_level=3,
+        write_batch_size=_VALUES_AT_ONCE,
+        write_page_checksum=True,
+        use_dictionary=[leaf for leaf in leaves(table) if leaf not in {*varied, _POSITION}],
+        column_encoding={**steps, **dict.fromkeys(varied, "BYTE_STREAM_SPLIT")},
+        store_schema=table in _SORTED,  # texts are read packed; costs 20 KB with 200 columns
+    )
+
+
+@cache
+def leaves(table: str) -> Mapping[str, str]:
+    """Return the columns of a Parquet file, those of nested ones by their path in it, and their physical types."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(TABLES[table].empty_table(), buffer)
+    schema = pq.ParquetFile(pa.BufferReader(buffer.getvalue())).schema
+    return {schema.column(at).path: schema.column(at).physical_type for at in range(len(schema))}
