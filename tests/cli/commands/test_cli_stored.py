@@ -1,0 +1,45 @@
+"""What `analyze --store` prints of a store, whatever was ingested when."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from click.testing import CliRunner, Result
+from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+
+from rooflens.cli.group import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_reports_stand_in_the_order_of_their_paths(tmp_path: Path) -> None:
+    """Not in that of their ingests; with nothing else said, the exit code is 0."""
+    store = tmp_path / "store"
+    for number, name in enumerate(("c", "a", "b")):
+        report = tmp_path / f"{name}.ncu-rep"
+        write_report(report, ReportSpec([KernelSpec(f"{name}()", {"gpu__time_duration.sum": 1000.0 + number})]))
+        assert _run("ingest", report, "--store", store).exit_code == 0
+    done = _run("analyze", "--store", store, "--format", "json")
+    assert (done.exit_code, [kernel["name"] for kernel in json.loads(done.stdout)["kernels"]]) == (0, ["a", "b", "c"])
+    lines = _run("analyze", "--store", store, "--format", "csv").stdout.splitlines()[1:]
+    assert [line.split(",")[2] for line in lines] == ["a", "b", "c"]
+
+
+def test_damaged_reports_are_counted(tmp_path: Path) -> None:
+    """Of two reports one is left where a file of the other is cut: it says how many, and the exit code is 1."""
+    store = tmp_path / "store"
+    for name in ("a", "b"):
+        write_report(tmp_path / f"{name}.ncu-rep", ReportSpec([KernelSpec(f"{name}()", {"m__a.sum": 1.0})]))
+        assert _run("ingest", tmp_path / f"{name}.ncu-rep", "--store", store).exit_code == 0
+    first = min((store / "kernels").iterdir())
+    first.write_bytes(first.read_bytes()[:-20])
+    done = _run("analyze", "--store", store, "--format", "json")
+    assert done.exit_code == 1
+    assert "1 of 2 reports could not be read" in done.stderr
+    assert [kernel["name"] for kernel in json.loads(done.stdout)["kernels"]] == ["b"]
