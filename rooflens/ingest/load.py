@@ -18,8 +18,7 @@ from rooflens.format import as_unicode
 from rooflens.ingest.reports.jobs import MEMORY, Outcome, said
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.remote import bytes_of, fetched
-from rooflens.ingest.reports.report import ReadOptions, Report
-from rooflens.ingest.reports.texts import add_texts
+from rooflens.ingest.reports.report import ReadOptions, Report, lacks_texts
 from rooflens.ingest.reports.unpacking import chunks, is_packed
 from rooflens.machine import usable_cores
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
@@ -139,11 +138,14 @@ def read_group(options: ReadOptions, jobs: Sequence[Job]) -> Batch:
     lacking = [
         (place, outcome.job.path, outcome.result)
         for place, outcome in enumerate(outcomes)
-        if isinstance(outcome.result, Report) and (outcome.result.untold or outcome.result.unlisted)
+        if isinstance(outcome.result, Report) and lacks_texts(outcome.result, options)
     ]
-    told = add_texts([(path, report) for _, path, report in lacking], options) if lacking else []
-    for (place, _, _), report in zip(lacking, told, strict=True):
-        outcomes[place] = Outcome(outcomes[place].job, report)
+    if lacking:
+        from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
+
+        told = add_texts([(path, report) for _, path, report in lacking], options)
+        for (place, _, _), report in zip(lacking, told, strict=True):
+            outcomes[place] = Outcome(outcomes[place].job, report)
     return Batch(outcomes)
 
 

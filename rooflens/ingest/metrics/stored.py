@@ -40,8 +40,12 @@ class Stored(Struct, frozen=True):
         return not isinstance(self.value, str) and self.value == 0
 
 
-def opcode_table(stored: Stored) -> dict[str, int]:
-    """Return a metric's counts by key; empty where it has no keys."""
+def opcode_tables(metrics: Metrics) -> dict[str, dict[str, int]]:
+    """Return the counts by opcode of each table that a result stores; empty where one has no keys."""
+    return {name: _counts(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
+
+
+def _counts(stored: Stored) -> dict[str, int]:
     pairs = zip(stored.keys or (), stored.values, strict=False)
     return {str(key): int(count) for key, count in pairs if not isinstance(count, str) and isfinite(count)}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.jobs import said, unchanged
-from rooflens.ingest.reports.unpacking import likely_bytes
+from rooflens.ingest.reports.unpacking import RERECORD_HINT, likely_bytes
 from rooflens.machine import collect_seldom, limit_memory, without_pandas
 from rooflens.model.failed import MEMORY_HINT
 
@@ -34,7 +34,6 @@ _ORPHAN_SECONDS = 10.0
 _BOOT = "import sys; sys.path[:] = {!r}; from rooflens.ingest.reports.child import serve; serve({!r})"
 _PR_SET_PDEATHSIG = 1
 _MEMORY_WORDS = (b"bad_alloc", b"MemoryError", b"Cannot allocate memory", b"out of memory")
-_DAMAGE_HINT = "record the report again, or copy it again from where it was made"
 _KILLED_HINT = "read fewer reports at once, or on a machine with more memory"
 _DEADLINE_HINT = "ROOFLENS_DEADLINE_S=SECONDS gives it longer; if it hangs, record the report again"
 _START_HINT = "close other programs, or raise the limits on processes and open files (`ulimit -a` shows them)"
@@ -82,9 +81,9 @@ def _death(status: int, told: bytes) -> InputError:
         return InputError(f"{_WHO} needed more memory than it may use", MEMORY_HINT)
     if status > 0:
         last_words = told.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        return InputError(f"damaged: {_WHO} ended with status {status}: {last_words}".rstrip(": "), _DAMAGE_HINT)
+        return InputError(f"damaged: {_WHO} ended with status {status}: {last_words}".rstrip(": "), RERECORD_HINT)
     how = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
-    return InputError(f"damaged: {_WHO} ended with {how}", _DAMAGE_HINT)
+    return InputError(f"damaged: {_WHO} ended with {how}", RERECORD_HINT)
 
 
 def serve(parent: tuple[int, float]) -> None:

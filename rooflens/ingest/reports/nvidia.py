@@ -22,13 +22,13 @@ from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.metrics.code import gather, read_code
 from rooflens.ingest.metrics.series import read_series
-from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
+from rooflens.ingest.metrics.stored import Stored, opcode_tables
 from rooflens.ingest.reports.container import Origin, inspect
 from rooflens.ingest.reports.jobs import CHANGED, CHANGED_HINT
 from rooflens.ingest.reports.report import make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
 from rooflens.ingest.reports.texts import Told
-from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, RERECORD_HINT
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.stored import Kind, Value
     from rooflens.ingest.reports.report import ReadOptions, Report
     from rooflens.ingest.reports.texts import Asked
-
-RERECORD = "record the report again, or copy it again from where it was made"
 
 _OF_UNIT, _OF_KERNEL = 1, 2
 """Types of an estimated speed-up: of the unit that the rule looks at, and of the kernel."""
@@ -72,7 +70,7 @@ def _results(path: Path, origins: Sequence[Origin], raw: RawTable | None) -> Ite
         try:
             result = _raw_result(action, index, origin, raw)
         except _READER_ERRORS as error:
-            raise InputError(f"damaged: result {index} cannot be read: {error}", RERECORD) from error
+            raise InputError(f"damaged: result {index} cannot be read: {error}", RERECORD_HINT) from error
         yield result
 
 
@@ -94,7 +92,7 @@ def _told(asked: Asked) -> Told | InputError:
                 codes[index] = read_code(asked.unlisted[index], _Texts(action))
         return Told(texts, codes)
     except (OSError, *_READER_ERRORS) as error:
-        return InputError(f"damaged: {error}", RERECORD)
+        return InputError(f"damaged: {error}", RERECORD_HINT)
     except InputError as error:
         return error
 
@@ -119,7 +117,7 @@ def actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[
         with contextlib.redirect_stdout(io.StringIO()):
             context = ncu_report.load_report(plain)
         if context is None or context.num_ranges() == 0:
-            raise InputError("damaged: no results can be read", RERECORD)
+            raise InputError("damaged: no results can be read", RERECORD_HINT)
         ranges = (context.range_by_idx(index) for index in range(context.num_ranges()))
         places = ((found, index) for found in ranges for index in range(found.num_actions()))
         for number, (found, index) in enumerate(places):
@@ -222,9 +220,9 @@ class _Texts:
 def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -> RawResult:
     name = action.name()
     if name is None:
-        raise InputError(f"damaged: result {index} has no name", RERECORD)
+        raise InputError(f"damaged: result {index} has no name", RERECORD_HINT)
     metrics = _Metrics(action)
-    tables = _tables(metrics)
+    tables = opcode_tables(metrics)
     numbers, texts, nan_count = sort_values(_values(action, metrics, index, raw))
     return RawResult(
         index=index,
@@ -242,10 +240,6 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
         instructions=gather(metrics, thread_opcodes(tables), as_unicode(name)),
         listing=lambda _: _Texts(action),
     )
-
-
-def _tables(metrics: _Metrics) -> dict[str, dict[str, int]]:
-    return {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
 
 
 def _values(action: Any, metrics: _Metrics, index: int, raw: RawTable | None) -> dict[str, Value | None]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflens.ingest.messages.messages import SCALARS, decode, text_of, unknown_fields
 from rooflens.ingest.metrics import code, series
-from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_tables
 from rooflens.ingest.reports.container import (
     COMMAND_LIST,
     GRAPH,
@@ -104,7 +104,7 @@ class ResultReader:
         metrics, unread = self._metrics(message, index, place)
         if self._raw is not None:
             self._raw.add(index, metrics.values | metrics.others, metrics.instances)
-        tables = {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
+        tables = opcode_tables(metrics)
         numbers, texts, nan_count = sort_values(metrics.values)
         name = text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(place.kind, "")
         origin = self._outline.origin(place, message)

@@ -16,13 +16,11 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.metrics.stored import Stored
-from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.container import Container, outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.jobs import unchanged
 from rooflens.ingest.reports.protobuf import ResultReader
-from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_report, raw_table
+from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, lacks_texts, make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
-from rooflens.ingest.reports.texts import add_texts
 from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, is_incomplete, unpacked
 from rooflens.model.records import Run
 
@@ -70,7 +68,11 @@ def _plain(plain: Path, source: str, options: ReadOptions) -> Report:
     if options.reader == "ncu-report":
         return _with_nvidia(plain, source, options)
     report = _directly(plain, source, options)
-    return report if options.texts_later else add_texts([(plain, report)], options)[0]
+    if options.texts_later or not lacks_texts(report, options):
+        return report
+    from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
+
+    return add_texts([(plain, report)], options)[0]
 
 
 def _incomplete(path: Path, source: str, options: ReadOptions) -> Report:
@@ -215,6 +217,7 @@ def _read(data: Bytes, digest: str, source: str, options: ReadOptions, suffix: s
 
 
 def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
+    from rooflens.ingest.reports.child import in_child  # noqa: PLC0415 - most reports need none
     from rooflens.ingest.reports.nvidia import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
 
     report: Report = in_child(read_with_nvidia, path, source, options, deadline_s=options.deadline_s)

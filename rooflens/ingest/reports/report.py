@@ -13,6 +13,7 @@ from rooflens.ingest.cubin.budget import TooMuchError
 from rooflens.ingest.metrics.code import read_code
 from rooflens.ingest.reports.limits import deadline_s, max_unpacked_bytes
 from rooflens.ingest.reports.results import shortened, to_kernel, unread_reason, with_code
+from rooflens.ingest.reports.unpacking import RERECORD_HINT
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ Codes: TypeAlias = "Mapping[int, Code]"
 
 MOST_IN_TEXT = 20
 """How many kernels, the longest, have their hottest instructions as SASS text and by source line."""
-
-_RERECORD = "record the report again, or copy it again from where it was made"
 
 
 class ReadOptions(Struct, frozen=True):
@@ -111,7 +110,7 @@ def make_report(
             kernel = with_code(kernel, codes.read(result, result.instructions, kernel.duration_ns or 0.0))
         kernels.append(kernel)
     if len(kernels) != container.result_count:
-        raise InputError(f"damaged: only {len(kernels)} of {container.result_count} results can be read", _RERECORD)
+        raise InputError(f"damaged: only {len(kernels)} of {container.result_count} results can be read", RERECORD_HINT)
     told = codes.of_longest()
     values, instances = raw.finish() if raw else (None, None)
     return Report(
@@ -129,6 +128,11 @@ def make_report(
 def _are_few(kernels: int) -> bool:
     """Return whether all kernels of a report have their code by source line."""
     return kernels <= MOST_IN_TEXT
+
+
+def lacks_texts(report: Report, options: ReadOptions) -> bool:
+    """Return whether only NVIDIA's module can tell what is still wanted of a report's code."""
+    return bool(report.unlisted or (options.texts and report.untold))
 
 
 class _Codes:

@@ -38,6 +38,7 @@ MAX_UNPACKED_BYTES = 4 << 30
 where there are many: this is enough for 190,000 of those."""
 
 INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
+RERECORD_HINT = "record the report again, or copy it again from where it was made"
 NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files that rooflens reads"
 
 _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}

@@ -45,7 +45,7 @@ def _no_child(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a child was asked")
 
-    monkeypatch.setattr("rooflens.ingest.reports.read.in_child", refuse)
+    monkeypatch.setattr("rooflens.ingest.reports.child.in_child", refuse)
 
 
 @pytest.mark.usefixtures("_no_child")
