@@ -182,7 +182,7 @@ def take(reports: list[Path], keep: Path | None) -> dict[str, str]:
             pins = {name: text for job in jobs for name, text in job.result().items()}
     if keep is not None:
         for name, text in pins.items():
-            file = keep / re.sub(r"[^\w./@-]", "_", name)
+            file = keep / (re.sub(r"[^\w./@-]", "_", name) + ".txt")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text + "\n", encoding="utf-8")
     return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in sorted(pins.items())}
