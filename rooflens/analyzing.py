@@ -180,7 +180,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
             analyzing.begin(outcome.result.run, outcome.result.kernels)
 
     loaded = load_reports(inputs.jobs, heard, reading, executor)
-    found = analyzing.finish((run.digest, run.source) for run, _ in loaded.reports)
+    found = analyzing.finish(loaded.reports)
     return replace(
         found,
         failures=(*loaded.failures, *found.failures),
@@ -306,7 +306,7 @@ class _Analyzing:
         return hashlib.sha256(repr(self._calibrations).encode()).hexdigest()[:12]
 
     def begin(self, run: Run, kernels: Sequence[Kernel]) -> None:
-        """Analyze a report that was read, for `finish`."""
+        """Analyze a report ahead of `finish`, which may ask for it."""
         self._done[run.digest, run.source] = self._read(run, kernels)
 
     def take(self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None) -> None:
@@ -315,13 +315,18 @@ class _Analyzing:
 
     def by_path(self) -> Analyzed:
         """Return the analyses of all reports that were taken, with the messages about them, sorted by path."""
-        return self.finish(sorted(self._done, key=lambda key: key[1]))
-
-    def finish(self, keys: Iterable[tuple[str, str]]) -> Analyzed:
-        """Return the analyses of reports in their order, by digest and path, with the messages about them."""
         found: list[AnalyzedReport] = []
-        for key in keys:
+        for key in sorted(self._done, key=lambda key: key[1]):
             report, told = self._done[key]
+            self._told.add(told)
+            found += [report] if report else []
+        return self._told.about(tuple(found), self._limits)
+
+    def finish(self, reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Analyzed:
+        """Return the analyses of these reports in their order, with the messages about them."""
+        found: list[AnalyzedReport] = []
+        for run, kernels in reports:
+            report, told = self._done.get((run.digest, run.source)) or self._read(run, kernels)
             self._told.add(told)
             found += [report] if report else []
         return self._told.about(tuple(found), self._limits)

@@ -67,7 +67,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/aggregate": "model/bounds model/records model/roofline",
     "model/launches": "format model/bounds model/records model/aggregate model/verdict",
     "model/totals": "model/bounds model/records model/failed model/launches model/aggregate model/roofline",
-    "model/store/tables": "model/records model/unprofiled",
+    "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
+    "model/store/tables": "model/catalogue model/counters model/records model/unprofiled",
     "model/store": "errors addresses model/records model/unprofiled model/counters model/verdict "
     "model/analyze model/store/tables",
     "model/predict": "format errors checking model/cases model/bounds model/records model/roofline model/verdict",
@@ -88,13 +89,15 @@ MAY_IMPORT: dict[str, str] = {
     "report/page/kernels": "format model/* report/labels report/content report/html report/plane report/page/cards",
     "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards report/page/kernels",
-    "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
+    "report/data": "format model/*",
+    "report/text": "format errors model/* report/data report/labels report/content report/plane report/program "
+    "report/summary",
     "report/text/digest": "format errors model/* report/sizes report/labels report/content report/program "
     "report/summary report/text",
     "mcp": "errors format analyzing ingest/* model/* report/*",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
-    "report/ci": "format model/* report/text",
+    "report/ci": "format model/* report/data report/text",
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",
     "report/history": "format model/* report/labels report/versions report/html report/plane report/text",
 }

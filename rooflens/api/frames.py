@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
@@ -12,9 +11,10 @@ import pyarrow.compute as pc
 from rooflens.api.values import metric_table
 from rooflens.errors import UsageError
 from rooflens.model.analyze import MODEL_VERSION
-from rooflens.model.records import LEVELS
+from rooflens.model.catalogue import quantities
 from rooflens.model.store.rows import kernel_table
 from rooflens.model.store.schema import METRICS
+from rooflens.model.store.tables.columns import field_of
 from rooflens.model.store.tables.findings import finding_table, hotspot_table
 from rooflens.model.store.tables.roofline import ROOFLINE, roofline_table
 
@@ -26,55 +26,11 @@ if TYPE_CHECKING:
 
 TableName = Literal["summary", "kernels", "roofline", "findings", "hotspots", "metrics"]
 
-_TEXT, _INT, _REAL, _TRUTH = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-
-_AT_LEVELS = {
-    "bytes": "amount_bytes",
-    "bytes_per_s": "bytes_per_s",
-    "share": "share",
-    "intensity_flop_per_byte": "intensity_flop_per_byte",
-}
-
-
-def _at(level: str, field: str) -> Callable[[Kernel], Any]:
-    value = attrgetter(field)
-    return lambda kernel: value(kernel.levels[level])
-
-
-SUMMARY: Mapping[str, tuple[pa.DataType, Callable[[Kernel], Any]]] = {
-    "key": (_TEXT, attrgetter("key")),
-    "name": (_TEXT, attrgetter("name")),
-    "function_name": (_TEXT, attrgetter("function_name")),
-    "source": (_TEXT, attrgetter("source")),
-    "digest": (_TEXT, attrgetter("analysis.kernel.digest")),
-    "kernel_index": (_INT, attrgetter("index")),
-    "gpu": (_TEXT, attrgetter("gpu")),
-    "compute_capability": (_TEXT, attrgetter("compute_capability")),
-    "nvtx_range": (_TEXT, attrgetter("nvtx_range")),
-    "status": (_TEXT, attrgetter("status")),
-    "status_reason": (_TEXT, attrgetter("status_reason")),
-    "synthetic": (_TRUTH, attrgetter("is_synthetic")),
-    "launches": (_INT, attrgetter("launches")),
-    "duration_ns": (_REAL, attrgetter("duration_ns")),
-    "gpu_time_ns": (_REAL, attrgetter("gpu_time_ns")),
-    "time_share": (_REAL, attrgetter("time_share")),
-    "bound": (_TEXT, attrgetter("verdict.bound")),
-    "resource": (_TEXT, attrgetter("verdict.resource")),
-    "at_roof": (_TRUTH, attrgetter("verdict.at_roof")),
-    "cause": (_TEXT, attrgetter("verdict.cause")),
-    "headroom": (_REAL, attrgetter("verdict.headroom")),
-    "potential": (_REAL, attrgetter("verdict.potential")),
-    "potential_by_reuse": (_REAL, attrgetter("verdict.potential_by_reuse")),
-    "floor_ns": (_REAL, attrgetter("verdict.floor_ns")),
-    "confidence": (_TEXT, attrgetter("verdict.confidence")),
-    "sentence": (_TEXT, attrgetter("verdict.sentence")),
-    "flags": (pa.list_(_TEXT), attrgetter("flags")),
-    "flop_total": (_REAL, attrgetter("flop_total")),
-    "flop_per_s": (_REAL, attrgetter("flop_per_s")),
-    "flop_peak_per_s": (_REAL, attrgetter("analysis.flop_peak_per_s")),
-    **{f"{level}_{name}": (_REAL, _at(level, field)) for level in LEVELS for name, field in _AT_LEVELS.items()},
-}
-"""Column of the summary -> its type, and where its value comes from."""
+_TIME_SHARE = pa.field(
+    "time_share",
+    pa.float64(),
+    metadata={"unit": "share", "label": "Share", "meaning": "of the GPU time of all that was opened with it"},
+)
 
 
 def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_digest: str, table: str) -> pa.Table:
@@ -91,8 +47,7 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
         InputError: `metrics` are requested, but their report is gone or has changed.
     """
     if table == "summary":
-        columns = [pa.array(map(value, kernels), kind) for kind, value in SUMMARY.values()]
-        return pa.Table.from_arrays(columns, names=[*SUMMARY])
+        return _summary(kernels)
     analyses = [kernel.analysis for kernel in kernels]
     makers: Mapping[str, Callable[[], pa.Table]] = {
         "kernels": lambda: kernel_table([analysis.kernel for analysis in analyses]),
@@ -104,6 +59,16 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
     if table not in makers:
         raise UsageError(f"there is no table `{table}`", f"there are {', '.join(get_args(TableName))}")
     return makers[table]()
+
+
+def _summary(kernels: Sequence[Kernel]) -> pa.Table:
+    """Make a column of each quantity of the catalogue, and the share of the GPU time."""
+    analyses = [kernel.analysis for kernel in kernels]
+    fields = [*map(field_of, quantities()), _TIME_SHARE]
+    values: list[Iterable[Any]] = [map(quantity.value, analyses) for quantity in quantities()]
+    values.append(kernel.time_share for kernel in kernels)
+    columns = [pa.array(column, field.type) for column, field in zip(values, fields, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _metrics(kernels: Sequence[Kernel], sources: Iterable[Source]) -> pa.Table:

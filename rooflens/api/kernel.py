@@ -294,9 +294,9 @@ class Kernel:
         >>> kernel.to_dict()["verdict"]["bound"]
         'compute'
         """
-        from rooflens.report.text.contract import KERNEL
+        from rooflens.model.catalogue import KERNEL
 
-        written: dict[str, Any] = KERNEL.write(self._analysis)
+        written: dict[str, Any] = KERNEL.json(self._analysis)
         return written
 
 

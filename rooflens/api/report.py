@@ -171,7 +171,7 @@ class Report:
 
         >>> import rooflens as rl
         >>> frame = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_pandas()
-        >>> frame.groupby("bound")["launches"].sum().to_dict()
+        >>> frame.groupby("verdict_bound")["launches"].sum().to_dict()
         {'balanced': 2, 'compute': 1, 'memory': 1}
         """
         return self.to_arrow(table).to_pandas()
@@ -183,7 +183,7 @@ class Report:
             EnvironmentMissingError: Polars is not installed.
 
         >>> import rooflens as rl
-        >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_polars()["bound"][0]
+        >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_polars()["verdict_bound"][0]
         'compute'
         """
         try:
@@ -197,7 +197,7 @@ class Report:
 
         >>> import pyarrow as pa
         >>> import rooflens as rl
-        >>> pa.table(rl.open("fixtures/synthetic/attention.synthetic.ncu-rep"))["bound"][0].as_py()
+        >>> pa.table(rl.open("fixtures/synthetic/attention.synthetic.ncu-rep"))["verdict_bound"][0].as_py()
         'compute'
         """
         return self.to_arrow().__arrow_c_stream__(requested_schema)
@@ -222,10 +222,10 @@ class Report:
 
         >>> import rooflens as rl
         >>> document = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_dict()
-        >>> [kernel["name"] for kernel in document["kernels"][:2]]
+        >>> [kernel["function"] for kernel in document["kernels"][:2]]
         ['attention_scores_gemm', 'attention_scale_softmax']
         """
-        from rooflens.report.text.contract import to_document
+        from rooflens.report.data import to_document
 
         return to_document((found for report in self._found.reports for found in report.analyses), self._found.reports)
 

@@ -50,11 +50,11 @@ def render(
     """
     expected = expected or Expected(bundled([report.run for report in found.reports]))
     if style == "json":
-        from rooflens.report.text.json_csv import to_json
+        from rooflens.report.data import to_json
 
         return _encoded(to_json(_analyses(found.reports), found.reports) + "\n")
     if style == "csv":
-        from rooflens.report.text.json_csv import to_csv
+        from rooflens.report.data import to_csv
 
         return _encoded(to_csv(_analyses(found.reports)))
     if style == "html":

@@ -17,7 +17,7 @@ import rooflens as rl
 from rooflens.cli.group import main
 from rooflens.errors import UsageError
 from rooflens.model.store.schema import TABLES
-from rooflens.report.text.json_csv import to_csv
+from rooflens.report.data import to_csv
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,13 +44,23 @@ def address(column: pa.Array) -> int:
 def test_the_summary_agrees_with_the_csv_of_the_command(report: rl.Report) -> None:
     """Columns that the CSV of `analyze` has too hold the same values, kernel by kernel."""
     rows = {row["index"]: row for row in csv.DictReader(io.StringIO(to_csv(kernel.analysis for kernel in report)))}
-    shared = {"gpu", "status", "duration_ns", "flop_total", "dram_bytes", "l2_share", "bound", "resource", "headroom"}
+    shared = {
+        "gpu",
+        "status",
+        "duration_ns",
+        "flop_total",
+        "dram_bytes",
+        "l2_share",
+        "verdict_bound",
+        "verdict_resource",
+        "verdict_headroom",
+    }
     for row in report.to_arrow().to_pylist():
-        written = rows[str(row["kernel_index"])]
-        for name in shared | {"dram_intensity_flop_per_byte", "smem_share", "confidence", "cause"}:
+        written = rows[str(row["index"])]
+        for name in shared | {"dram_intensity", "smem_share", "verdict_confidence", "verdict_cause"}:
             told = "" if row[name] is None else row[name]
             assert written[name] == told or float(written[name]) == pytest.approx(told), name
-        assert row["function_name"] == written["name"]
+        assert row["function"] == written["function"]
 
 
 def test_columns_are_the_same_whatever_was_measured(report: rl.Report, fixtures: Path) -> None:
@@ -58,7 +68,12 @@ def test_columns_are_the_same_whatever_was_measured(report: rl.Report, fixtures:
     failed = rl.open(fixtures / "synthetic" / "failed_kernel.synthetic.ncu-rep").to_arrow()
     assert failed.schema == report.to_arrow().schema
     last = failed.to_pylist()[-1]
-    assert (last["status"], last["duration_ns"], last["dram_share"], last["headroom"]) == ("failed", None, None, None)
+    assert (last["status"], last["duration_ns"], last["dram_share"], last["verdict_headroom"]) == (
+        "failed",
+        None,
+        None,
+        None,
+    )
 
 
 def test_tables_are_those_of_a_store(attention: Path, report: rl.Report, tmp_path: Path) -> None:
@@ -86,7 +101,7 @@ def test_a_table_of_some_kernels_holds_no_others(report: rl.Report) -> None:
 def test_arrow_takes_it_without_a_copy(report: rl.Report) -> None:
     """`pyarrow.table(report)` has the very buffers of `to_arrow`."""
     taken = pa.table(report)
-    for name in ("duration_ns", "kernel_index"):
+    for name in ("duration_ns", "index"):
         assert address(taken[name].chunk(0)) == address(report.to_arrow()[name].chunk(0)), name
     assert taken.equals(report.to_arrow())
 
@@ -96,12 +111,12 @@ def test_polars_takes_it_without_a_copy(report: rl.Report) -> None:
     taken = pl.DataFrame(report)
     assert address(taken["duration_ns"].to_arrow()) == address(report.to_arrow()["duration_ns"].chunk(0))
     assert taken.equals(report.to_polars())
-    assert taken["bound"].to_list() == [kernel.verdict.bound for kernel in report]
+    assert taken["verdict_bound"].to_list() == [kernel.verdict.bound for kernel in report]
 
 
 def test_duckdb_asks_it_as_a_table(report: rl.Report) -> None:
     """A query names the report as it would a table."""
-    query = "select bound, sum(gpu_time_ns) from report group by bound order by 2 desc"
+    query = "select verdict_bound, sum(gpu_time_ns) from report group by verdict_bound order by 2 desc"
     found = dict(duckdb.sql(query).fetchall())
     expected: dict[str, float] = {}
     for kernel in report:

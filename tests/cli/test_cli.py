@@ -292,7 +292,7 @@ def test_a_kernel_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
 def test_csv_has_one_line_a_kernel(fixtures: Path) -> None:
     """The CSV has a header, one line a kernel, and empty cells for what was not measured."""
     lines = run("analyze", fixtures, "--format", "csv").stdout.splitlines()
-    assert lines[0].startswith("source,index,name,gpu,status,duration_ns")
+    assert lines[0].startswith("source,index,name,function,short_name,key,digest,gpu,")
     assert len(lines) > 23
 
 

@@ -28,8 +28,8 @@ from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.store.dataset import Store
 from rooflens.model.totals import totals_of
 from rooflens.report.content import build_content
+from rooflens.report.data import to_csv, to_json
 from rooflens.report.page.page import render_page
-from rooflens.report.text.json_csv import to_csv, to_json
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.next_steps import caveat_lines, next_lines
 from rooflens.report.text.table import to_markdown

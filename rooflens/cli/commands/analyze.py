@@ -104,7 +104,7 @@ def analyze(
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
     elif style == "json" and not sys.stdout.isatty():
-        from rooflens.report.text.json_csv import json_lines
+        from rooflens.report.data import json_lines
 
         print_parts(json_lines(analyses_of(found.reports), found.reports))
     elif style == "digest":
@@ -146,11 +146,11 @@ def _document(reports: Sequence[AnalyzedReport], style: str, top: int | None, *,
     """Write reports as JSON for people, as CSV, SARIF or Markdown."""
     analyses = analyses_of(reports)
     if style == "json":
-        from rooflens.report.text.json_csv import to_json
+        from rooflens.report.data import to_json
 
         return f"{to_json(analyses, reports)}\n"
     if style == "csv":
-        from rooflens.report.text.json_csv import to_csv
+        from rooflens.report.data import to_csv
 
         return to_csv(analyses, raw_cells=raw_cells)
     if style == "sarif":

@@ -16,7 +16,7 @@ from rooflens.model.store.tables.findings import FINDINGS, HOTSPOTS
 from rooflens.model.store.tables.roofline import ROOFLINE
 from rooflens.model.store.tables.unprofiled import UNPROFILED
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Raised whenever a column changes its name, type or meaning; not where one is added, which older files lack."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()

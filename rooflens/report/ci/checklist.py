@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.format import MISSING, duration, percent
 from rooflens.model.compare.checklist import point_name
-from rooflens.report.text.data import json_text
+from rooflens.report.data import json_text
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rooflens import __version__
 from rooflens.format import cut_name, factor, percent, plain_name, printable
 from rooflens.model.findings.table import RULES
 from rooflens.report.ci.places import in_checkout, is_absolute
-from rooflens.report.text.data import json_text
+from rooflens.report.data import json_text
 from rooflens.report.text.markdown_parts import prose
 
 if TYPE_CHECKING:

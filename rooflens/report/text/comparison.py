@@ -27,7 +27,7 @@ from rooflens.model.compare.sentences import (
     total_sentence,
     wall_sentence,
 )
-from rooflens.report.text.data import json_text
+from rooflens.report.data import json_text
 from rooflens.report.text.markdown_parts import code_cell, prose, table
 from rooflens.report.text.terminal import new_table
 

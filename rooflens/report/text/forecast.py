@@ -12,7 +12,7 @@ from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, moving, of_roof, wor
 from rooflens.model.predict.parts.fitting import gpus_to_hold, held_bytes
 from rooflens.model.predict.rows import pipes_for
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.text.data import csv_text, json_text
+from rooflens.report.data import csv_text, json_text
 from rooflens.report.text.markdown_parts import table as markdown_table
 from rooflens.report.text.terminal import new_table
 

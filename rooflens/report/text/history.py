@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rooflens.format import cut_name, date, duration, percent, plain_name, printable, significant
 from rooflens.model.verdict.sentences import wall_words
-from rooflens.report.text.data import json_text
+from rooflens.report.data import json_text
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:

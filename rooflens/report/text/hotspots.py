@@ -9,9 +9,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from rooflens.format import MISSING, count, cut_name, duration, percent, plain_name, printable, si, significant
-from rooflens.model.hotspots import MEASURES, STALL, leading_stall
-from rooflens.model.records import ratio
-from rooflens.report.text.contract import (
+from rooflens.model.catalogue import (
     HOTSPOT,
     NUMBER,
     POSITION,
@@ -23,7 +21,9 @@ from rooflens.report.text.contract import (
     items,
     mapping,
 )
-from rooflens.report.text.data import csv_text, json_text
+from rooflens.model.hotspots import MEASURES, STALL, leading_stall
+from rooflens.model.records import ratio
+from rooflens.report.data import csv_text, json_text
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
@@ -170,7 +170,8 @@ _PLACES: Mapping[Grain, Mapping[str, Callable[[Kernel, Hotspot], str]]] = {
 _LISTING = fixed(
     Key("source", TEXT, attrgetter("kernel.source")),
     Key("index", POSITION, attrgetter("kernel.index")),
-    Key("name", TEXT, attrgetter("kernel.function_name")),
+    Key("name", TEXT, attrgetter("kernel.name")),
+    Key("function", TEXT, attrgetter("kernel.function_name")),
     Key("key", TEXT, attrgetter("key")),
     Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns")),
     Key("by", choice(*GRAINS), attrgetter("by")),
@@ -181,7 +182,7 @@ _LISTING = fixed(
 
 def to_json(shown: Iterable[Listing]) -> str:
     """Write every listing: the keys of `analyze`'s hot spots, and the kernel's totals by measure."""
-    document = {"schema_version": SCHEMA_VERSION, "kernels": [_LISTING.write(listing) for listing in shown]}
+    document = {"schema_version": SCHEMA_VERSION, "kernels": [_LISTING.json(listing) for listing in shown]}
     return json_text(document)
 
 
@@ -193,7 +194,7 @@ def to_csv(shown: Iterable[Listing], *, raw_cells: bool = False) -> str:
 
 
 def _csv_rows(listing: Listing) -> Iterator[dict[str, Any]]:
-    written = _LISTING.write(listing)
+    written = _LISTING.json(listing)
     nothing = dict.fromkeys(written["totals"], 0)
     for hotspot in written["hotspots"]:
         yield {**written, **nothing, **hotspot, **hotspot["measures"]}

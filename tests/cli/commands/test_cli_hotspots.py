@@ -14,11 +14,11 @@ from rooflens.analyzing import Analyzed, read_thresholds
 from rooflens.cli.group import main
 from rooflens.format import MISSING
 from rooflens.model.analyze import analyze
+from rooflens.model.catalogue import KERNEL
 from rooflens.model.keys import first_key
 from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
 from rooflens.model.selecting import Selection, select
 from rooflens.report.ci.annotations import commands, of_hotspots
-from rooflens.report.text.contract import KERNEL
 from rooflens.report.text.hotspots import Listing
 
 if TYPE_CHECKING:
@@ -146,13 +146,13 @@ def test_csv_tells_zero_from_missing() -> None:
 
 def test_the_json_of_analyze_holds_all_of_them() -> None:
     """`kernels[].hotspots[]` has lines and instructions, with null where a share cannot be told."""
-    written = KERNEL.write(analyze(kernel("k", 0, hotspots=LINES + SASS, code_totals=TOTALS)))["hotspots"]
+    written = KERNEL.json(analyze(kernel("k", 0, hotspots=LINES + SASS, code_totals=TOTALS)))["hotspots"]
     assert [(one["by"], one["pc"], one["share_of_samples"]) for one in written] == [
         ("line", None, 0.8),
         ("line", None, 0.2),
         ("sass", 480, 0.8),
     ]
-    unsampled = KERNEL.write(analyze(kernel("k", 0, hotspots=SASS)))["hotspots"]
+    unsampled = KERNEL.json(analyze(kernel("k", 0, hotspots=SASS)))["hotspots"]
     assert unsampled[0]["share_of_samples"] is None
 
 

@@ -10,7 +10,7 @@ from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_rep
 from rooflens.errors import InputError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
-from rooflens.report.text.json_csv import to_json
+from rooflens.report.data import to_json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -206,8 +206,8 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
-        ('{"format": "rooflens-store", "schema_version": 5}', "holds schema version 5, this rooflens reads 6"),
-        ('{"schema_version": 7}', "holds schema version 7, this rooflens reads 6"),
+        ('{"format": "rooflens-store", "schema_version": 6}', "holds schema version 6, this rooflens reads 7"),
+        ('{"schema_version": 8}', "holds schema version 8, this rooflens reads 7"),
         ('{"format": "rooflens-store"}', "is not the marker of a store"),
         ("", "is not the marker of a store"),
         ("[1]", "is not the marker of a store"),

@@ -8,8 +8,7 @@ from jsonschema import Draft202012Validator
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.about.pages import every_page
-from rooflens.report.text.contract import schema_text, to_document, to_schema
-from rooflens.report.text.json_csv import json_lines, to_json
+from rooflens.report.data import json_lines, schema_text, to_document, to_json, to_schema
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 
 from rooflens.format import harmless
-from rooflens.report.text.data import csv_text, json_text
+from rooflens.report.data import csv_text, json_text
 
 STEERING = "\x1b[31m\x07\x7f\x9b\u061c\u202e\u2066\u2028"
 

@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from support.reference.texts import MADE, joined, table, unit_of
+from support.reference.texts import MADE, joined, shown_unit, table, unit_of
 
 from rooflens.model.records import LEVELS
 
@@ -51,6 +51,8 @@ def _inside(field: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
 
 
 def _unit(name: str, field: dict[str, Any]) -> str:
+    if "unit" in field:
+        return shown_unit(field["unit"])
     kinds = field.get("type")
     return unit_of(name) if "number" in ([kinds] if isinstance(kinds, str) else kinds or ()) else ""
 

@@ -47,6 +47,8 @@ _UNITS = {
 }
 """End of a name -> unit; the longest end that fits counts."""
 
+_OF_CATALOGUE = {"share": "0 to 1", "B": "byte", "B/s": "byte/s", "FLOP/B": "FLOP/byte"}
+
 _NAMED = {
     "share": "0 to 1",
     "at_share": "0 to 1",
@@ -105,3 +107,8 @@ def joined(*lines: str) -> str:
 
 
 MADE = "<!-- Written by `make reference` from the code; a test holds it. -->"
+
+
+def shown_unit(unit: str) -> str:
+    """Write a unit of the catalogue as the reference writes units."""
+    return _OF_CATALOGUE.get(unit, unit)

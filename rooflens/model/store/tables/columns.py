@@ -10,6 +10,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.model.catalogue import CellKind, Quantity
+
 
 def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     """Make a table of a list or an array for each column."""
@@ -19,6 +21,22 @@ def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
         for column in (columns[field.name],)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+_KINDS: dict[CellKind, pa.DataType] = {
+    "text": pa.string(),
+    "real": pa.float64(),
+    "count": pa.int64(),
+    "truth": pa.bool_(),
+    "texts": pa.list_(pa.string()),
+    "counts": pa.list_(pa.int64()),
+}
+
+
+def field_of(quantity: Quantity) -> pa.Field:
+    """Return the column of a quantity; its metadata say unit, label and meaning."""
+    words = {"unit": quantity.key.unit, "label": quantity.label, "meaning": quantity.key.meaning}
+    return pa.field(quantity.name, _KINDS[quantity.kind], metadata=words)
 
 
 def packed(schema: pa.Schema) -> pa.Schema:

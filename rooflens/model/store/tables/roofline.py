@@ -1,4 +1,4 @@
-"""The rows of the table `roofline`: where each kernel stands at each level and pipe, with its verdict."""
+"""The rows of the table `roofline`: where each kernel stands at each level and pipe, with its own quantities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rooflens.model.store.tables.columns import packed, table_of
+from rooflens.model.catalogue import quantities
+from rooflens.model.counters.table import COUNTERS
+from rooflens.model.records import Kernel
+from rooflens.model.store.tables.columns import field_of, packed, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,29 +19,30 @@ if TYPE_CHECKING:
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 
+_PLACED: tuple[tuple[str, pa.DataType], ...] = (
+    ("kind", _TEXT),
+    ("resource", _TEXT),
+    ("unit", _TEXT),
+    ("amount", _REAL),
+    ("amount_per_s", _REAL),
+    ("peak_per_s", _REAL),
+    ("share", _REAL),
+    ("intensity_flop_per_byte", _REAL),
+)
+_PLACED_NAMES = tuple(name for name, _ in _PLACED)
+
+_IN_KERNELS = {*Kernel.__struct_fields__, "function", *(counter.name for counter in COUNTERS)}
+_OF_KERNEL = tuple(
+    quantity for quantity in quantities() if not quantity.is_of_item and quantity.name not in _IN_KERNELS
+)
+"""Quantities of a whole kernel, of no level or number type, that are not in the table `kernels`."""
+
 ROOFLINE = pa.schema(
     [
         ("digest", _TEXT),
         ("kernel_index", _INT),
-        ("kind", _TEXT),
-        ("resource", _TEXT),
-        ("unit", _TEXT),
-        ("amount", _REAL),
-        ("amount_per_s", _REAL),
-        ("peak_per_s", _REAL),
-        ("share", _REAL),
-        ("intensity_flop_per_byte", _REAL),
-        ("flop_total", _REAL),
-        ("flop_per_s", _REAL),
-        ("flop_peak_per_s", _REAL),
-        ("bound", _TEXT),
-        ("bound_resource", _TEXT),
-        ("at_roof", pa.bool_()),
-        ("cause", _TEXT),
-        ("headroom", _REAL),
-        ("confidence", _TEXT),
-        ("sentence", _TEXT),
-        ("flags", pa.list_(_TEXT)),
+        *_PLACED,
+        *map(field_of, _OF_KERNEL),
         ("model_version", _INT),
         ("thresholds_digest", _TEXT),
     ]
@@ -46,12 +50,9 @@ ROOFLINE = pa.schema(
 
 _PACKED = packed(ROOFLINE)
 
-_PLACED = ("kind", "resource", "unit", "amount", "amount_per_s", "peak_per_s", "share", "intensity_flop_per_byte")
-_Position = tuple[Any, ...]
-
 
 def roofline_table(analyses: Sequence[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:
-    """Make the rows of `roofline`: one a kernel and level or pipe, the verdict repeated on each.
+    """Make the rows of `roofline`: one a kernel and level or pipe, the kernel's own quantities repeated on each.
 
     A kernel that was placed nowhere has one row without a resource, so that it does not vanish. Texts are packed: most
     stand in each row of a kernel.
@@ -59,36 +60,22 @@ def roofline_table(analyses: Sequence[Analysis], model_version: int, thresholds_
     positions = [[*_positions(analysis)] or [(None,) * len(_PLACED)] for analysis in analyses]
     owner = pa.array([i for i, rows in enumerate(positions) for _ in rows], pa.int64())
     placed = zip(*chain.from_iterable(positions), strict=True)
-    columns: dict[str, Any] = dict(zip(_PLACED, placed, strict=True)) if positions else dict.fromkeys(_PLACED, ())
-    said = _verdicts(analyses) | {
+    columns: dict[str, Any] = (
+        dict(zip(_PLACED_NAMES, placed, strict=True)) if positions else dict.fromkeys(_PLACED_NAMES, ())
+    )
+    once = {
+        "digest": [analysis.kernel.digest for analysis in analyses],
+        "kernel_index": [analysis.kernel.index for analysis in analyses],
         "model_version": [model_version] * len(analyses),
         "thresholds_digest": [thresholds_digest] * len(analyses),
+        **{quantity.name: [*map(quantity.value, analyses)] for quantity in _OF_KERNEL},
     }
-    columns |= {name: pa.array(values, _PACKED.field(name).type).take(owner) for name, values in said.items()}
+    columns |= {name: pa.array(values, _PACKED.field(name).type).take(owner) for name, values in once.items()}
     return table_of(columns, _PACKED)
 
 
-def _verdicts(analyses: Sequence[Analysis]) -> dict[str, list[Any]]:
-    """Return what is said once of a kernel, by column."""
-    return {
-        "digest": [analysis.kernel.digest for analysis in analyses],
-        "kernel_index": [analysis.kernel.index for analysis in analyses],
-        "flop_total": [analysis.flop_total for analysis in analyses],
-        "flop_per_s": [analysis.flop_per_s for analysis in analyses],
-        "flop_peak_per_s": [analysis.flop_peak_per_s for analysis in analyses],
-        "bound": [analysis.verdict.bound for analysis in analyses],
-        "bound_resource": [analysis.verdict.resource for analysis in analyses],
-        "at_roof": [analysis.verdict.at_roof for analysis in analyses],
-        "cause": [analysis.verdict.cause for analysis in analyses],
-        "headroom": [analysis.verdict.distances.headroom for analysis in analyses],
-        "confidence": [analysis.verdict.confidence for analysis in analyses],
-        "sentence": [analysis.verdict.sentence for analysis in analyses],
-        "flags": [list(analysis.flags) for analysis in analyses],
-    }
-
-
-def _positions(analysis: Analysis) -> Iterator[_Position]:
-    """Give the values of the columns `_PLACED` for each level and pipe."""
+def _positions(analysis: Analysis) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of `_PLACED` for each level and pipe."""
     for name, level in analysis.levels.items():
         if level.amount_bytes is not None or level.share is not None:
             yield (

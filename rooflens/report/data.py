@@ -1,0 +1,146 @@
+"""Analyses as data: the JSON document with its schema, and CSV; nothing in them steers a terminal or is a formula.
+
+What is written of a kernel is described in `rooflens.model.catalogue`. `rooflens/report/analysis.schema.json` is
+`schema_text()`, held by a test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from rooflens.format import harmless
+from rooflens.model.analyze import analyze
+from rooflens.model.catalogue import KERNEL, PROGRAM, SCHEMA_VERSION, quantities
+from rooflens.model.failed import bug_reason, failed_kernel
+from rooflens.model.records import Outside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rooflens.model.catalogue import Schema
+    from rooflens.model.records import Analysis, AnalyzedReport
+
+_STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""What JSON need not escape, and a terminal or an editor obeys or hides: `json` escapes the rest."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_QUOTED = re.compile('[",\r\n]')
+
+
+def to_document(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> dict[str, Any]:
+    """Build the JSON document: units in names, shares as fractions, what was not measured null.
+
+    Args:
+        analyses: The kernels.
+        reports: The reports whose programs are described, where they were also run without the profiler.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "programs": [PROGRAM.json(report) for report in reports if report.unprofiled is not None],
+        "kernels": [KERNEL.json(analysis) for analysis in analyses],
+    }
+
+
+def to_schema() -> Schema:
+    """Build the JSON Schema of the document."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "rooflens analyze --format json",
+        "type": "object",
+        "properties": {
+            "schema_version": {
+                "const": SCHEMA_VERSION,
+                "description": "raised when a field is removed or changes its meaning; new ones do not raise it",
+            },
+            "programs": {
+                "type": "array",
+                "items": PROGRAM.schema,
+                "description": "programs that were also run without the profiler",
+            },
+            "kernels": {
+                "type": "array",
+                "items": KERNEL.schema,
+                "description": "one entry a profiled kernel, in the order of the reports",
+            },
+        },
+        "required": ["schema_version", "programs", "kernels"],
+        "additionalProperties": False,
+    }
+
+
+def schema_text() -> str:
+    """Write the JSON Schema as it ships."""
+    return json.dumps(to_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> str:
+    """Write the document for people, in the order given."""
+    return json_text(to_document(analyses, reports))
+
+
+def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
+    """Write the same document for programs: without indentation, a line for each kernel, as they come."""
+    head = json_text(to_document((), reports), dense=True)
+    yield f"{head.removesuffix(']}')}\n"
+    before = ""
+    for analysis in analyses:
+        yield f"{before}{_line(analysis)}"
+        before = ",\n"
+    yield "\n]}\n"
+
+
+def _line(analysis: Analysis) -> str:
+    """Write a kernel; what was printed before it cannot be taken back, so a bug that it meets makes it a failed one."""
+    try:
+        return json_text(KERNEL.json(analysis), dense=True)
+    except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
+        failed = failed_kernel(analysis.kernel, bug_reason(error))
+        return json_text(KERNEL.json(analyze(failed, outside=Outside(key=analysis.key))), dense=True)
+
+
+def to_csv(analyses: Iterable[Analysis], *, raw_cells: bool = False) -> str:
+    """Write one line a kernel with its quantities by their flat names; missing values are empty."""
+    columns = [(quantity.name, quantity.value, quantity.key.shape.write) for quantity in quantities()]
+    rows = (
+        {name: value if write is None else write(value) for name, take, write in columns for value in (take(analysis),)}
+        for analysis in analyses
+    )
+    return csv_text([name for name, _, _ in columns], rows, raw_cells=raw_cells)
+
+
+def json_text(document: Any, *, dense: bool = False) -> str:
+    """Write JSON with letters of any script as they are, and invisible characters as escapes.
+
+    Args:
+        document: Of lists, dicts, texts and finite numbers.
+        dense: Write it for programs: on one line, without spaces.
+    """
+    indent, separators = (None, (",", ":")) if dense else (2, None)
+    text = json.dumps(document, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
+    return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, raw_cells: bool = False) -> str:
+    """Write CSV with a line of headings; what is None is empty, and further keys of a row are left out.
+
+    A text that a spreadsheet would run gets an apostrophe before it, and its control characters become `?`; the CSV
+    button of the page does the same.
+
+    Args:
+        columns: Keys of the rows, and headings.
+        rows: Texts, numbers and lists of them by column; the entries of a list are separated by spaces.
+        raw_cells: Keep texts as they are.
+    """
+    lines = [columns, *([row.get(column) for column in columns] for row in rows)]
+    return "".join(f"{','.join(_cell(value, raw=raw_cells) for value in line)}\n" for line in lines)
+
+
+def _cell(value: Any, *, raw: bool) -> str:
+    if value is None:
+        return ""
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, (str, list)) and not raw:
+        text = harmless(f"'{text}" if text.startswith(_FORMULA) else text)
+    return f'"{text.replace(chr(34), chr(34) * 2)}"' if _QUOTED.search(text) else text
