@@ -146,11 +146,11 @@ def table_html(reports: Sequence[AnalyzedReport], notes: Iterable[str]) -> str:
         reports: The reports.
         notes: Lines to write below it.
     """
-    from rooflens.model.totals import totals_of
+    from rooflens.model.summary import summarize
     from rooflens.report.text.table import to_sections
 
-    totals = totals_of([analysis for report in reports for analysis in report.analyses])
-    tables = "".join(_table(section) for section in to_sections(totals))
+    kernels = summarize([analysis for report in reports for analysis in report.analyses])
+    tables = "".join(_table(section) for section in to_sections(kernels))
     words = "<br>".join(_text(note) for note in notes)
     return f"<div>{tables}<p>{words}</p></div>"
 

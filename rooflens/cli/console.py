@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflens.errors import RooflensError
     from rooflens.ingest.load import Ingested
     from rooflens.model.records import Analysis, AnalyzedReport
-    from rooflens.model.totals import Total
+    from rooflens.model.summary import KernelSummary
     from rooflens.report.text.table import Section
 
 FORMAT_HELP = "What to write; by default the table, or what the file's extension says."
@@ -136,17 +136,19 @@ def print_table(
         each_launch: Print a row for each launch, instead of one for each kernel.
         place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
     """
-    from rooflens.model.totals import totals_of
+    from rooflens.model.summary import summarize
     from rooflens.report.text.table import to_sections
 
     analyses = analyses_of(found.reports)
-    totals = totals_of(analyses, keep=plot)
-    rows = totals_of(analyses, each_launch=True, keep=plot) if each_launch else totals
-    click.echo(_written(to_sections(rows, top), totals, place, plot=plot), nl=False)
+    kernels = summarize(analyses)
+    rows = summarize(analyses, each_launch=True) if each_launch else kernels
+    click.echo(_written(to_sections(rows, top), kernels, place, plot=plot), nl=False)
     _explain(len(analyses), sum(analysis.kernel.synthetic for analysis in analyses))
 
 
-def _written(sections: Sequence[Section], totals: Sequence[Total], place: Sequence[str], *, plot: bool = False) -> str:
+def _written(
+    sections: Sequence[Section], kernels: Sequence[KernelSummary], place: Sequence[str], *, plot: bool = False
+) -> str:
     from rooflens.report.text.next_steps import caveat_lines, next_lines
     from rooflens.report.text.table import to_table
 
@@ -157,7 +159,7 @@ def _written(sections: Sequence[Section], totals: Sequence[Total], place: Sequen
             out.print()
             if plot:
                 _print_plot(out, section.analyses)
-        for title, lines in (("Next", next_lines(totals, place)), ("Caveats", caveat_lines(totals))):
+        for title, lines in (("Next", next_lines(kernels, place)), ("Caveats", caveat_lines(kernels))):
             if lines:
                 out.print(f"{title}:", style="bold")
                 for line in lines:

@@ -15,7 +15,6 @@ from msgspec import Struct
 from rooflens.analyzing import analyze_paths
 from rooflens.errors import InputError, UnknownNameError
 from rooflens.format import cut_name, duration, percent, plain_name, printable
-from rooflens.model.aggregate import aggregate
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
@@ -24,7 +23,7 @@ from rooflens.model.compare.pairing import pair_programs
 from rooflens.model.compare.sentences import wall_sentence
 from rooflens.model.records import timed
 from rooflens.model.selecting import Chooser, Selection, select
-from rooflens.model.totals import first_move, place_of_move
+from rooflens.model.summary import first_move, median_launch, place_of_move
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
@@ -112,17 +111,19 @@ class _Kernel(Struct, frozen=True):
     """One kernel of the reports.
 
     Attributes:
-        whole: All its launches in all recordings added up.
+        median: The median launch of all recordings.
+        launches: How many launches the profiled ones stand for.
         mean_launch_ns: Time of the mean launch, the median over the recordings; None where a launch was not timed.
     """
 
-    whole: Analysis
+    median: Analysis
+    launches: int
     mean_launch_ns: float | None
 
     def unmet(self, wanted: Wanted) -> Iterator[str]:
-        verdict = self.whole.verdict
-        if self.whole.kernel.failed:
-            yield self._said(f"could not be judged: {self.whole.kernel.status_reason or 'it failed'}")
+        verdict = self.median.verdict
+        if self.median.kernel.failed:
+            yield self._said(f"could not be judged: {self.median.kernel.status_reason or 'it failed'}")
             return
         if wanted.min_share is not None:
             share, unit = self._share(wanted.level)
@@ -138,7 +139,7 @@ class _Kernel(Struct, frozen=True):
             if self.mean_launch_ns is None:
                 yield self._said(f"was not timed; at most {most} is required")
             elif self.mean_launch_ns > wanted.max_us * 1e3:
-                launches = ", mean launch" if self.whole.launches > 1 else ""
+                launches = ", mean launch" if self.launches > 1 else ""
                 yield self._said(f"takes {duration(self.mean_launch_ns)}{launches}; at most {most} is required")
         if wanted.bound is not None and verdict.bound != wanted.bound:
             yield self._said(f"is {verdict.bound}-bound; {wanted.bound}-bound is required")
@@ -146,25 +147,25 @@ class _Kernel(Struct, frozen=True):
     def _share(self, level: str | None) -> tuple[float | None, str]:
         """Return the share of the unit's peak, and what the unit is called."""
         if level is None:
-            nearest = self.whole.verdict.bottleneck
-            return (nearest.share, _label(nearest.resource, self.whole)) if nearest else (None, "any unit")
-        place = self.whole.levels.get(level) or self.whole.pipes.get(level)
-        return (place.share if place else None), _label(level, self.whole)
+            nearest = self.median.verdict.bottleneck
+            return (nearest.share, _label(nearest.resource, self.median)) if nearest else (None, "any unit")
+        place = self.median.levels.get(level) or self.median.pipes.get(level)
+        return (place.share if place else None), _label(level, self.median)
 
     def _measured(self) -> str:
         """Name the levels and pipes that were measured."""
-        levels = (name for name, level in self.whole.levels.items() if level.share is not None)
-        pipes = (name for name, pipe in self.whole.pipes.items() if pipe.share is not None)
+        levels = (name for name, level in self.median.levels.items() if level.share is not None)
+        pipes = (name for name, pipe in self.median.pipes.items() if pipe.share is not None)
         known = [*levels, *pipes]
         return f"; it was at {', '.join(known)}" if known else ""
 
     def _said(self, what: str) -> str:
-        kernel = self.whole.kernel
-        place = place_of_move(self.whole)
+        kernel = self.median.kernel
+        place = place_of_move(self.median)
         lines = (
             f"{cut_name(plain_name(kernel.name), NAME_WIDTH)} {what}",
-            f"  verdict: {wall_sentence(self.whole)}",
-            f"  first move: {first_move(self.whole)}{f' ({place})' if place else ''}",
+            f"  verdict: {wall_sentence(self.median)}",
+            f"  first move: {first_move(self.median)}{f' ({place})' if place else ''}",
             f"  report: {kernel.source}, result {kernel.index}",
         )
         return "\n".join(printable(line, "?") for line in lines)
@@ -182,7 +183,7 @@ def _read(paths: Iterable[str | Path], selection: Selection) -> Sequence[Analyze
 
 
 def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
-    """Add up the launches of each kernel; failed ones stay apart."""
+    """Sum up the launches of each kernel; failed ones stay apart."""
     recordings: defaultdict[tuple[str, str | None], list[list[Analysis]]] = defaultdict(list)
     for report in reports:
         of_report: defaultdict[tuple[str, str | None], list[Analysis]] = defaultdict(list)
@@ -190,12 +191,20 @@ def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
             of_report[one.kernel.name, one.kernel.gpu].append(one)
         for key, analyses in of_report.items():
             recordings[key].append(analyses)
-        yield from (_Kernel(one, None) for one in report.analyses if one.kernel.failed)
+        yield from (_Kernel(one, one.launches, None) for one in report.analyses if one.kernel.failed)
     for found in recordings.values():
-        times = [aggregate(analyses).kernel.duration_ns for analyses in found]
+        times = [_mean_launch_ns(analyses) for analyses in found]
         known = [time for time in times if time is not None]
-        whole = aggregate([one for analyses in found for one in analyses])
-        yield _Kernel(whole, median(known) if len(known) == len(times) else None)
+        every = [one for analyses in found for one in analyses]
+        mean_ns = median(known) if len(known) == len(times) else None
+        yield _Kernel(median_launch(every), sum(one.launches for one in every), mean_ns)
+
+
+def _mean_launch_ns(analyses: Sequence[Analysis]) -> float | None:
+    """Divide the GPU time by the launches; None where one was not timed."""
+    times = [one.gpu_time_ns for one in analyses]
+    known = [time for time in times if time is not None]
+    return sum(known) / sum(one.launches for one in analyses) if len(known) == len(times) else None
 
 
 def _slower(head: Sequence[AnalyzedReport], wanted: Wanted) -> Iterator[str]:

@@ -9,12 +9,12 @@ from rooflens.errors import InputError, UsageError
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.paired import compare_pairs
 from rooflens.model.compare.pairing import pair_programs
-from rooflens.model.launches import by_stake, most_at_stake
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.predict.sizes import checked_sizes
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
+from rooflens.model.summary import by_stake, most_at_stake
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.summary import wall
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflens.mcp.root import Root
-    from rooflens.model.launches import Group
     from rooflens.model.records import Analysis, AnalyzedReport, Grain
+    from rooflens.model.summary import KernelSummary
 
 MOST_TOKENS = 4000
 """No answer is longer, whatever is asked for."""
@@ -69,7 +69,7 @@ class Answers:
     def list_kernels(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:
         """List kernels, most time at stake first, each with its time, verdict and key."""
         reports = self._reports(path, kernel, nvtx)
-        kernels = by_stake(build_content(reports, "", default_thresholds()).groups)
+        kernels = by_stake(build_content(reports, "", default_thresholds()).kernels)
         rows = [_kernel_row(place, group) for place, group in enumerate(kernels, start=1)]
         headings = ("#", "kernel", "time", "share", "verdict", "up to", "key")
         shown = rows[max(offset, 0) : max(offset, 0) + ROWS]
@@ -132,16 +132,16 @@ def _selection(kernel: str, nvtx: str) -> Selection:
     return Selection((kernel,) if kernel else (), (nvtx,) if nvtx else ())
 
 
-def _kernel_row(place: int, group: Group) -> tuple[str, ...]:
-    distances = group.worst.analysis.verdict.distances
+def _kernel_row(place: int, group: KernelSummary) -> tuple[str, ...]:
+    distances = group.analysis.verdict.distances
     return (
         str(place),
         code_cell(short_name(group.shown)) + (f" x{group.launch_count:,}" if group.launch_count > 1 else ""),
         fmt.duration(group.duration_ns),
         prose(fmt.percent(group.time_share)),
-        prose(wall(group.worst)),
+        prose(wall(group.representative)),
         fmt.factor(distances.potential or distances.headroom),
-        code_cell(group.worst.analysis.key),
+        code_cell(group.analysis.key),
     )
 
 

@@ -1,41 +1,41 @@
-"""Analyses as the page counts them: launches in order of time, grouped by kernel, with shares and what can be won.
+"""Analyses as the page counts them: launches in order of time, summed up by kernel, with shares and what can be won.
 
-Up to `MAX_LAUNCHES` records each is a launch of its own. With more, launches of one kernel and one verdict are added up
-first (`rooflens.model.launches`); kernels beyond `MAX_SUMS` such sums are counted everywhere and drawn as one `Other`.
+Up to `MAX_LAUNCHES` records each is drawn. Of more, the median launch of each kernel is drawn for all of its launches;
+kernels beyond `MAX_KERNELS` are counted everywhere and drawn as one `Other`.
 """
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from rooflens.model.launches import added_up, counted_ns, failed_groups, grouped, keyed, ranked_launches, rest_of
 from rooflens.model.records import timed
+from rooflens.model.summary import by_stake, counted_ns, ranked_launches, rest_of, summarize, whole
 from rooflens.report.versions import report_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflens.errors import InputError
-    from rooflens.model.launches import Group, Launch, Other
     from rooflens.model.predict.measured import Checked
     from rooflens.model.records import Analysis, AnalyzedReport, Run
+    from rooflens.model.summary import KernelSummary, Launch, Other
     from rooflens.model.verdict.thresholds import Thresholds
 
 
 MAX_LAUNCHES = 400
-"""Records drawn one by one: 500 take twice as long to open as `MAX_SUMS` sums (`benchmarks/report.py`)."""
+"""Records drawn one by one: 500 take twice as long to open as `MAX_KERNELS` kernels (`benchmarks/report.py`)."""
 
-MAX_SUMS = 200
-"""Sums drawn where launches are added up: those of the kernels with most GPU time."""
+MAX_KERNELS = 200
+"""Kernels drawn where launches are not drawn one by one: those with most GPU time."""
 
 FIRST_KEPT = 10
 """Kernels with most time at stake are drawn whatever they take: the first screen names the first of them."""
 
 MAX_FAILED = 20
-"""Failed launches listed where launches are added up; all are counted."""
+"""Failed launches listed where launches are not drawn one by one; all are counted."""
 
 
 class Content(Struct, frozen=True):
@@ -45,10 +45,10 @@ class Content(Struct, frozen=True):
         limits: The thresholds the verdicts were reached with.
         reports: Every report as it was given, its failed kernels too.
         launches: What is drawn, in order of falling time, failed ones last.
-        groups: Every kernel, drawn or not, in order of falling time.
+        summaries: Every kernel, drawn or not, in order of falling time; then those whose launches failed.
         unread: Path and error of each report that could not be read, or of a file of a store that held some.
         gpus: Names of the GPUs, the one with the longest launch first.
-        aggregated: True where a launch that is drawn stands for all of one kernel and verdict.
+        aggregated: True where a launch that is drawn stands for all of its kernel.
         other: The kernels that are not drawn; None where all are.
         predictions: The reports and kernels with a prediction, each beside what was measured.
         report_labels: What sets each report's name apart, by digest, in the order of their recording.
@@ -58,7 +58,7 @@ class Content(Struct, frozen=True):
     reports: tuple[AnalyzedReport, ...]
     limits: Thresholds
     launches: tuple[Launch, ...]
-    groups: tuple[Group, ...]
+    summaries: tuple[KernelSummary, ...]
     total_ns: float
     unread: tuple[tuple[str, InputError], ...] = ()
     gpus: tuple[str, ...] = ()
@@ -88,15 +88,20 @@ class Content(Struct, frozen=True):
         return tuple(launch for launch in self.launches if launch.failed)
 
     @property
-    def listed(self) -> tuple[Group, ...]:
+    def kernels(self) -> tuple[KernelSummary, ...]:
+        """Every kernel that did not fail, drawn or not, in order of falling time."""
+        return tuple(kernel for kernel in self.summaries if not kernel.is_failed)
+
+    @property
+    def listed(self) -> tuple[KernelSummary, ...]:
         """Kernels that are drawn, in order of falling time; then those that failed, of which `key` begins with `f`."""
         drawn = {launch.group_key for launch in self.launches}
-        return (*(group for group in self.groups if group.key in drawn), *failed_groups(self.launches))
+        return tuple(kernel for kernel in self.summaries if kernel.key in drawn)
 
     @property
     def counted(self) -> tuple[Launch, ...]:
         """Launches that did not fail, drawn or not: the ones that sums are made of."""
-        return tuple(launch for group in self.groups for launch in group.launches)
+        return tuple(launch for kernel in self.kernels for launch in kernel.launches)
 
     @property
     def failed_count(self) -> int:
@@ -123,37 +128,30 @@ def build_content(
     """Derive all rows of the page from the records."""
     analyses = [analysis for report in reports for analysis in report.analyses]
     total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
-    launches = _counted(analyses, total_ns)
-    groups = grouped(launches, total_ns)
-    drawn = _drawn(launches, groups) if _is_crowd(analyses) else launches
+    summaries = summarize(analyses)
+    kernels = tuple(kernel for kernel in summaries if not kernel.is_failed)
+    launches = ranked_launches(summaries, total_ns)
+    is_crowd = len(analyses) > MAX_LAUNCHES
+    drawn = _drawn(kernels, launches, total_ns) if is_crowd else launches
     return Content(
         title=title,
         reports=tuple(reports),
         limits=limits,
         launches=drawn,
-        groups=groups,
+        summaries=summaries,
         total_ns=total_ns,
         unread=tuple(unread),
         gpus=tuple(dict.fromkeys(launch.gpu for launch in launches)),
-        aggregated=_is_crowd(analyses),
-        other=rest_of(groups, drawn, total_ns),
+        aggregated=is_crowd,
+        other=rest_of(kernels, drawn, total_ns),
         report_labels=report_labels([report.run for report in reports]),
     )
 
 
-def _is_crowd(analyses: Sequence[Analysis]) -> bool:
-    return len(analyses) > MAX_LAUNCHES
-
-
-def _counted(analyses: Sequence[Analysis], total_ns: float) -> tuple[Launch, ...]:
-    return ranked_launches(added_up(analyses) if _is_crowd(analyses) else keyed(analyses), total_ns)
-
-
-def _drawn(launches: Sequence[Launch], groups: Sequence[Group]) -> tuple[Launch, ...]:
-    """Choose whole kernels: those with most time at stake, then those that take most time, up to `MAX_SUMS`."""
-    first = sorted(groups, key=lambda group: -group.at_stake_ns)
-    wanted = {group.key: len(group.launches) for group in (*first[:FIRST_KEPT], *groups)}
-    taken = accumulate(wanted.values())
-    kept = {key for key, rows in zip(wanted, taken, strict=True) if rows <= MAX_SUMS}
+def _drawn(kernels: Sequence[KernelSummary], launches: Sequence[Launch], total_ns: float) -> tuple[Launch, ...]:
+    """Choose kernels, each as one mark: those with most time at stake, then those that take most time."""
+    first = by_stake(kernels)[:FIRST_KEPT]
+    kept = list(dict.fromkeys(kernel.key for kernel in (*first, *kernels)))[:MAX_KERNELS]
+    wholes = [replace(kernel, launches=(whole(kernel),)) for kernel in kernels if kernel.key in kept]
     failed = [launch for launch in launches if launch.failed]
-    return (*(launch for launch in launches if launch.group_key in kept), *failed[:MAX_FAILED])
+    return (*ranked_launches(wholes, total_ns), *failed[:MAX_FAILED])

@@ -6,16 +6,24 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.aggregate import aggregate
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.launches import bound_times_ns, by_stake, cautions, grouped, kernel_name, notes, time_part
 from rooflens.model.records import timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.roofline.work import main_work
-from rooflens.model.totals import first_findings, first_move, place_of_move
+from rooflens.model.summary import (
+    bound_times_ns,
+    by_stake,
+    cautions,
+    first_findings,
+    first_move,
+    kernel_name,
+    notes,
+    place_of_move,
+    summarize,
+    time_part,
+)
 from rooflens.model.verdict.sentences import beyond_words, distance_words, limit_words
 from rooflens.report.labels import BOUND_LABELS, flag_label
 
@@ -23,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.model.bounds import Bound
-    from rooflens.model.launches import Group, Launch, Staked
-    from rooflens.model.records import Analysis, Verdict
+    from rooflens.model.records import Analysis
+    from rooflens.model.summary import KernelSummary, Launch, Staked
     from rooflens.report.content import Content
 
 
@@ -80,7 +88,7 @@ class Ranked(Struct, frozen=True):
     """
 
     rank: int
-    group: Group
+    group: KernelSummary
     wall: str
     cause: str
     distance: str
@@ -157,7 +165,7 @@ def own_reports(content: Content) -> dict[str, ReportBar]:
     """
     bars = {bar.label: bar for bar in report_bars(content)}
     found = {}
-    for group in content.groups:
+    for group in content.kernels:
         digests = {launch.analysis.kernel.digest for launch in group.launches}
         label = content.report_labels.get(next(iter(digests))) if len(digests) == 1 else None
         if label in bars:
@@ -170,17 +178,17 @@ def ranking(content: Content) -> tuple[Ranked, ...]:
     return rank(_newest(content))
 
 
-def unranked(content: Content) -> list[Group]:
+def unranked(content: Content) -> list[KernelSummary]:
     """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
     return by_stake(_newest(content))[len(ranking(content)) :]
 
 
-def _newest(content: Content) -> list[Group]:
+def _newest(content: Content) -> list[KernelSummary]:
     earlier = earlier_versions(content)
-    return [group for group in content.groups if group.key not in earlier]
+    return [group for group in content.kernels if group.key not in earlier]
 
 
-def earlier_versions(content: Content) -> dict[str, Group]:
+def earlier_versions(content: Content) -> dict[str, KernelSummary]:
     """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
 
     Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same. So do those of reports that
@@ -189,19 +197,22 @@ def earlier_versions(content: Content) -> dict[str, Group]:
     if len(content.runs) < 2:
         return {}
     dated = {run.digest for run in content.runs if run.created_unix_s}
-    groups = [group for group in content.groups if group.worst.analysis.kernel.digest in dated]
-    families: defaultdict[tuple[str, str], list[Group]] = defaultdict(list)
+    groups = [group for group in content.kernels if group.analysis.kernel.digest in dated]
+    families: defaultdict[tuple[str, str], list[KernelSummary]] = defaultdict(list)
     for group in sorted(groups, key=lambda group: version_place(content, group)):
         families[group.gpu, group.name].append(group)
     return {
-        group.key: own[-1] for own in families.values() for group in own[:-1] if _same_work(group.worst, own[-1].worst)
+        group.key: own[-1]
+        for own in families.values()
+        for group in own[:-1]
+        if _same_work(group.representative, own[-1].representative)
     }
 
 
-def version_place(content: Content, group: Group) -> int:
+def version_place(content: Content, group: KernelSummary) -> int:
     """Number the report of a kernel in the order of recording."""
     digests = list(content.report_labels)
-    digest = group.worst.analysis.kernel.digest
+    digest = group.analysis.kernel.digest
     return digests.index(digest) if digest in digests else len(digests)
 
 
@@ -211,7 +222,7 @@ def _same_work(one: Launch, other: Launch) -> bool:
     return len(totals) == 2 and works[0].unit == works[1].unit and min(totals) >= SAME_WORK_RATIO * max(totals)
 
 
-def rank(groups: Iterable[Group]) -> tuple[Ranked, ...]:
+def rank(groups: Iterable[KernelSummary]) -> tuple[Ranked, ...]:
     """Rank kernels as `ranking` does."""
     return tuple(ranked(place, group) for place, group in enumerate(worth_a_line(groups), start=1))
 
@@ -222,29 +233,20 @@ def worth_a_line(kernels: Iterable[Staked]) -> list[Staked]:
     return [kernel for kernel in first if kernel.at_stake_ns >= RANKED_FROM_SHARE * first[0].at_stake_ns]
 
 
-def ranked(place: int, group: Group) -> Ranked:
+def ranked(place: int, group: KernelSummary) -> Ranked:
     """Say of a kernel what limits it, how far it is from that, and the one move."""
-    verdict = _with_one_unit(aggregate([launch.analysis for launch in group.launches]).verdict, group)
-    worst = group.worst.analysis
+    analysis = group.analysis
     return Ranked(
         rank=place,
         group=group,
-        wall=wall(group.worst),
-        cause=(worst.verdict.cause or "").replace("_", " "),
-        distance=distance_words(verdict, group.gpu),
-        beyond=beyond_words(verdict.distances),
-        move=first_move(worst),
-        gain=_gain(worst),
-        where=place_of_move(worst),
+        wall=wall(group.representative),
+        cause=(analysis.verdict.cause or "").replace("_", " "),
+        distance=distance_words(analysis.verdict, group.gpu),
+        beyond=beyond_words(analysis.verdict.distances),
+        move=first_move(analysis),
+        gain=_gain(analysis),
+        where=place_of_move(analysis),
     )
-
-
-def _with_one_unit(verdict: Verdict, group: Group) -> Verdict:
-    """Name no unit where launches differ in their busiest one: the mean of several units is none's share."""
-    units = {launch.bottleneck.resource for launch in group.launches if launch.bottleneck}
-    if verdict.bottleneck is None or len(units) == 1:
-        return verdict
-    return replace(verdict, bottleneck=replace(verdict.bottleneck, resource=None))
 
 
 def _gain(analysis: Analysis) -> float | None:
@@ -268,7 +270,7 @@ def at_limit(content: Content) -> str:
     share = time_part(limited)
     if share is None or share < LIMITED_FROM_SHARE:
         return ""
-    kernels = grouped(limited, content.total_ns)
+    kernels = summarize([launch.analysis for launch in limited])
     named = [
         f"{fmt.cut_middle(kernel.shown, NAME_WIDTH)}{_of_report(content, longest)} ({limit_words(longest.analysis)})"
         for kernel in kernels[:KERNELS_NAMED]
@@ -289,7 +291,7 @@ def cannot_tell(content: Content) -> str:
     if not launches or any(launch.bound != "unknown" for launch in launches):
         return ""
     report = "This report has" if len(content.runs) == 1 else f"These {len(content.runs)} reports have"
-    kernels = "this kernel" if len(content.groups) == 1 else "these kernels"
+    kernels = "this kernel" if len(content.kernels) == 1 else "these kernels"
     return f"{report} no throughput counters, so what limits {kernels} cannot be told."
 
 
@@ -361,7 +363,7 @@ def _recorded(content: Content) -> str:
 
 def counts(content: Content) -> list[str]:
     """Count kernels, launches and reports, and sum up the GPU time."""
-    kernels, launches = len(content.groups), sum(group.launch_count for group in content.groups)
+    kernels, launches = len(content.kernels), sum(group.launch_count for group in content.kernels)
     parts = [fmt.count(kernels, "kernel")] if kernels or not content.failed_count else []
     if launches != kernels:
         parts.append(fmt.count(launches, "launch"))
@@ -374,7 +376,7 @@ def counts(content: Content) -> list[str]:
 
 def noun(content: Content) -> str:
     """Call results launches where kernels ran more than once."""
-    return "kernel" if len(content.groups) == len(timed(content.analyses)) else "launch"
+    return "kernel" if len(content.kernels) == len(timed(content.analyses)) else "launch"
 
 
 def flag_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
@@ -421,7 +423,7 @@ def _about(content: Content, flagged: Sequence[Analysis]) -> str:
     kernels = [fmt.cut_middle(fmt.plain_name(name), NAME_WIDTH) for name in names[:KERNELS_NAMED]]
     labels = [label for digest, label in content.report_labels.items() if digest in digests]
     reports = [fmt.cut_middle(label, NAME_WIDTH) for label in labels[:KERNELS_NAMED]]
-    every_kernel = len(names) == len({group.name for group in content.groups})
+    every_kernel = len(names) == len({group.name for group in content.kernels})
     every_report = len(labels) == len(content.runs)
     return ("" if every_kernel else f": {_and_more(kernels, len(names))}") + (
         "" if every_report else f" in {_and_more(reports, len(labels))}"

@@ -37,7 +37,7 @@ def first_ranks(reports: Iterable[tuple[Run, Sequence[Judged]]]) -> list[FirstRa
     for run, judged in reports:
         analyses = tuple(one.analysis for one in judged)
         content = build_content([AnalyzedReport(run, analyses)], "", default_thresholds())
-        if len(content.groups) > 1 and content.total_ns:
+        if len(content.kernels) > 1 and content.total_ns:
             group = next((ranked.group for ranked in ranking(content)), None)
             share = group.time_share if group else None
             found.append(FirstRank(judged[0].nvidia.report, group.name if group else "", share))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens.model.analyze import analyze
-from rooflens.model.launches import identity
 from rooflens.model.records import AnalyzedReport, timed
+from rooflens.model.summary import identity
 from rooflens.report.text.digest import DEFAULT_TOKENS, digest, explain, tokens_of
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.model.launches import cautions
+from rooflens.model.summary import cautions
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

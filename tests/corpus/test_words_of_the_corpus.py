@@ -10,7 +10,7 @@ from rich.console import Console
 
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.totals import totals_of
+from rooflens.model.summary import summarize
 from rooflens.model.verdict.sentences import distance_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -62,7 +62,7 @@ def said(analysis: Analysis) -> Iterator[str]:
 def printed(analyses: Sequence[Analysis], width: int) -> str:
     """Print the tables of a terminal so wide, and what stands below them."""
     console = Console(width=width, record=True, file=io.StringIO())
-    totals = totals_of(analyses)
+    totals = summarize(analyses)
     for section in to_sections(totals):
         console.print(section.heading, to_table(section, width))
     return "\n".join((console.export_text(), *next_lines(totals, ["x"]), *caveat_lines(totals), LEGEND))

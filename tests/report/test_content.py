@@ -7,14 +7,12 @@ from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 
-from rooflens.model import launches
-from rooflens.model.bounds import BOUNDS
-from rooflens.model.launches import Launch, bound_times_ns, time_part
 from rooflens.model.records import Bottleneck, Distances
+from rooflens.model.summary import bound_times_ns, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Wall
 from rooflens.report.comparison.rows import wall as comparison_wall
-from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_content
+from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, build_content
 from rooflens.report.page.kernels.table import kernels
 from rooflens.report.summary import RANKED_SHOWN, ranking, unranked, wall
 from rooflens.report.text.markdown import render_markdown
@@ -40,10 +38,10 @@ def test_launches_of_one_name_are_summed_by_time() -> None:
     """A group's time and what can be won of it are sums over its launches, not means of their ratios."""
     fast, slow = sample("copy", 100, 0.9 * 1.555e8), sample("copy", 900, 0.1 * 9 * 1.555e8)
     page = make_page(samples.analysis(fast, 0), samples.analysis(slow, 1))
-    (group,) = page.groups
+    (group,) = page.kernels
     assert group.duration_ns == pytest.approx(1e6)
     assert group.winnable_ns == pytest.approx(10_000 + 810_000)
-    assert group.worst.analysis.kernel.index == 1
+    assert group.representative.analysis.kernel.index == 1
 
 
 def test_same_name_on_two_gpus_stays_apart() -> None:
@@ -51,14 +49,14 @@ def test_same_name_on_two_gpus_stays_apart() -> None:
     page = make_page(
         samples.analysis(sample("copy", 100, 1e7)), samples.analysis(sample("copy", 100, 1e7, chip=samples.T4))
     )
-    assert [group.gpu for group in page.groups] == [samples.A100.name, samples.T4.name]
+    assert [group.gpu for group in page.kernels] == [samples.A100.name, samples.T4.name]
 
 
 def test_failed_kernels_count_in_nothing() -> None:
     """A failed launch is listed last and adds neither time nor kernels."""
     page = make_page(samples.failed(), *samples.every_verdict())
     assert page.launches[-1].failed
-    assert len(page.groups) == 6
+    assert len(page.kernels) == 6
     assert sum(bound_times_ns(page.launches).values()) == pytest.approx(page.total_ns)
 
 
@@ -66,8 +64,8 @@ def test_missing_durations_are_missing_and_not_zero() -> None:
     """A launch without a duration has no time, share or winnable time; one with a duration beside it keeps all time."""
     timed, untimed = samples.every_verdict()[0], without_durations()[1]
     page = make_page(timed, untimed)
-    first, second = page.groups
-    assert (first.time_share, time_part(page.groups)) == (1.0, 1.0)
+    first, second = page.kernels
+    assert (first.time_share, time_part(page.kernels)) == (1.0, 1.0)
     assert (second.duration_ns, second.time_share, second.winnable_ns) == (None, None, None)
     assert time_part(make_page(*without_durations()).launches) is None
 
@@ -80,7 +78,7 @@ def test_kernels_rank_by_what_can_be_won() -> None:
     assert [row.rank for row in first] == [1, 2, 3, 4, 5]
     assert stakes == sorted(stakes, reverse=True)
     assert first[0].group.winnable_ns == pytest.approx(640e3 * (1 - 2.6e8 / 640e-6 / 1.555e12))
-    unknown = next(group for group in page.groups if group.worst.bound == "unknown")
+    unknown = next(group for group in page.kernels if group.representative.bound == "unknown")
     assert (unknown.winnable_ns, unknown.at_stake_ns) == (None, unknown.duration_ns)
 
 
@@ -88,7 +86,7 @@ def test_a_floor_goes_before_the_busiest_unit() -> None:
     """A kernel at its limit as written has the time above its floor to win."""
     full = samples.analysis(sample("full", 100, 1e7))
     verdict = replace(full.verdict, at_roof=True, distances=Distances(headroom=1.02, potential=4.0, floor_ns=25e3))
-    (group,) = make_page(replace(full, verdict=verdict)).groups
+    (group,) = make_page(replace(full, verdict=verdict)).kernels
     assert group.winnable_ns == pytest.approx(75e3)
 
 
@@ -96,14 +94,14 @@ def test_no_kernel_is_dropped_from_the_ranking() -> None:
     """What the list does not show is counted below it, and nothing is in neither."""
     page = make_page(*samples.every_verdict(), *samples.many(2000))
     assert len(ranking(page)) == RANKED_SHOWN
-    assert len(ranking(page)) + len(unranked(page)) == len(page.groups)
+    assert len(ranking(page)) + len(unranked(page)) == len(page.kernels)
 
 
 def test_kernels_of_two_reports_are_not_added_up() -> None:
     """Two reports of one kernel are two versions of it: each has its own line."""
     analysis = samples.analysis(sample("copy", 100, 1e7))
     other = replace(analysis, kernel=replace(analysis.kernel, digest="b" * 64))
-    assert [len(group.launches) for group in make_page(analysis, other).groups] == [1, 1]
+    assert [len(group.launches) for group in make_page(analysis, other).kernels] == [1, 1]
 
 
 def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
@@ -123,7 +121,7 @@ def test_a_launch_that_stands_for_others_counts_as_often() -> None:
     page = make_page(often, samples.analysis(sample("once", 100, 1e7)))
     assert page.launches[0].shown == "often x9"
     assert page.launches[0].time_share == pytest.approx(0.9)
-    assert [group.launch_count for group in page.groups] == [9, 1]
+    assert [group.launch_count for group in page.kernels] == [9, 1]
 
 
 def crowd(count: int, kernels: int) -> list[Analysis]:
@@ -142,11 +140,11 @@ def renamed(analysis: Analysis, name: str, duration_ns: float) -> Analysis:
 
 
 def test_groups_and_launches_share_their_keys() -> None:
-    """A launch names its kernel by the kernel's place in order of time; a failed one is in none."""
+    """A launch names its kernel by the kernel's place in order of time; failed ones are apart."""
     page = make_page(samples.failed(), *samples.every_verdict(), samples.every_verdict()[0])
-    assert [group.key for group in page.groups] == [f"g{i}" for i in range(6)]
-    assert all(launch.group_key == group.key for group in page.groups for launch in group.launches)
-    assert page.launches[-1].group_key == ""
+    assert [group.key for group in page.kernels] == [f"g{i}" for i in range(6)]
+    assert all(launch.group_key == group.key for group in page.kernels for launch in group.launches)
+    assert page.launches[-1].group_key == "f0"
 
 
 def test_cumulative_share_is_of_all_longer_launches() -> None:
@@ -164,15 +162,15 @@ def test_up_to_the_limit_every_launch_stands_for_itself() -> None:
     assert (len(page.launches), page.aggregated, page.other) == (MAX_LAUNCHES, False, None)
 
 
-def test_over_the_limit_launches_add_up_by_kernel_and_verdict() -> None:
-    """Each row stands for the launches of one kernel with one verdict, and the kernel for all of them."""
+def test_over_the_limit_one_launch_stands_for_a_kernel() -> None:
+    """The median launch of each kernel is drawn, with the time and the number of all of its launches."""
     analyses = crowd(3000, 20)
     page = make_page(*analyses)
     assert page.aggregated
     assert page.other is None
-    named = {(launch.name, launch.bound) for launch in page.launches}
-    assert len(named) == len(page.launches) == len({(a.kernel.name, a.verdict.bound) for a in analyses})
-    assert [group.launch_count for group in page.groups] == [150] * 20
+    assert [launch.duration_ns for launch in page.launches] == [group.duration_ns for group in page.kernels]
+    assert [launch.analysis.launches for launch in page.launches] == [150] * 20
+    assert [group.launch_count for group in page.kernels] == [150] * 20
     assert sum(launch.analysis.launches for launch in page.launches) == 3000
 
 
@@ -181,13 +179,13 @@ def test_adding_up_changes_no_total() -> None:
     analyses = crowd(3000, 900)
     page = make_page(*analyses)
     alone = [make_page(a) for a in analyses]
-    won_ns = [group.winnable_ns or 0 for one in alone for group in one.groups]
+    won_ns = [group.winnable_ns or 0 for one in alone for group in one.kernels]
     assert page.total_ns == pytest.approx(sum(one.total_ns for one in alone))
-    assert len(page.groups) == 900
-    assert sum(group.winnable_ns or 0 for group in page.groups) == pytest.approx(sum(won_ns))
+    assert len(page.kernels) == 900
+    assert sum(group.winnable_ns or 0 for group in page.kernels) == pytest.approx(sum(won_ns))
     times = bound_times_ns(launch for one in alone for launch in one.launches)
     assert bound_times_ns(page.counted) == pytest.approx(times)
-    assert time_part(page.groups) == pytest.approx(1)
+    assert time_part(page.kernels) == pytest.approx(1)
     assert len(page.analyses) == 3000
 
 
@@ -197,17 +195,15 @@ def test_kernels_that_are_not_drawn_are_one_sum() -> None:
     other = page.other
     assert other is not None
     drawn = {launch.group_key for launch in page.launches}
-    assert len(page.launches) <= MAX_SUMS
-    assert other.kernels == len(page.groups) - len(drawn)
+    assert len(page.launches) <= MAX_KERNELS
+    assert other.kernels == len(page.kernels) - len(drawn)
     assert other.launches + sum(launch.analysis.launches for launch in page.launches) == 6000
     assert (other.duration_ns or 0) + sum(launch.duration_ns or 0 for launch in page.launches) == pytest.approx(
         page.total_ns
     )
     assert sum(other.bound_ns.values()) == pytest.approx(other.duration_ns)
     assert other.time_share == pytest.approx((other.duration_ns or 0) / page.total_ns)
-    assert all(
-        {one.key for one in g.launches} <= {one.key for one in page.launches} for g in page.groups if g.key in drawn
-    )
+    assert all(g.representative.key in {one.key for one in page.launches} for g in page.kernels if g.key in drawn)
 
 
 def test_what_is_ranked_first_is_drawn_however_short() -> None:
@@ -219,7 +215,7 @@ def test_what_is_ranked_first_is_drawn_however_short() -> None:
     slow = sample("slow", 19, 1e3)
     page = make_page(*full, samples.analysis(slow))
     assert ranking(page)[0].group.name == "slow"
-    assert {row.group.worst.key for row in ranking(page)} <= {launch.key for launch in page.launches}
+    assert {row.group.representative.key for row in ranking(page)} <= {launch.key for launch in page.launches}
 
 
 def test_failed_launches_of_a_crowd_are_counted_and_some_listed() -> None:
@@ -229,33 +225,17 @@ def test_failed_launches_of_a_crowd_are_counted_and_some_listed() -> None:
     assert page.launches[-1].failed
 
 
-def test_launches_without_a_duration_stay_apart_in_a_crowd() -> None:
+def test_launches_without_a_duration_cost_a_crowd_no_time() -> None:
     """A launch without a time leaves its kernel's time as it is."""
     untimed = [replace(a, kernel=replace(a.kernel, counters={})) for a in crowd(10, 1)]
     page = make_page(*crowd(1000, 1), *untimed)
-    assert page.groups[0].duration_ns == pytest.approx(page.total_ns)
-    assert {launch.duration_ns for launch in page.launches if launch.time_share is None} == {None}
-    assert page.groups[0].launch_count == 1010
+    assert page.kernels[0].duration_ns == pytest.approx(page.total_ns)
+    assert page.kernels[0].launch_count == 1010
 
 
 def test_keys_of_sums_lead_to_a_record() -> None:
-    """A sum has the key of its longest launch: the number of a record as it was given."""
+    """What is drawn has the key of the median launch: the number of its record as it was given."""
     analyses = crowd(1000, 5)
     for launch in make_page(*analyses).launches:
         record = analyses[int(launch.key[1:])]
         assert (record.kernel.name, record.verdict.bound) == (launch.name, launch.bound)
-
-
-def test_rows_are_made_once_for_each_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Building a page derives a row for each sum and not for each launch: work for 10 x launches is not 10 x rows."""
-    made: list[Launch] = []
-
-    def make(*arguments: object, **more: object) -> Launch:
-        made.append(Launch(*arguments, **more))  # type: ignore[arg-type]
-        return made[-1]
-
-    monkeypatch.setattr(launches, "Launch", make)
-    for count in (600, 6000):
-        made.clear()
-        make_page(*crowd(count, 30))
-        assert len(made) <= 30 * len(BOUNDS)

@@ -26,7 +26,7 @@ from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.results import is_wanted
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.store.dataset import Store
-from rooflens.model.totals import totals_of
+from rooflens.model.summary import summarize
 from rooflens.report.content import build_content
 from rooflens.report.data import to_csv, to_json
 from rooflens.report.page.page import render_page
@@ -168,7 +168,7 @@ def _writers(found: Analyzed, *, with_page: bool) -> dict[str, Callable[[], obje
         "json": lambda: to_json(analyses, reports),
         "csv": lambda: to_csv(analyses),
         "table": lambda: to_markdown(analyses),
-        "below the table": lambda: (next_lines(totals_of(analyses)), caveat_lines(totals_of(analyses))),
+        "below the table": lambda: (next_lines(summarize(analyses)), caveat_lines(summarize(analyses))),
         "markdown": lambda: render_markdown(build_content(reports, "flipped", limits)),
     }
     if with_page:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.compare import Spread, Timing
+from rooflens.model.summary import median_launch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -173,6 +173,6 @@ def _cell(parts: Sequence[tuple[Timing, Spread, int, Analysis]]) -> Cell | None:
     return Cell(
         spread=Spread(tuple(map(sum, zip(*spreads, strict=True))) if whole else ()),
         launches=sum(launches for _, _, launches, _ in parts),
-        analysis=aggregate([analysis for _, _, _, analysis in parts]),
+        analysis=median_launch([analysis for _, _, _, analysis in parts]),
         under_wave=max(timing.under_wave for timing, _, _, _ in parts),
     )

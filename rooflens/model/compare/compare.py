@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import timed
+from rooflens.model.summary import median_launch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -165,8 +165,8 @@ class Change(Struct, frozen=True):
 
     Attributes:
         how: How its launches were matched: the weakest way among them.
-        base: All its launches of every recording added up; None for a new kernel.
-        head: The same of the other side; None for one that is gone.
+        base: The median one of its launches; None for a new kernel.
+        head: What became of that launch, else the median one of the other side; None for a kernel that is gone.
         launches: How many it had in a recording, on either side.
         timing: Its GPU time in each recording.
     """
@@ -289,10 +289,11 @@ def _places(matches: Iterable[Match]) -> dict[int, int]:
 
 def _change(group: Sequence[Match], base: _Parts, head: _Parts) -> Change:
     before, after = base.of(m.base for m in group), head.of(m.head for m in group)
+    one, other = _represented(group, before[0], after[0])
     return Change(
         how=max(_hows(group), key=_HOW_ORDER.index),
-        base=_added([a for recording in before for a in recording]),
-        head=_added([a for recording in after for a in recording]),
+        base=one,
+        head=other,
         launches=(_launches(before[0]), _launches(after[0])),
         timing=Timing(
             Spread(_times(before)),
@@ -311,8 +312,24 @@ def _kernels(recording: Recording) -> list[Kernel]:
     return [a.kernel for a in timed(recording)]
 
 
-def _added(analyses: Sequence[Analysis]) -> Analysis | None:
-    return aggregate(analyses) if analyses else None
+def _represented(
+    group: Sequence[Match], before: Recording, after: Recording
+) -> tuple[Analysis | None, Analysis | None]:
+    """Return a kernel's median launch and what became of it: launches of one kernel may do different work.
+
+    Args:
+        group: The matches of its launches.
+        before: Those that have a base, in the order of the matches.
+        after: Those that have a head.
+    """
+    if not before or not after:
+        return median_launch(before) if before else None, median_launch(after) if after else None
+    one = median_launch(before)
+    place = next(i for i, analysis in enumerate(before) if analysis is one)
+    match = [m for m in group if m.base is not None][place]
+    if match.head is None:
+        return one, median_launch(after)
+    return one, after[[m for m in group if m.head is not None].index(match)]
 
 
 def _launches(analyses: Iterable[Analysis]) -> int:

@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import natural
-from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.pairing import program_name
 from rooflens.model.records import AnalyzedReport, timed
+from rooflens.model.summary import median_launch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 
 class Point(Struct, frozen=True):
-    """One kernel in one run: all its launches added up.
+    """One kernel in one run.
 
     Attributes:
+        analysis: Its median launch.
+        launches: How many launches the profiled ones stand for.
+        gpu_time_ns: GPU time of all of them; None where one was not timed.
         is_mean: Launch counts differ between the runs of its series, so that its mean launch is followed.
     """
 
     run: Run
     analysis: Analysis
+    launches: int
+    gpu_time_ns: float | None
     is_mean: bool = False
-
-    @property
-    def gpu_time_ns(self) -> float | None:
-        """GPU time of all its launches in that run."""
-        return self.analysis.gpu_time_ns
 
     @property
     def time_ns(self) -> float | None:
         """The time that is followed: of all its launches, or of the mean one."""
         total_ns = self.gpu_time_ns
-        return total_ns / self.analysis.launches if self.is_mean and total_ns is not None else total_ns
+        return total_ns / self.launches if self.is_mean and total_ns is not None else total_ns
 
 
 class Series(Struct, frozen=True):
@@ -103,14 +103,21 @@ def _followed(program: str, gpu: str | None, reports: Sequence[AnalyzedReport]) 
             if lines[name] == len(points):
                 points.append([])
             known[name] = lines[name]
-            points[lines[name]].append(Point(report.run, aggregate(launches)))
+            points[lines[name]].append(_point(report.run, launches))
         before = report.analyses
     return [Series(program, gpu, _evened(one)) for one in points]
 
 
+def _point(run: Run, launches: Sequence[Analysis]) -> Point:
+    times = [analysis.gpu_time_ns for analysis in launches]
+    known = [time_ns for time_ns in times if time_ns is not None]
+    total_ns = sum(known) if len(known) == len(times) else None
+    return Point(run, median_launch(launches), sum(analysis.launches for analysis in launches), total_ns)
+
+
 def _evened(points: Sequence[Point]) -> tuple[Point, ...]:
     """Follow the mean launch where launch counts differ between runs."""
-    is_mean = len({point.analysis.launches for point in points}) > 1
+    is_mean = len({point.launches for point in points}) > 1
     return tuple(replace(point, is_mean=is_mean) for point in points)
 
 

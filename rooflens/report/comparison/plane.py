@@ -16,8 +16,8 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.compare.pairing import mean_clock_hz
-from rooflens.model.launches import gpu_name
 from rooflens.model.records import LEVELS
+from rooflens.model.summary import gpu_name
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.plane.plane import aired, free_edge, roofs_over
 from rooflens.report.plane.plane import places as points

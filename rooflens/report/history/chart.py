@@ -234,7 +234,7 @@ def _point_rows(group: Group, s: int, series: Series) -> list[Row]:
                     "Run": point.run.source,
                     "Recorded": when[at],
                     "Mean launch" if point.is_mean else "Time": fmt.duration(point.time_ns),
-                    "Launches": f"{point.analysis.launches:,}",
+                    "Launches": f"{point.launches:,}",
                     "To the run before": change,
                     "Verdict": wall(point.analysis),
                     "Class": BOUND_LABELS[point.analysis.verdict.bound],

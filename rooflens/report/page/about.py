@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.model.about.pages import About
-    from rooflens.model.launches import Launch
+    from rooflens.model.summary import Launch
     from rooflens.report.content import Content
 
 

@@ -22,7 +22,7 @@ from rooflens.report.summary import ranking
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflens.model.launches import Launch
+    from rooflens.model.summary import Launch
     from rooflens.report.content import Content
     from rooflens.report.plane.plane import Plane
     from rooflens.report.roofline.boost import Boost
@@ -130,7 +130,7 @@ def chart(drawn: Chart) -> str:
 
 def to_draw(content: Content, figures: Sequence[RooflineFigure]) -> list[Chart]:
     """Say what is to be drawn: each is drawn by itself, by `chart`, in any order."""
-    ranks = {row.group.worst.key: row.rank for row in ranking(content)}
+    ranks = {row.group.representative.key: row.rank for row in ranking(content)}
     return [_chart(figure, content, ranks) for figure in figures if figure.drawable]
 
 
@@ -145,9 +145,9 @@ def charts(content: Content, figures: Sequence[RooflineFigure], drawn: Mapping[s
     if not figures:
         return render("report/no_charts", content=content)
     blocks = [Markup(drawn[figure.key]) for figure in figures if figure.drawable]  # noqa: S704 - of `json_block`
-    if content.total_ns and len(content.groups) > 1:
+    if content.total_ns and len(content.kernels) > 1:
         blocks.append(json_block("spec-time", time_spec(content)))
-    untimed = sum(not group.duration_ns for group in content.groups)
+    untimed = sum(not group.duration_ns for group in content.kernels)
     return render(
         "report/charts", content=content, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS, untimed=untimed
     )
@@ -170,5 +170,5 @@ def _chart(figure: RooflineFigure, content: Content, ranks: Mapping[str, int]) -
         plane=figure.plane,
         title=f"{figure.caption}: synthetic data" if content.synthetic else figure.caption,
         picked=next((key for key in ranks if key in keys), next(iter(keys), "")),
-        ranks=ranks if len(content.groups) > 1 else {},
+        ranks=ranks if len(content.kernels) > 1 else {},
     )

@@ -9,8 +9,8 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.launches import by_stake, grouped, time_part
 from rooflens.model.records import timed
+from rooflens.model.summary import by_stake, parted, time_part
 from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.html.templates import render
 from rooflens.report.page.charts import charts
@@ -36,7 +36,6 @@ from rooflens.report.summary import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.launches import Group
     from rooflens.report.content import Content
     from rooflens.report.page.charts import RooflineFigure
     from rooflens.report.summary import Ranked
@@ -100,7 +99,7 @@ def first_screen(
         figures: The rooflines of the page.
         drawn: The same as drawn SVG, by key.
     """
-    answer = verdict(content) if len(content.groups) == 1 else summary(content) + what_first(content)
+    answer = verdict(content) if len(content.kernels) == 1 else summary(content) + what_first(content)
     return selectors(content, figures, anchors) + render(
         "report/first_screen",
         answer=answer,
@@ -143,9 +142,9 @@ def what_first(content: Content) -> Markup:
 
 def verdict(content: Content) -> Markup:
     """Answer for a page of one kernel: its sentence, its distances and what to try first."""
-    (kernel,) = content.groups
+    (kernel,) = content.kernels
     row = ranked(1, kernel)
-    analysis = kernel.worst.analysis
+    analysis = kernel.analysis
     single_class = len(kernel.bound_ns) <= 1
     return render(
         "report/verdict",
@@ -163,25 +162,19 @@ def _entries(content: Content) -> Iterator[Entry]:
     """List what can stand in the ranking: the shown entries, the next kernels, and parts of kernels by verdict."""
     shown = ranking(content)
     earlier = earlier_versions(content)
-    kept = sorted(by_stake(content.groups), key=lambda kernel: kernel.key in earlier)[:KEPT]
+    kept = sorted(by_stake(content.kernels), key=lambda kernel: kernel.key in earlier)[:KEPT]
     for place, kernel in enumerate(kept):
         is_shown = place < len(shown)
         yield Entry(shown[place] if is_shown else ranked(place + 1, kernel), "", is_shown)
-        parts = list(_parts(kernel))
+        parts = list(parted(kernel))
         if len(parts) > 1:
-            yield from (Entry(ranked(place + 1, part), part.worst.bound, shown=False) for part in parts)
+            yield from (Entry(ranked(place + 1, part), part.representative.bound, shown=False) for part in parts)
 
 
 def _versions(content: Content) -> Counter[str]:
     """Count the versions of each kernel that replaced others, by the key of the newest."""
     counts = Counter(newest.key for newest in earlier_versions(content).values())
     return counts + Counter(counts.keys())
-
-
-def _parts(kernel: Group) -> Iterator[Group]:
-    """Part a kernel by the verdicts of its launches."""
-    for bound in dict.fromkeys(launch.bound for launch in kernel.launches):
-        yield from grouped([launch for launch in kernel.launches if launch.bound == bound], 0.0)
 
 
 def many(content: Content) -> Markup:
@@ -194,8 +187,7 @@ def many(content: Content) -> Markup:
 def _drawn(content: Content) -> str:
     launches = sum(launch.analysis.launches for launch in content.timed)
     kernels = len({launch.group_key for launch in content.timed})
-    sums = fmt.count(len(content.timed), "sum")
-    return f"{fmt.count(launches, 'launch')} of {fmt.count(kernels, 'kernel')} are {sums}" if kernels else ""
+    return f"{fmt.count(launches, 'launch')} of {fmt.count(kernels, 'kernel')}" if kernels else ""
 
 
 def _other(content: Content) -> str:

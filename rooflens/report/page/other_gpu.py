@@ -14,10 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.aggregate import aggregate
 from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
 from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_datasheets
 from rooflens.model.roofline.work import main_unit
+from rooflens.model.summary import whole
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.bounds import Bound
-    from rooflens.model.launches import Group
     from rooflens.model.predict.other_gpu import Effect, Roofs, Standing
     from rooflens.model.records import Analysis
     from rooflens.model.roofline.datasheets import Datasheet
+    from rooflens.model.summary import KernelSummary
     from rooflens.report.content import Content
 
 STORY = ("a100-sxm4-80gb", "h100-sxm", "b200")
@@ -55,9 +55,9 @@ TITLE_WIDTH = 400
 
 
 class Placed(Struct, frozen=True):
-    """One kernel of the page, its launches added up, and its place under the roofs of its own GPU."""
+    """One kernel of the page, its median launch standing for all, and its place under the roofs of its own GPU."""
 
-    group: Group
+    group: KernelSummary
     analysis: Analysis
     here: Standing
 
@@ -132,7 +132,7 @@ def what_if(content: Content) -> Markup:
 
     Empty where nothing can be predicted: no kernel has both its FLOPs and its DRAM bytes in the report.
     """
-    counted = content.groups[:MAX_COUNTED]
+    counted = content.kernels[:MAX_COUNTED]
     placed = [one for group in counted if (one := _placed(group)) is not None]
     if not placed:
         return Markup("")
@@ -152,7 +152,7 @@ def what_if(content: Content) -> Markup:
         "report/other_gpu",
         placed=placed[:MAX_ROWS],
         left_out=len(counted) - len(placed),
-        uncounted=len(content.groups) - len(counted),
+        uncounted=len(content.kernels) - len(counted),
         cut=len(placed) > MAX_ROWS,
         tall=len(rows) > OPEN_ROWS,
         choices=gpu_choices({home.gpu.id for home in homes if home.gpu}),
@@ -166,10 +166,10 @@ def what_if(content: Content) -> Markup:
     )
 
 
-def _placed(group: Group) -> Placed | None:
-    whole = aggregate([launch.analysis for launch in group.launches])
-    here = standing(whole)
-    return None if here is None else Placed(group, whole, here)
+def _placed(group: KernelSummary) -> Placed | None:
+    median = whole(group).analysis
+    here = standing(median)
+    return None if here is None else Placed(group, median, here)
 
 
 def used_precisions(standings: Iterable[Standing]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.model.launches import Launch
+    from rooflens.model.summary import Launch
     from rooflens.report.content import Content
     from rooflens.report.page.charts import RooflineFigure
 
@@ -198,7 +198,7 @@ def _versions(content: Content) -> dict[str, dict[str, Any]]:
     newest = {kernel.key for kernel in earlier.values()}
     return {
         group.key: {"f": earlier.get(group.key, group).key, "v": version_place(content, group)}
-        for group in content.groups
+        for group in content.kernels
         if group.key in earlier or group.key in newest
     }
 
@@ -213,7 +213,7 @@ def _item(content: Content, launch: Launch) -> dict[str, Any]:
     kernel = launch.analysis.kernel
     return {
         "k": launch.key,
-        "g": launch.group_key,
+        "g": "" if launch.failed else launch.group_key,
         "n": launch.analysis.launches,
         "name": fmt.cut_middle(launch.shown, NAME_WIDTH),
         "gpu": launch.gpu,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rooflens.model.launches import gpu_name
 from rooflens.model.records import ratio
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
+from rooflens.model.summary import gpu_name
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

@@ -20,7 +20,8 @@ from rooflens.report.plane.names import short_names
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.launches import Launch
+    from rooflens.model.bounds import Bound
+    from rooflens.model.summary import Launch
     from rooflens.report.content import Content
     from rooflens.report.plane.marks import Layer
 
@@ -62,24 +63,31 @@ def time_spec(content: Content) -> dict[str, Any]:
 
 
 def time_pieces(content: Content) -> list[dict[str, Any]]:
-    """List the launches that are drawn, those with most time at stake first, then the time of all others by verdict.
+    """List the launches that are drawn, the median one of each kernel first, then the time of all others by verdict.
 
-    Keys: `k` launch and `g` kernel (both empty for the others), `o` place of the kernel by time, `name` and the short
-    `label` of the kernel, `bound`, `ns`.
+    Where one launch of each kernel is drawn there is a piece for each verdict of its launches. Keys: `k` launch and `g`
+    kernel (both empty for the others), `o` place of the kernel by time, `name` and the short `label` of the kernel,
+    `bound`, `ns`.
     """
-    launches = sorted((launch for launch in content.timed if launch.duration_ns), key=_at_stake, reverse=True)
+    summed = {kernel.key: kernel for kernel in content.kernels}
+    medians = {kernel.representative.key for kernel in content.kernels}
+    launches = sorted(
+        (launch for launch in content.timed if launch.duration_ns), key=lambda one: one.key not in medians
+    )
     reports = content.report_labels if len(content.report_labels) > 1 else {}
     kernels = {(launch.gpu, launch.name): launch.analysis for launch in launches}
     names = short_names(kernels, NAME_WIDTH - (REPORT_WIDTH if reports else 0))
+    pieces = []
+    for launch in launches:
+        of_launch = {launch.bound: launch.duration_ns or 0.0}
+        parts = summed[launch.group_key].bound_ns if content.aggregated else of_launch
+        label = _label(launch, names[launch.gpu, launch.name], reports)
+        pieces += [_piece(launch, label, bound, time_ns) for bound, time_ns in parts.items()]
     others = content.other.bound_ns if content.other else {}
-    return [_piece(launch, _label(launch, names[launch.gpu, launch.name], reports)) for launch in launches] + [
+    return pieces + [
         {"k": "", "g": "", "o": LAST, "name": "", "label": "", "bound": bound, "ns": time_ns}
         for bound, time_ns in others.items()
     ]
-
-
-def _at_stake(launch: Launch) -> tuple[float, float]:
-    return launch.at_stake_ns, launch.duration_ns or 0.0
 
 
 def _label(launch: Launch, name: str, reports: Mapping[str, str]) -> str:
@@ -88,26 +96,26 @@ def _label(launch: Launch, name: str, reports: Mapping[str, str]) -> str:
     return f"{name}, {fmt.cut_middle(report, REPORT_WIDTH)}" if report else name
 
 
-def _piece(launch: Launch, label: str) -> dict[str, Any]:
+def _piece(launch: Launch, label: str, bound: Bound, time_ns: float) -> dict[str, Any]:
     return {
         "k": launch.key,
         "g": launch.group_key,
         "o": int(launch.group_key.removeprefix("g")),
         "name": fmt.cut_middle(plain_name(launch.name), FULL_WIDTH),
         "label": label,
-        "bound": launch.bound,
-        "ns": launch.duration_ns,
+        "bound": bound,
+        "ns": time_ns,
     }
 
 
 def _summed() -> list[dict[str, Any]]:
-    """Sum what is not hidden by kernel and verdict; `worst` is the launch of the kernel with most time at stake."""
+    """Sum what is not hidden by kernel and verdict; `median` is the kernel's median launch."""
     return [
         {"filter": "!hidden[datum.k]"},
         {"joinaggregate": [op("sum", "ns", "total")], "groupby": ["g"]},
-        # Rows come by falling time at stake: the first one of a kernel is its worst.
-        {"window": [op("first_value", "k", "worst")], "groupby": ["g"], "frame": [None, None]},
-        {"aggregate": [op("sum", "ns", "ns")], "groupby": ["g", "o", "name", "label", "worst", "total", "bound"]},
+        # The first row of a kernel is its median launch.
+        {"window": [op("first_value", "k", "median")], "groupby": ["g"], "frame": [None, None]},
+        {"aggregate": [op("sum", "ns", "ns")], "groupby": ["g", "o", "name", "label", "median", "total", "bound"]},
     ]
 
 
@@ -131,7 +139,7 @@ def _placed(undrawn_kernels: int) -> list[dict[str, Any]]:
         let("i", "datum.pulled ? datum.own - 1 : datum.single ? datum.rank - 1 : datum.own"),
         # Signals run these again on the same rows, so none may write over what it reads.
         let("to_g", "datum.single ? datum.g : ''"),
-        let("to_k", "datum.single ? datum.worst : ''"),
+        let("to_k", "datum.single ? datum.median : ''"),
         let("title", f"datum.single ? datum.name : {others}"),
         let("text", f"datum.single ? datum.label : {others}"),
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
-from rooflens.model.launches import kernel_name
+from rooflens.model.summary import kernel_name
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.bounds import Bound
-    from rooflens.model.launches import Launch
     from rooflens.model.records import Analysis, Level
     from rooflens.model.roofline.roofs import Roof
+    from rooflens.model.summary import Launch
 
 
 MIN_X_DECADES = 4

@@ -13,7 +13,7 @@ from msgspec import Struct
 from rooflens.report.plane.geometry import Box
 
 if TYPE_CHECKING:
-    from rooflens.model.launches import Launch
+    from rooflens.model.summary import Launch
     from rooflens.report.plane.plane import Domain, Plane
 
 CROWD = 40

@@ -19,7 +19,7 @@ from rooflens.report.roofline.rows import rounded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflens.model.launches import Launch
+    from rooflens.model.summary import Launch
     from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.plane import Plane
 

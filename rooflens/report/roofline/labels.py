@@ -25,8 +25,8 @@ from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.launches import Launch
     from rooflens.model.roofline.roofs import Roof
+    from rooflens.model.summary import Launch
     from rooflens.report.plane.geometry import Box
     from rooflens.report.plane.plane import Domain, Plane, Point
     from rooflens.report.plane.roofs import NamedRoof

@@ -16,7 +16,7 @@ from rooflens.report.roofline.versions import versions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.launches import Launch
+    from rooflens.model.summary import Launch
     from rooflens.report.plane.geometry import Box
     from rooflens.report.plane.placement import Spot
     from rooflens.report.plane.plane import Plane

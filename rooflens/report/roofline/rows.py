@@ -19,8 +19,8 @@ from rooflens.report.roofline.selection import GAP_FROM, USUAL, name_offsets
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflens.model.launches import Launch
     from rooflens.model.roofline.roofs import Roof
+    from rooflens.model.summary import Launch
     from rooflens.report.plane.plane import Plane, Point
     from rooflens.report.roofline.selection import GapSpot
 

@@ -9,9 +9,8 @@ from msgspec.structs import asdict
 
 from rooflens import __version__
 from rooflens import format as fmt
-from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import bound_times_ns, known_sum, time_part
 from rooflens.model.roofline.work import main_work
+from rooflens.model.summary import bound_times_ns, known_sum, time_part
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, UNITS, evidence_words, flag_label, flag_name, place_label
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.model.bounds import Bound
-    from rooflens.model.launches import Group
     from rooflens.model.records import Finding
+    from rooflens.model.summary import KernelSummary
     from rooflens.report.content import Content
     from rooflens.report.summary import Ranked
 
@@ -50,8 +49,8 @@ _MOST_REASONS = 3
 """Reasons for which kernels were not analyzed that are told."""
 
 METHOD = (
-    "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak, of the launch with "
-    "most to win. AI: FLOPs of all launches over the bytes that they moved. Winnable: time above the floor, which is "
+    "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak. Of several launches "
+    "the median one is judged and placed. AI: FLOPs over bytes moved. Winnable: time above the floor, which is "
     "what the arithmetic and the bytes proven to be needed take at the peaks. "
     f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
@@ -97,7 +96,7 @@ def _verdicts(page: Content) -> str:
 
 def _ranking(page: Content) -> str:
     """Rank the kernels by what can be won, with the wall of each, its distances and the one move."""
-    if not page.groups:
+    if not page.kernels:
         return ""
     rest = unranked(page)
     parts = ["### What to fix first", "\n".join(_ranked(row, named=len(page.gpus) > 1) for row in ranking(page))]
@@ -112,13 +111,14 @@ def _ranked(row: Ranked, *, named: bool) -> str:
     group = row.group
     launches = f"{fmt.count(group.launch_count, 'launch')}, " if group.launch_count > 1 else ""
     on = f" on {code(group.gpu)}" if named else ""
-    takes = f"{fmt.duration(group.duration_ns)} ({launches}{fmt.percent(group.time_share)} of GPU time)"
+    spread = f", {group.spread}" if group.spread else ""
+    takes = f"{fmt.duration(group.duration_ns)} ({launches}{fmt.percent(group.time_share)} of GPU time{spread})"
     distance = f", {prose(row.distance)}" if row.distance else ""
     cause = f" ({prose(_cut(row.cause))})" if row.cause else ""
     where = f" {code(_cut(row.where))}" if row.where else ""
     head = f"{row.rank}. {_code_name(group.shown)}{on}: **{takes}**{distance}."
     verdict = f"{_capital(prose(_cut(row.wall)))}{cause}. {_sentence(row.move)}{where}"
-    costing = [finding for finding in group.worst.analysis.findings if finding.severity != "note"]
+    costing = [finding for finding in group.analysis.findings if finding.severity != "note"]
     return "\n   ".join((head, verdict, *map(_finding, costing)))
 
 
@@ -133,7 +133,7 @@ def _finding(finding: Finding) -> str:
 
 def _kernels(page: Content) -> str:
     """Tabulate the kernels with most time, and sum the others up in one line."""
-    if not page.groups:
+    if not page.kernels:
         return ""
     mixed = len(page.gpus) > 1
     headings = (
@@ -147,16 +147,15 @@ def _kernels(page: Content) -> str:
         "Winnable",
     )
     numbers = set(headings) - {"Kernel", "GPU", "Verdict"}
-    rows = [_row(group, mixed=mixed) for group in page.groups[:MAX_ROWS]]
-    rest = page.groups[MAX_ROWS:]
+    rows = [_row(group, mixed=mixed) for group in page.kernels[:MAX_ROWS]]
+    rest = page.kernels[MAX_ROWS:]
     if rest:
         rows.append(_rest(rest, mixed=mixed))
     return f"### Kernels\n\n{table(headings, rows, numbers)}"
 
 
-def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
-    whole = aggregate([launch.analysis for launch in group.launches])
-    work = main_work(whole)
+def _row(group: KernelSummary, *, mixed: bool) -> tuple[str, ...]:
+    work = main_work(group.analysis)
     times = f" \u00d7{group.launch_count:,}" if group.launch_count > 1 else ""
     return (
         code_cell(_short(group.shown)) + times,
@@ -164,13 +163,13 @@ def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
         _verdict(group),
-        bottleneck_words(group.worst.bottleneck, group.gpu, missing=fmt.MISSING),
-        fmt.intensity(work.intensity(whole.levels["dram"]), UNITS[work.unit]),
+        bottleneck_words(group.representative.bottleneck, group.gpu, missing=fmt.MISSING),
+        fmt.intensity(work.intensity(group.analysis.levels["dram"]), UNITS[work.unit]),
         fmt.duration(group.winnable_ns),
     )
 
 
-def _rest(groups: Sequence[Group], *, mixed: bool) -> tuple[str, ...]:
+def _rest(groups: Sequence[KernelSummary], *, mixed: bool) -> tuple[str, ...]:
     return (
         fmt.count(len(groups), "other"),
         *(("",) if mixed else ()),
@@ -183,10 +182,10 @@ def _rest(groups: Sequence[Group], *, mixed: bool) -> tuple[str, ...]:
     )
 
 
-def _verdict(group: Group) -> str:
+def _verdict(group: KernelSummary) -> str:
     """Name the verdict; with its share where launches differ."""
-    words = _classes(group.bound_ns) if group.bound_ns else group.worst.bound
-    return f"{words}, at the roof" if group.worst.analysis.verdict.at_roof else words
+    words = _classes(group.bound_ns) if group.bound_ns else group.representative.bound
+    return f"{words}, at the roof" if group.analysis.verdict.at_roof else words
 
 
 def _classes(times_ns: Mapping[Bound, float]) -> str:
@@ -260,7 +259,7 @@ def _named(names: Sequence[str], total: int) -> str:
     return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _part(groups: Sequence[Group]) -> str:
+def _part(groups: Sequence[KernelSummary]) -> str:
     share = time_part(groups)
     return "" if share is None else f", {fmt.percent(share)} of GPU time"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import PurePath
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -22,9 +22,9 @@ from rooflens.format import (
     si,
     significant,
 )
-from rooflens.model.launches import by_stake
 from rooflens.model.records import ratio
-from rooflens.model.totals import totals_of
+from rooflens.model.roofline.work import main_work
+from rooflens.model.summary import by_stake, first_move, summarize
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import UNITS
 from rooflens.report.text.markdown_parts import code_cell, prose
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
     from rooflens.model.bounds import Bound
     from rooflens.model.records import Analysis, Confidence
-    from rooflens.model.totals import Total
+    from rooflens.model.roofline.work import MainWork
+    from rooflens.model.summary import KernelSummary, Launch
 
 _STYLES: dict[Bound, str] = {
     "memory": "blue",
@@ -105,13 +106,13 @@ class Row(Struct, frozen=True):
 
     Attributes:
         launches: How many launches it stands for.
-        analysis: All of them added up; None where that was not kept.
+        analysis: The median one.
     """
 
     cells: tuple[str, ...]
     launches: int
     bound: Bound
-    analysis: Analysis | None
+    analysis: Analysis
 
     def name(self, width: int) -> str:
         """Write its name with its launches in so many characters: `gemm<128, 64> x12`."""
@@ -133,117 +134,124 @@ class Section(Struct, frozen=True):
 
     @property
     def analyses(self) -> tuple[Analysis, ...]:
-        """The record behind each row, where these were kept."""
-        return tuple(row.analysis for row in self.rows if row.analysis is not None)
+        """The record behind each row."""
+        return tuple(row.analysis for row in self.rows)
 
 
-def to_sections(totals: Sequence[Total], top: int | None = None) -> list[Section]:
+def to_sections(kernels: Sequence[KernelSummary], top: int | None = None) -> list[Section]:
     """Make the rows of each GPU, the GPU with most time first.
 
     Args:
-        totals: Kernels or single launches, of any number of reports.
+        kernels: Kernels or single launches, of any number of reports.
         top: Keep so many rows of each GPU.
     """
-    gpus: defaultdict[str, list[Total]] = defaultdict(list)
-    for total in totals:
-        gpus[total.gpu or "GPU not named in the report"].append(total)
+    gpus: defaultdict[str, list[KernelSummary]] = defaultdict(list)
+    for kernel in kernels:
+        gpus[kernel.analysis.kernel.gpu or "GPU not named in the report"].append(kernel)
     by_time = sorted(gpus.items(), key=lambda item: -_total_ns(item[1]))
     return [_section(gpu, members, top) for gpu, members in by_time]
 
 
-def _total_ns(totals: Sequence[Total]) -> float:
-    return sum(total.duration_ns or 0.0 for total in totals)
+def _total_ns(kernels: Sequence[KernelSummary]) -> float:
+    return sum(kernel.duration_ns or 0.0 for kernel in kernels)
 
 
-def _section(gpu: str, totals: Sequence[Total], top: int | None) -> Section:
-    total_ns = _total_ns(totals)
-    listed = by_stake(total for total in totals if not total.is_failed)
-    listed += [total for total in totals if total.is_failed]
-    several = len({total.digest for total in totals}) > 1
+def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None) -> Section:
+    total_ns = _total_ns(kernels)
+    listed = by_stake(kernel for kernel in kernels if not kernel.is_failed)
+    listed += [kernel for kernel in kernels if kernel.is_failed]
+    several = len({kernel.analysis.kernel.digest for kernel in kernels}) > 1
     return Section(
-        heading=_heading(gpu, totals),
-        rows=tuple(to_row(total, total_ns) for total in listed[:top]),
+        heading=_heading(gpu, kernels),
+        rows=tuple(to_row(kernel, total_ns) for kernel in listed[:top]),
         columns=tuple(i for i in range(len(COLUMNS)) if several or i != _REPORT),
     )
 
 
-def _heading(gpu: str, totals: Sequence[Total]) -> str:
-    sound = [total for total in totals if not total.is_failed]
-    kernels = len({(total.name, total.digest) for total in sound})
-    launches = sum(total.launches for total in sound)
-    failed = sum(total.records for total in totals if total.is_failed)
-    counted = count(kernels, "kernel") + (f", {count(launches, 'launch')}" if launches != kernels else "")
+def _heading(gpu: str, kernels: Sequence[KernelSummary]) -> str:
+    sound = [kernel for kernel in kernels if not kernel.is_failed]
+    names = len({(kernel.name, kernel.analysis.kernel.digest) for kernel in sound})
+    launches = sum(kernel.launch_count for kernel in sound)
+    failed = sum(len(kernel.launches) for kernel in kernels if kernel.is_failed)
+    counted = count(names, "kernel") + (f", {count(launches, 'launch')}" if launches != names else "")
     counted += f", {count(failed, 'failed launch')}" if failed else ""
-    clocked = [total for total in sound if total.clock_hz is not None]
-    main = max(clocked, key=lambda total: total.clock_ns, default=None)
-    clock = f", SM {si(main.clock_hz, 'Hz')}" if main and main.clock_hz is not None else ""
-    total_ns = _total_ns(totals)
+    clocks = [
+        (launch.duration_ns or 0.0, hz)
+        for kernel in sound
+        for launch in kernel.launches
+        if (hz := launch.analysis.kernel.counters.get("sm_clock_hz")) is not None
+    ]
+    clock = f", SM {si(max(clocks, key=itemgetter(0))[1], 'Hz')}" if clocks else ""
+    total_ns = _total_ns(kernels)
     return f"{printable(gpu)}{clock}: {counted}" + (f", {duration(total_ns)} of GPU time" if total_ns else "")
 
 
-def to_row(total: Total, total_ns: float) -> Row:
-    """Write the launches of one kernel: sums of all of them, and the verdict of the one with most to win.
+def to_row(kernel: KernelSummary, total_ns: float) -> Row:
+    """Write one kernel: the times of all its launches, and what is said of the median one.
 
     Args:
-        total: The launches.
+        kernel: Its launches.
         total_ns: The GPU time of which it has a share.
     """
-    share, distances = ratio(total.duration_ns, total_ns), total.distances
+    analysis = kernel.analysis
+    share, distances = ratio(kernel.duration_ns, total_ns), analysis.verdict.distances
+    work = main_work(analysis)
+    intensity = work.intensity(analysis.levels["dram"])
     cells = (
-        printable(plain_name(total.name)),
-        printable(PurePath(total.source).name),
-        duration(total.duration_ns) if total.duration_ns is not None else _MISSING,
+        printable(plain_name(kernel.name)),
+        printable(kernel.report),
+        duration(kernel.duration_ns) if kernel.duration_ns is not None else _MISSING,
         percent(share) if share is not None else _MISSING,
-        f"{significant(total.intensity)} {UNITS[total.unit]}/B" if total.intensity is not None else _MISSING,
-        _achieved(total),
-        bottleneck_words(total.bottleneck, total.gpu, missing=_MISSING),
-        printable(_verdict(total)),
+        f"{significant(intensity)} {UNITS[work.unit]}/B" if intensity is not None else _MISSING,
+        _achieved(kernel.representative, work),
+        bottleneck_words(analysis.verdict.bottleneck, analysis.kernel.gpu, missing=_MISSING),
+        printable(_verdict(analysis)),
         *(
             factor(distance) if distance is not None else _MISSING
             for distance in (distances.headroom, distances.potential, distances.potential_by_reuse)
         ),
-        printable(total.move),
+        printable(first_move(analysis)),
     )
-    return Row(cells, total.launches, total.bound, total.whole)
+    return Row(cells, kernel.launch_count, analysis.verdict.bound, analysis)
 
 
-def _achieved(total: Total) -> str:
+def _achieved(launch: Launch, work: MainWork) -> str:
     """Write the achieved rate and the roof above the kernel at DRAM: min(peak, intensity x bandwidth).
 
     It counts FLOPs; operations of integer tensors, where these are the main work, have their unit.
     """
-    if not total.work_per_s:
+    if not work.per_s:
         return _MISSING
-    intensity, bandwidth = total.intensity, total.dram_peak_bytes_per_s
-    slope = intensity * bandwidth if intensity and bandwidth else None
-    roofs = [roof for roof in (total.work_peak_per_s, slope) if roof]
-    is_float = total.unit == "FLOP"
-    about = "~" if is_float and total.is_estimated else ""
-    unit = "" if is_float else f"{UNITS[total.unit]}/s"
-    return about + (f"{si(total.work_per_s, '')} of {si(min(roofs), unit)}" if roofs else si(total.work_per_s, unit))
+    dram = launch.analysis.levels["dram"]
+    intensity = work.intensity(dram)
+    slope = intensity * dram.peak_bytes_per_s if intensity and dram.peak_bytes_per_s else None
+    roofs = [roof for roof in (work.peak_per_s, slope) if roof]
+    is_float = work.unit == "FLOP"
+    about = "~" if is_float and launch.estimated else ""
+    unit = "" if is_float else f"{UNITS[work.unit]}/s"
+    return about + (f"{si(work.per_s, '')} of {si(min(roofs), unit)}" if roofs else si(work.per_s, unit))
 
 
-def _verdict(total: Total) -> str:
+def _verdict(analysis: Analysis) -> str:
     """Write the class with what makes it so: `memory: L1 full`, `compute: FP64 70 %`, `latency: 0.40 warps ready`."""
-    if total.bound in {"memory", "compute", "balanced"}:
-        full = total.at_roof and total.resource is not None
-        why = (
-            f"{resource_label(total.resource, total.gpu)} full"
-            if full
-            else bottleneck_words(total.bottleneck, total.gpu)
-        )
+    verdict, gpu = analysis.verdict, analysis.kernel.gpu
+    if verdict.bound in {"memory", "compute", "balanced"}:
+        full = verdict.at_roof and verdict.resource is not None
+        why = f"{resource_label(verdict.resource, gpu)} full" if full else bottleneck_words(verdict.bottleneck, gpu)
         why = why.removeprefix("instruction ")
     else:
-        why = _waits(total) if total.bound == "latency" else total.cause or ""
-    doubt = "" if total.bound == "unknown" else _DOUBT[total.confidence]
-    return f"{total.bound}: {why}{doubt}" if why else f"{total.bound}{doubt}"
+        why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
+    doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
+    return f"{verdict.bound}: {why}{doubt}" if why else f"{verdict.bound}{doubt}"
 
 
-def _waits(total: Total) -> str:
+def _waits(analysis: Analysis) -> str:
     """Say how few warps are ready per cycle and scheduler; where that is not counted, why they wait."""
-    if total.ready_warps is not None:
-        return f"{significant(total.ready_warps, 2)} warps ready"
-    return total.cause or total.costing
+    ready_warps = analysis.kernel.counters.get("eligible_warps_per_cycle")
+    if ready_warps is not None:
+        return f"{significant(ready_warps, 2)} warps ready"
+    costing = (finding.title for finding in analysis.findings if finding.severity != "note")
+    return analysis.verdict.cause or next(costing, "")
 
 
 def to_table(section: Section, width: int) -> Table:
@@ -285,7 +293,7 @@ def _cell(row: Row, i: int, width: int) -> Text:
 def to_markdown(analyses: Sequence[Analysis], top: int | None = None) -> str:
     """Write the same tables as Markdown, with all of their columns; `top` as for `to_sections`."""
     lines = []
-    for section in to_sections(totals_of(analyses), top):
+    for section in to_sections(summarize(analyses), top):
         rows = [
             (code_cell(row.name(_MARKDOWN_NAME_MAX)), *(prose(row.cells[i]) for i in section.columns if i != _NAME))
             for row in section.rows

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model.aggregate import aggregate
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.roofs import pipe_roofs
 from rooflens.model.roofline.work import main_work
@@ -42,13 +41,6 @@ def test_time_at_peak_decides_what_the_main_work_is() -> None:
     assert main_work(analysis).unit == "FLOP"
     assert analysis.levels["dram"].intensity_flop_per_byte == 6.0
     assert [place.unit for place in places(analysis)] == ["FLOP"]
-
-
-def test_integer_work_of_several_launches_adds_up() -> None:
-    """Two launches stand where each of them does."""
-    both = aggregate([product(1_000_000), product(1_000_000)])
-    assert both.levels["dram"].intensity_flop_per_byte is None
-    assert main_work(both) == main_work(product(1_000_000))
 
 
 def test_a_kernel_of_integer_work_alone_is_not_without_work() -> None:

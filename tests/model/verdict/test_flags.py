@@ -9,9 +9,9 @@ from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
-from rooflens.model.launches import cautions, notes
 from rooflens.model.records import Outside
 from rooflens.model.roofline import flops
+from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict import flags
 from rooflens.model.verdict.decide import _DOUBTS
 from rooflens.model.verdict.flags import FLAGS, MEANINGS, changes_verdict

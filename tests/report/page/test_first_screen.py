@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 
-from rooflens.model.records import AnalyzedReport, Bottleneck, Distances, Finding
+from rooflens.model.records import AnalyzedReport, Distances, Finding
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.document import joined, style_px
@@ -95,7 +95,7 @@ def test_time_at_a_limit_is_named_with_its_kernels() -> None:
     """The page says how much of the GPU time is spent at a hardware limit, and by which kernels, if there are any."""
     memory, compute, *rest = (full(analysis, at_roof=False) for analysis in samples.every_verdict())
     page = page_of(full(memory), compute, *rest)
-    share = next(group.time_share for group in page.groups if group.name == memory.kernel.name)
+    share = next(group.time_share for group in page.kernels if group.name == memory.kernel.name)
     assert share is not None
     said = at_limit(page).replace("\u00a0", " ")
     assert said.startswith(f"{100 * share:.0f} % of GPU time is spent at a hardware limit: ")
@@ -145,7 +145,7 @@ def test_a_kernel_is_ranked_as_its_newest_version(times: tuple[int | None, ...],
     """Of reports that hold one kernel with the same work the latest counts; without times none is known to be that."""
     work = samples.analysis(samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}))
     page = build_content(as_versions([work], times), "versions", default_thresholds())
-    labels = [page.report_labels[row.group.worst.analysis.kernel.digest] for row in ranking(page)]
+    labels = [page.report_labels[row.group.representative.analysis.kernel.digest] for row in ranking(page)]
     assert sorted(labels) == ranked
     said = words(what_first(page))
     assert ("newest of 2 versions" in said) is (len(ranked) == 1)
@@ -300,17 +300,6 @@ def test_the_first_move_says_what_it_wins_alone() -> None:
     untold = replace(analysis, findings=(replace(finding, speedup_up_to=None),))
     assert "(this alone: up to 1.3x)" in words(verdict(page_of(known)))
     assert "this alone" not in words(verdict(page_of(untold)))
-
-
-def test_launches_of_different_busiest_units_name_none() -> None:
-    """The mean of L2's and L1's shares is the share of neither."""
-    one = samples.every_verdict()[0]
-
-    def busy(resource: str) -> Analysis:
-        return replace(one, verdict=replace(one.verdict, bottleneck=Bottleneck(resource, 0.5)))
-
-    assert "L2 50 % busy" in words(verdict(page_of(busy("l2"), busy("l2"))))
-    assert "busiest unit 50 % busy" in words(verdict(page_of(busy("l2"), busy("l1"))))
 
 
 def test_the_first_roofline_is_that_of_the_gpu_with_most_at_stake() -> None:

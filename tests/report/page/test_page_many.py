@@ -10,7 +10,7 @@ from support import samples
 
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_content
+from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, build_content
 from rooflens.report.page import first_screen as many
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.page import render_page
@@ -60,11 +60,11 @@ def test_few_launches_need_no_note() -> None:
     assert words(samples.many(MAX_LAUNCHES)) == ""
 
 
-def test_many_launches_are_said_to_be_added_up() -> None:
+def test_many_launches_are_said_to_be_represented() -> None:
     """The page says what is drawn, and how many kernels, launches and how much time are in the rest."""
     said = words(launches(2000, 400))
-    assert "added up" in said
-    assert "1,000 launches of 200 kernels are 200 sums below" in said
+    assert "The median launch of a kernel stands for all of its launches" in said
+    assert "1,000 launches of 200 kernels below" in said
     share = re.search(r"200 other kernels \(1,000 launches, (\d+(?:\.\d)?) % of GPU time\)\. Totals", said)
     assert share
     assert 0 < float(share[1]) < 50
@@ -90,6 +90,6 @@ def test_header_and_table_count_what_is_not_drawn() -> None:
     assert "300 of 3,300 launches" in said
     assert f"lists {MAX_FAILED} of 70 failed launches" in said
     table = html.partition('id="kernels-table"')[2].partition("</table>")[0]
-    assert 0 < table.count("data-k=") <= MAX_SUMS + MAX_FAILED
+    assert 0 < table.count("data-k=") <= MAX_KERNELS + MAX_FAILED
     assert len(re.findall(r'class="card\b', html)) <= cards.MAX_CARDS
     assert html.count('title="550 launches"') == len(BOUNDS)

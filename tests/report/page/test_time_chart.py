@@ -15,7 +15,7 @@ from support.snapshots import check_snapshot
 from rooflens import format as fmt
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import MAX_SUMS, Content, build_content
+from rooflens.report.content import MAX_KERNELS, Content, build_content
 from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.page.time_chart import FAINT, MAX_ROWS, time_pieces, time_spec
 
@@ -79,9 +79,9 @@ def test_every_kernel_has_a_bar_with_its_time_and_share() -> None:
     """Bars stand in order of time, as long as their time, with the words that the rest of the page uses."""
     page = make_page(samples.every_verdict())
     bars = draw(page)
-    assert [bar.name for bar in bars] == [group.shown for group in page.groups]
-    assert [bar.words for bar in bars] == [words(g.duration_ns or 0, g.time_share or 0) for g in page.groups]
-    parts = [(group.duration_ns or 0) / (page.groups[0].duration_ns or 1) for group in page.groups]
+    assert [bar.name for bar in bars] == [group.shown for group in page.kernels]
+    assert [bar.words for bar in bars] == [words(g.duration_ns or 0, g.time_share or 0) for g in page.kernels]
+    parts = [(group.duration_ns or 0) / (page.kernels[0].duration_ns or 1) for group in page.kernels]
     assert [sum(bar.pieces.values()) for bar in bars] == pytest.approx(parts)
 
 
@@ -89,7 +89,7 @@ def test_bars_keep_all_of_the_time() -> None:
     """The bars add up to the whole GPU time: kernels beyond the last row share one bar."""
     page = make_page(samples.many(40))
     bars = draw(page)
-    own_ns = [group.duration_ns or 0 for group in page.groups[: MAX_ROWS - 1]]
+    own_ns = [group.duration_ns or 0 for group in page.kernels[: MAX_ROWS - 1]]
     rest_ns = page.total_ns - sum(own_ns)
     assert [bar.name for bar in bars][-1] == "29 other kernels"
     assert [bar.words for bar in bars] == [words(ns, ns / page.total_ns) for ns in (*own_ns, rest_ns)]
@@ -115,7 +115,7 @@ def test_kernels_that_are_not_drawn_share_the_last_bar_too() -> None:
     page = make_page(samples.many(2500))
     last = draw(page)[-1]
     assert last.name == "2,489 other kernels"
-    own_ns = sum(group.duration_ns or 0 for group in page.groups[: MAX_ROWS - 1])
+    own_ns = sum(group.duration_ns or 0 for group in page.kernels[: MAX_ROWS - 1])
     assert last.words == words(page.total_ns - own_ns, 1 - own_ns / page.total_ns)
     assert set(last.pieces) == set(BOUNDS)
 
@@ -163,11 +163,11 @@ def test_an_isolated_kernel_leaves_the_common_bar() -> None:
     """A kernel too short for a row gets the last one before the others, and no time is lost or counted twice."""
     page = make_page(samples.many(40))
     bars = draw(page, kernel="g30")
-    group = page.groups[30]
+    group = page.kernels[30]
     assert bars[-2].words == words(group.duration_ns or 0, group.time_share or 0)
     assert (bars[-2].opacity, bars[-1].opacity) == (1, FAINT)
     assert bars[-1].name == "29 other kernels"
-    own_ns = sum(g.duration_ns or 0 for g in (*page.groups[: MAX_ROWS - 2], group))
+    own_ns = sum(g.duration_ns or 0 for g in (*page.kernels[: MAX_ROWS - 2], group))
     assert bars[-1].words == words(page.total_ns - own_ns, 1 - own_ns / page.total_ns)
 
 
@@ -188,17 +188,17 @@ def test_words_in_the_chart_are_those_of_the_page(short_ns: float) -> None:
     assert [bar.words for bar in draw(page)] == expected
 
 
-def test_pieces_lead_to_the_launch_that_loses_most() -> None:
-    """The first row of a kernel is its worst launch: what a click on its bar isolates."""
+def test_pieces_lead_to_the_median_launch() -> None:
+    """The first row of a kernel is its median launch: what a click on its bar isolates."""
     page = make_page(renamed(samples.every_verdict(), "same"))
-    assert time_pieces(page)[0]["k"] == page.groups[0].worst.key
+    assert time_pieces(page)[0]["k"] == page.kernels[0].representative.key
     assert {piece["g"] for piece in time_pieces(page)} == {"g0"}
 
 
 def test_rows_of_the_chart_do_not_grow_with_launches() -> None:
     """Ten times the launches make no more rows of data."""
     few, many = (len(time_pieces(make_page(samples.many(count)))) for count in (600, 6000))
-    assert few == many <= MAX_SUMS + len(BOUNDS)
+    assert few == many <= MAX_KERNELS + len(BOUNDS)
 
 
 def test_long_names_are_cut_in_the_data() -> None:

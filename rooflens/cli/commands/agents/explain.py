@@ -51,8 +51,8 @@ def explain(
     from msgspec.structs import replace
 
     from rooflens.analyzing import read_thresholds
-    from rooflens.model.launches import most_at_stake
     from rooflens.model.selecting import Chooser
+    from rooflens.model.summary import most_at_stake
     from rooflens.report.text.digest import explain as explained
 
     stated = read_stated(predict)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.about.pages import every_page
-from rooflens.model.launches import by_stake
+from rooflens.model.summary import by_stake
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, wall_words, without_move
 from rooflens.report.content import FIRST_KEPT
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.model.launches import Launch
     from rooflens.model.records import Analysis, Verdict
+    from rooflens.model.summary import Launch
     from rooflens.report.content import Content
     from rooflens.report.page.cards.bars import Bars
     from rooflens.report.page.cards.course import Course
@@ -152,7 +152,7 @@ def cards(content: Content) -> Cards:
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
     texts = shared_texts([card.nvidia for card in written if card.nvidia])
-    alone = content.listed[0].worst if len(content.listed) == 1 else None
+    alone = content.listed[0].representative if len(content.listed) == 1 else None
     shared = {"common": bool(usual), "shared_texts": texts, "content": content, "alone": alone}
     shared["explained"] = every_page()
     return Cards(
@@ -166,7 +166,7 @@ def cards(content: Content) -> Cards:
 def carded(content: Content) -> tuple[Launch, ...]:
     """Choose the launches that get a card: few, and different ones."""
     kernels = content.listed
-    worst = [group.worst for group in (*by_stake(kernels)[:FIRST_KEPT], *kernels)]
+    worst = [group.representative for group in (*by_stake(kernels)[:FIRST_KEPT], *kernels)]
     looks = {_look(launch): launch.key for launch in reversed(worst)}
     for launch in content.timed:
         looks.setdefault(_look(launch), launch.key)
@@ -255,13 +255,10 @@ def _evidence(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _sums(content: Content, launch: Launch) -> str:
-    """Say what the numbers of several launches are: sums over sums, and whose the counters are."""
+    """Say which of several launches it is that the numbers belong to."""
     launches = launch.analysis.launches
     if launches <= 1:
         return ""
     if not content.aggregated:
         return f"One profile represents {launches:,} equal launches: their time is its time x {launches:,}."
-    return (
-        f"Represents {launches:,} launches: times, bytes, FLOPs and shares are those of the mean launch. "
-        "Evidence, stalls, occupancy, useful bytes and NVIDIA's rules are those of a representative one, the longest."
-    )
+    return f"The median one of {launches:,} launches: their time is the sum; everything else is this launch's own."

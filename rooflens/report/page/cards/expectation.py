@@ -15,9 +15,9 @@ from rooflens.model.verdict.sentences import wall_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.launches import Launch
     from rooflens.model.predict.expectations import Prediction
     from rooflens.model.predict.measured import Checked, Topic
+    from rooflens.model.summary import Launch
     from rooflens.report.content import Content
 
 

@@ -17,8 +17,8 @@ from rooflens.report.page.cards.sources import SHARED_FROM
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflens.model.launches import Launch
     from rooflens.model.records import Analysis, Rule
+    from rooflens.model.summary import Launch
 
 _SAYS: Mapping[str, str] = {
     "High Throughput": "a unit is above 80 % of its peak",

@@ -14,8 +14,8 @@ from rooflens.report.page.cards.bars import amount_words, writer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflens.model.launches import Launch
     from rooflens.model.roofline.time_bounds import Bounds
+    from rooflens.model.summary import Launch
     from rooflens.report.content import Content
 
 _SHOWN_PART = 0.01

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import cautions, known_sum
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.occupancy import find_occupancy
 from rooflens.model.roofline.work import main_work
+from rooflens.model.summary import known_sum
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import UNITS
 from rooflens.report.plane.plane import places
@@ -20,9 +19,9 @@ from rooflens.report.plane.plane import places
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rooflens.model.launches import Group
     from rooflens.model.records import Analysis, Kernel, Level
     from rooflens.model.roofline.work import MainWork
+    from rooflens.model.summary import KernelSummary
 
 NAME_WIDTH = 72
 TITLE_WIDTH = 400
@@ -50,28 +49,31 @@ class Subject(Struct, frozen=True):
     """A kernel as the columns see it.
 
     Attributes:
-        mean: Its launches added up; the launch itself where it is one.
         label: What sets its report apart.
     """
 
-    group: Group
-    mean: Analysis
+    group: KernelSummary
     label: str
+
+    @property
+    def analysis(self) -> Analysis:
+        """Its median launch."""
+        return self.group.analysis
 
     @property
     def failed(self) -> bool:
         """True where its launches failed while they were profiled."""
-        return self.group.worst.failed
+        return self.group.is_failed
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Flags of any of its launches, to be read with care."""
-        return cautions(self.mean)
+        """Flags that change the verdict of any of its launches."""
+        return tuple(sorted({flag for launch in self.group.launches for flag in launch.cautions}))
 
     @property
     def work(self) -> MainWork:
-        """Main work of the mean launch."""
-        return main_work(self.mean)
+        """Main work of the median launch."""
+        return main_work(self.analysis)
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -101,9 +103,9 @@ class Column(Struct, frozen=True):
     is_number: bool = True
 
 
-def subject(group: Group, label: str) -> Subject:
-    """Add the launches of a kernel up for its row."""
-    return Subject(group, aggregate([launch.analysis for launch in group.launches]), label)
+def subject(group: KernelSummary, label: str) -> Subject:
+    """Take a kernel for its row."""
+    return Subject(group, label)
 
 
 def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
@@ -171,12 +173,12 @@ def _share(row: Subject) -> Cell:
 
 
 def _bound(row: Subject) -> Cell:
-    words = "failed" if row.failed else row.mean.verdict.bound
+    words = "failed" if row.failed else row.analysis.verdict.bound
     return Cell(words, words)
 
 
 def _leader(row: Subject) -> Cell:
-    found = row.mean.verdict.bottleneck
+    found = row.analysis.verdict.bottleneck
     if found is None:
         return Cell(fmt.MISSING)
     words = bottleneck_words(found, row.group.gpu)
@@ -185,12 +187,12 @@ def _leader(row: Subject) -> Cell:
 
 def _roof(row: Subject) -> Cell:
     """Set the rate against the lowest roof; a kernel without a place in the plane has none."""
-    shares = [place.flop_per_s / place.roof_flop_per_s for place in places(row.mean) if place.roof_flop_per_s]
+    shares = [place.flop_per_s / place.roof_flop_per_s for place in places(row.analysis) if place.roof_flop_per_s]
     return _number(max(shares, default=None), fmt.percent)
 
 
 def _potential(row: Subject) -> Cell:
-    return _number(row.mean.verdict.distances.potential, fmt.factor)
+    return _number(row.analysis.verdict.distances.potential, fmt.factor)
 
 
 def _winnable(row: Subject) -> Cell:
@@ -201,7 +203,7 @@ def _intensity_column(level: str) -> Column:
     name = resource_label(level)
 
     def cell(row: Subject) -> Cell:
-        return intensity_cell(row.work, row.mean.levels[level])
+        return intensity_cell(row.work, row.analysis.levels[level])
 
     return Column(f"ai-{level}", f"AI at {name}", f"AI at {name} (FLOP/B or OP/B)", cell, of="Levels", shown=False)
 
@@ -210,7 +212,7 @@ def _level_column(level: str) -> Column:
     name = resource_label(level)
 
     def cell(row: Subject) -> Cell:
-        return _number(row.mean.levels[level].share, fmt.percent)
+        return _number(row.analysis.levels[level].share, fmt.percent)
 
     return Column(f"share-{level}", f"{name} busy", f"{name} share of peak (fraction)", cell, of="Levels", shown=False)
 
@@ -283,18 +285,15 @@ def _rate(row: Subject) -> Cell:
 
 
 def _total(row: Subject) -> Cell:
-    total = row.work.total
-    amount = None if total is None else total * row.mean.launches
-    return _number(amount, lambda value: fmt.si(value, UNITS[row.work.unit]) if value else "0")
+    return _number(row.group.work, lambda value: fmt.si(value, UNITS[row.work.unit]) if value else "0")
 
 
 def _traffic(row: Subject) -> Cell:
-    mean_bytes = row.mean.levels["dram"].amount_bytes
-    return _number(None if mean_bytes is None else mean_bytes * row.mean.launches, lambda value: fmt.si(value, "B"))
+    return _number(row.group.bytes_at("dram"), lambda value: fmt.si(value, "B"))
 
 
 def _headroom(row: Subject) -> Cell:
-    return _number(row.mean.verdict.distances.headroom, fmt.factor)
+    return _number(row.analysis.verdict.distances.headroom, fmt.factor)
 
 
 def _unit(row: Subject) -> Cell:
@@ -321,12 +320,12 @@ def _raw(value: float) -> str:
     return f"{value:.9g}"
 
 
-def longest_share(groups: Iterable[Group]) -> float:
+def longest_share(groups: Iterable[KernelSummary]) -> float:
     """Find the share of GPU time that the longest bar stands for; 1 where none is known."""
     return max((group.time_share or 0.0 for group in groups), default=0.0) or 1.0
 
 
-def time_parts(group: Group, longest: float) -> list[tuple[str, float]]:
+def time_parts(group: KernelSummary, longest: float) -> list[tuple[str, float]]:
     """Part the bar of a kernel by verdict: widths as fractions of the longest bar."""
     total_ns = known_sum(group.bound_ns.values())
     if not total_ns or not group.time_share:

@@ -14,7 +14,7 @@ from rooflens.report.page.kernels.columns import grid_cell, intensity_cell
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from rooflens.model.launches import Group, Launch
+    from rooflens.model.summary import KernelSummary, Launch
     from rooflens.report.page.kernels.columns import Cell
 
 MAX_LAUNCHES = 50
@@ -36,7 +36,7 @@ class Launches(Struct, frozen=True):
 
     Attributes:
         more: How many are not listed.
-        added_up: They are sums over launches of one verdict.
+        added_up: One of them stands for several launches of the program.
         has_intensity: One of those listed has an intensity.
     """
 
@@ -46,7 +46,7 @@ class Launches(Struct, frozen=True):
     has_intensity: bool
 
 
-def launches(group: Group, cards: Collection[str]) -> Launches | None:
+def launches(group: KernelSummary, cards: Collection[str]) -> Launches | None:
     """List the launches of a kernel; None where it has one.
 
     Args:

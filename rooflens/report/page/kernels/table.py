@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.model.launches import Group
+    from rooflens.model.summary import KernelSummary
     from rooflens.report.content import Content
     from rooflens.report.page.cards.card import Cards
     from rooflens.report.page.kernels.columns import Cell, Column, Subject
@@ -34,7 +34,7 @@ class Row(Struct, frozen=True):
         cards: The card of its worst launch first.
     """
 
-    group: Group
+    group: KernelSummary
     cells: tuple[tuple[Column, Cell], ...]
     flags: tuple[str, ...]
     at_roof: bool
@@ -62,7 +62,8 @@ def kernels(content: Content) -> Markup:
     shown = [(column, cells) for column, cells in offered if column.shown]
     waiting = [(place, column, cells) for place, (column, cells) in enumerate(offered) if not column.shown]
     rows = [
-        _row(one, [(column, cells[i]) for column, cells in shown], written, longest) for i, one in enumerate(subjects)
+        _row(one, [(column, cells[i]) for column, cells in shown], written, longest, lists=not content.aggregated)
+        for i, one in enumerate(subjects)
     ]
     return render(
         "report/kernels_table",
@@ -82,8 +83,8 @@ def kernels(content: Content) -> Markup:
     )
 
 
-def _subject(content: Content, group: Group) -> Subject:
-    label = content.report_labels.get(group.worst.analysis.kernel.digest) or group.report
+def _subject(content: Content, group: KernelSummary) -> Subject:
+    label = content.report_labels.get(group.analysis.kernel.digest) or group.report
     return subject(group, label)
 
 
@@ -95,15 +96,18 @@ def _packed(cell: Cell) -> list[str]:
     return [cell.raw, fmt.unbroken(cell.text), *([also] if also else [])]
 
 
-def _row(row: Subject, cells: Sequence[tuple[Column, Cell]], written: Cards, longest: float) -> Row:
+def _row(row: Subject, cells: Sequence[tuple[Column, Cell]], written: Cards, longest: float, *, lists: bool) -> Row:
     group = row.group
-    keys = (group.worst.key, *(launch.key for launch in group.launches if launch is not group.worst))
+    keys = (
+        group.representative.key,
+        *(launch.key for launch in group.launches if launch.key != group.representative.key),
+    )
     return Row(
         group=group,
         cells=tuple(cells),
         flags=row.flags,
-        at_roof=row.mean.verdict.at_roof,
+        at_roof=row.analysis.verdict.at_roof,
         parts=time_parts(group, longest),
         cards=tuple(written.by_launch[key] for key in keys if key in written.by_launch),
-        launches=launches(group, written.by_launch.keys()),
+        launches=launches(group, written.by_launch.keys()) if lists else None,
     )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from rooflens import format as fmt
 from rooflens.model.findings.table import RULES
 from rooflens.model.hotspots import leading_stall, places
-from rooflens.model.launches import cautions, notes
 from rooflens.model.needs import untold
 from rooflens.model.records import LEVELS, ratio
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
+from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
 from rooflens.report.labels import UNITS, evidence_words, flag_label, place_label, stall_label
 from rooflens.report.text.digest.kernel import LEAST_SHARE, code_of, costing, plain, shares

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import hottest
-from rooflens.model.launches import cautions
 from rooflens.model.records import ratio
-from rooflens.model.totals import first_move
+from rooflens.model.summary import cautions, first_move
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
 from rooflens.report.labels import evidence_words, flag_label, flag_name, place_label
 from rooflens.report.summary import wall
@@ -17,8 +16,8 @@ from rooflens.report.text.markdown_parts import code, prose
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflens.model.launches import Group
     from rooflens.model.records import Analysis, Finding, Hotspot
+    from rooflens.model.summary import KernelSummary
     from rooflens.report.content import Content
 
 NAME_WIDTH = 64
@@ -43,9 +42,9 @@ _SAME_WORK = frozenset({"lsu"})
 """Pipes whose share is that of a memory level's stage."""
 
 
-def block(place: int, group: Group, page: Content) -> str:
+def block(place: int, group: KernelSummary, page: Content) -> str:
     """Write one kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
-    worst = group.worst.analysis
+    worst = group.analysis
     on = f" on {code(fmt.cut_end(group.gpu, NAME_WIDTH))}" if len(page.gpus) > 1 else ""
     of = f" in {code(fmt.cut_middle(group.report, NAME_WIDTH))}" if len(page.runs) > 1 else ""
     return "\n".join(
@@ -57,16 +56,16 @@ def block(place: int, group: Group, page: Content) -> str:
     )
 
 
-def row(place: int, group: Group) -> str:
+def row(place: int, group: KernelSummary) -> str:
     """Write one kernel in a line: its time, what limits it, and how much faster it could be."""
-    factor = group.worst.analysis.verdict.distances.potential or group.worst.analysis.verdict.distances.headroom
+    factor = group.analysis.verdict.distances.potential or group.analysis.verdict.distances.headroom
     more = f", up to {fmt.factor(factor)}" if factor is not None else ""
-    words = plain(f"{takes(group)}; {wall(group.worst)}{more}", SENTENCE_WIDTH)
+    words = plain(f"{takes(group)}; {wall(group.representative)}{more}", SENTENCE_WIDTH)
     return f"{place}. {code(short_name(group.shown))}: {words}"
 
 
-def _lines(group: Group) -> Iterator[str]:
-    worst = group.worst.analysis
+def _lines(group: KernelSummary) -> Iterator[str]:
+    worst = group.analysis
     if told := distance_words(worst.verdict, group.gpu):
         yield plain(told)
     if shares := shares_words(worst):
@@ -94,12 +93,13 @@ def short_name(name: str) -> str:
     return fmt.cut_name(name.strip() or "(no name)", NAME_WIDTH)
 
 
-def takes(group: Group) -> str:
+def takes(group: KernelSummary) -> str:
     """Say how long all launches of a kernel take, and which part of the GPU time that is."""
     part = group.time_share
     share = "" if part is None or part == 1 else f", {fmt.percent(part)} of GPU time"
     launches = f" in {fmt.count(group.launch_count, 'launch')}" if group.launch_count > 1 else ""
-    return f"{fmt.duration(group.duration_ns)}{launches}{share}"
+    spread = f" ({group.spread})" if group.spread else ""
+    return f"{fmt.duration(group.duration_ns)}{launches}{spread}{share}"
 
 
 def shares_words(analysis: Analysis) -> str:

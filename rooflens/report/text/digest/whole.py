@@ -6,8 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.launches import bound_times_ns, by_stake, time_part
-from rooflens.model.totals import first_move
+from rooflens.model.summary import bound_times_ns, by_stake, first_move, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.labels import BOUND_LABELS
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rooflens.errors import InputError
-    from rooflens.model.launches import Group
     from rooflens.model.records import AnalyzedReport
+    from rooflens.model.summary import KernelSummary
     from rooflens.report.content import Content
 
 ROWS_PART = 0.25
@@ -57,7 +56,7 @@ def digest(
     page = build_content(reports, _title(reports), default_thresholds(), unread)
     limit_bytes = max(max_tokens, LEAST_TOKENS) * BYTES_PER_TOKEN
     head = _head(page, limit_bytes // 2)
-    kernels = by_stake(page.groups)
+    kernels = by_stake(page.kernels)
     blocks, rows = _shown(page, kernels[:top], limit_bytes - _size(head) - _size(_READING) - _CUT_BYTES)
     left = kernels[len(blocks) + len(rows) :]
     reading = _READING if blocks or rows else ""
@@ -108,7 +107,7 @@ def _head_lines(page: Content) -> Iterator[str]:
         why = "; ".join(reason for reason, _ in failure_counts(page.analyses)) or "its counters hold no number"
         launches = fmt.count(page.failed_count, "launch")
         yield f"Failed, and in no number here: {launches} of {names}: {plain(why, _LINE_WIDTH)}."
-        if not page.groups:
+        if not page.kernels:
             yield f"Try: {fitted(first_move(page.failed[0].analysis), MOVE_WIDTH)}."
     if page.unread:
         names = _named(code(PurePath(source).name) for source, _ in page.unread)
@@ -122,7 +121,7 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(listed[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _shown(page: Content, kernels: Sequence[Group], room_bytes: int) -> tuple[list[str], list[str]]:
+def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[str], list[str]]:
     """Write as many kernels as there is room for: those worth it as a block each, the next ones as a line each."""
     blocks: list[str] = []
     for group in worth(kernels):
@@ -135,12 +134,12 @@ def _shown(page: Content, kernels: Sequence[Group], room_bytes: int) -> tuple[li
     return blocks, _rows(kernels, len(blocks), room_bytes)
 
 
-def worth(kernels: Sequence[Group]) -> Iterator[Group]:
+def worth(kernels: Sequence[KernelSummary]) -> Iterator[KernelSummary]:
     """Return the kernels of which more than a line is worth reading, by what the first one has at stake."""
     return (group for group in kernels if group.at_stake_ns >= RANKED_FROM_SHARE * kernels[0].at_stake_ns)
 
 
-def _rows(kernels: Sequence[Group], start: int, room_bytes: int) -> list[str]:
+def _rows(kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list[str]:
     rows: list[str] = []
     for place in range(start, len(kernels)):
         text = row(place + 1, kernels[place])
@@ -151,7 +150,7 @@ def _rows(kernels: Sequence[Group], start: int, room_bytes: int) -> list[str]:
     return rows
 
 
-def _cut(left: Sequence[Group], tokens: int) -> str:
+def _cut(left: Sequence[KernelSummary], tokens: int) -> str:
     """Say what was left out, where something was."""
     if not left:
         return ""
