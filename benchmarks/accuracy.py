@@ -19,7 +19,8 @@ from oracle_tensors import WARPGROUP, WARPGROUP_SOURCE
 from oracles import compare
 
 from rooflens.errors import InputError, RooflensError
-from rooflens.report.text.markdown_parts import table
+from rooflens.report.document import Column, Table
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -67,7 +68,7 @@ def markdown(rows: Sequence[Row]) -> Iterator[str]:
 
 def _table(rows: Iterable[Row]) -> str:
     numbers = ("kernels (reports)", "median", "largest", "tolerance", "outside")
-    return table(("compared", "oracle", *numbers), map(_cells, rows), right=numbers)
+    return _markdown(("compared", "oracle", *numbers), map(_cells, rows), numbers)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -134,7 +135,12 @@ def _warpgroup() -> str:
         )
         for one in WARPGROUP
     )
-    return table(("kernel", "opcode", *numbers), rows, right=numbers)
+    return _markdown(("kernel", "opcode", *numbers), rows, numbers)
+
+
+def _markdown(headings: Sequence[str], rows: Iterable[tuple[str, ...]], right: Sequence[str]) -> str:
+    columns = tuple(Column(heading, right=heading in right) for heading in headings)
+    return to_markdown((Table(columns, tuple(rows)),)).replace("&gt;", ">").replace("&lt;", "<")
 
 
 if __name__ == "__main__":

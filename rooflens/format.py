@@ -158,8 +158,11 @@ _SI_UNITS = frozenset({"B", "FLOP", "Hz", "s", "B/s", "FLOP/s"})
 _WRITERS: dict[str, Callable[[float], str]] = {
     "share": percent,
     "x": factor,
+    "factor": factor,
     "ns": duration,
     "%": lambda value: f"{significant(value)} %",
+    "FLOP or op": lambda value: si(value, "").rstrip(),
+    "FLOP/s or op/s": lambda value: si(value, "").rstrip(),
 }
 """How an amount is written whose unit takes no prefix."""
 

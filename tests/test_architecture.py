@@ -13,7 +13,7 @@ import pytest
 import rooflens
 
 PACKAGE = Path(rooflens.__file__).parent
-HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "rich", "google", "plotext"}
+HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "rich", "google"}
 
 MAY_IMPORT: dict[str, str] = {
     "errors": "",
@@ -83,19 +83,22 @@ MAY_IMPORT: dict[str, str] = {
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format model/* report/labels report/content report/html report/roofline",
+    "report/page/cards": "format model/* report/findings report/labels report/content report/html report/roofline",
     "report/page/kernels": "format model/* report/labels report/content report/html report/plane report/page/cards",
     "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards report/page/kernels",
     "report/data": "format model/*",
-    "report/text": "format errors model/* report/data report/labels report/content report/plane report/program "
-    "report/summary",
-    "report/text/digest": "format errors model/* report/sizes report/labels report/content report/program "
-    "report/summary report/text",
+    "report/document": "",
+    "report/writers": "format report/document",
+    "report/findings": "format model/* report/labels",
+    "report/text": "format errors model/* report/data report/document report/findings report/labels report/content "
+    "report/program report/summary report/writers",
+    "report/text/digest": "format errors model/* report/document report/findings report/sizes report/labels "
+    "report/content report/program report/summary report/text report/writers",
     "mcp": "errors format analyzing ingest/* model/* report/*",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
-    "report/ci": "format model/* report/data report/text",
+    "report/ci": "format model/* report/data report/document report/findings report/text report/writers",
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",
     "report/history": "format model/* report/labels report/versions report/html report/plane report/text",
 }
@@ -111,9 +114,8 @@ ONLY_IN = {
     "polars": {"api"},
     "IPython": {"api"},
     "vl_convert": {"report/roofline/picture.py"},
-    "plotext": {"report/text/plot.py"},
     "jinja2": {"report/html"},
-    "rich": {"cli/console.py", "report/text"},
+    "rich": {"cli/console.py", "report/writers"},
     "pyarrow": {
         "addresses.py",
         "api",

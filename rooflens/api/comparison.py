@@ -142,7 +142,7 @@ class Comparison:
         from rooflens.writing.comparisons import render
 
         file = Path(path)
-        style = check_output(file, ("html", "md", "json", "junit"), force=force)
+        style = check_output(file, ("html", "md", "json"), force=force)
         write_whole(file, render(self._compared, style, self._sides) + "\n", hint="give another place")
         return file
 

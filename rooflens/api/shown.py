@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING
 from rooflens.api import notebook
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
-from rooflens.format import printable, unbroken
 from rooflens.model.records import LEVELS
 from rooflens.writing.outputs import FORMATS, check_free, refuse_report
 
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.model.records import AnalyzedReport
+    from rooflens.report.document import Block
     from rooflens.report.roofline.picture import Picture
-    from rooflens.report.text.table import Section
 
 _MOST_ROWS = 50
 """Kernels of each GPU that a notebook lists: a longer table is what the page is for."""
 
-_NAME_WIDTH = 60
 _FRAME = "border:1px solid #888;width:100%"
 _WRITTEN = ("html", "md", "png", "svg", "json", "csv")
 
@@ -147,35 +146,15 @@ def table_html(reports: Sequence[AnalyzedReport], notes: Iterable[str]) -> str:
         notes: Lines to write below it.
     """
     from rooflens.model.summary import summarize
-    from rooflens.report.text.table import to_sections
+    from rooflens.report.document import Table, paragraph
+    from rooflens.report.text.table import kernels_document
+    from rooflens.report.writers.html import to_html
 
-    kernels = summarize([analysis for report in reports for analysis in report.analyses])
-    tables = "".join(_table(section) for section in to_sections(kernels))
-    words = "<br>".join(_text(note) for note in notes)
-    return f"<div>{tables}<p>{words}</p></div>"
-
-
-def _table(section: Section) -> str:
-    from rooflens.report.text.table import COLUMNS
-
-    columns = [COLUMNS[i] for i in section.columns]
-    sides = ["right" if column.right else "left" for column in columns]
-    rows = [[row.cells[i] for i in section.columns] for row in section.rows[:_MOST_ROWS]]
-    for cells, row in zip(rows, section.rows, strict=False):
-        cells[0] = row.name(_NAME_WIDTH)
-    body = "".join(_row("td", cells, sides) for cells in rows)
-    left = len(section.rows) - len(rows)
-    more = f"<p>{left:,} more</p>" if left else ""
-    head = _row("th", [column.heading for column in columns], sides)
-    return f"<p><b>{_text(section.heading)}</b></p><table><thead>{head}</thead><tbody>{body}</tbody></table>{more}"
-
-
-def _row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
-    written = (
-        f'<{tag} style="text-align:{side}">{_text(cell)}</{tag}>' for cell, side in zip(cells, sides, strict=True)
-    )
-    return f"<tr>{''.join(written)}</tr>"
-
-
-def _text(text: str) -> str:
-    return escape(unbroken(printable(text)))
+    blocks: list[Block] = []
+    for block in kernels_document(summarize([analysis for report in reports for analysis in report.analyses])):
+        if isinstance(block, Table) and len(block.rows) > _MOST_ROWS:
+            more = paragraph(f"{len(block.rows) - _MOST_ROWS:,} more")
+            blocks += [replace(block, rows=block.rows[:_MOST_ROWS]), more]
+        else:
+            blocks.append(block)
+    return f"<div>{to_html((*blocks, paragraph(*notes)))}</div>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from rooflens.errors import RooflensError
     from rooflens.ingest.load import Ingested
     from rooflens.model.records import Analysis, AnalyzedReport
-    from rooflens.model.summary import KernelSummary
-    from rooflens.report.text.table import Section
+    from rooflens.report.document import Document
 
 FORMAT_HELP = "What to write; by default the table, or what the file's extension says."
 
@@ -99,12 +100,17 @@ def show_bugs(reports: Sequence[AnalyzedReport]) -> None:
             say(f"warning: result {kernel.index} of {kernel.source} is left out: {kernel.status_reason}")
 
 
-def captured(show: Callable[[Any], None]) -> str:
-    """Print to the console of stdout, and hold it back."""
-    out = console()
-    with out.capture() as held:
-        show(out)
-    return str(held.get())
+def terminal_width() -> int | None:
+    """Return the columns of the terminal that stdout is; None where it is none, so that lines stay whole for `grep`."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def show(document: Document) -> None:
+    """Print a document on stdout."""
+    from rooflens.report.writers.terminal import to_terminal
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    click.echo(to_terminal(document, terminal_width(), colour=colour), nl=False)
 
 
 def analyses_of(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
@@ -119,63 +125,33 @@ def print_parts(parts: Iterable[str], at_once: int = 256) -> None:
         echo("".join(some), nl=False)
 
 
-def print_table(
+def show_table(
     found: Analyzed,
     top: int | None = None,
     *,
-    plot: bool = False,
     each_launch: bool = False,
     place: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> None:
     """Print the table of each GPU, what to do next, and what the marks mean.
 
     Args:
         found: The reports.
         top: Rows of each GPU; all by default.
-        plot: Draw each roofline below its table.
         each_launch: Print a row for each launch, instead of one for each kernel.
-        place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
+        place: What to give to a command that says more: paths, or a store; empty where a page is being written.
+        columns: Quantities to show instead of the usual columns.
     """
     from rooflens.model.summary import summarize
-    from rooflens.report.text.table import to_sections
+    from rooflens.report.text.table import LEGEND, kernels_document, steps
 
     analyses = analyses_of(found.reports)
     kernels = summarize(analyses)
     rows = summarize(analyses, each_launch=True) if each_launch else kernels
-    click.echo(_written(to_sections(rows, top), kernels, place, plot=plot), nl=False)
-    _explain(len(analyses), sum(analysis.kernel.synthetic for analysis in analyses))
-
-
-def _written(
-    sections: Sequence[Section], kernels: Sequence[KernelSummary], place: Sequence[str], *, plot: bool = False
-) -> str:
-    from rooflens.report.text.next_steps import caveat_lines, next_lines
-    from rooflens.report.text.table import to_table
-
-    def show(out: Any) -> None:
-        for section in sections:
-            out.print(section.heading, style="bold", markup=False, highlight=False)
-            out.print(to_table(section, out.width))
-            out.print()
-            if plot:
-                _print_plot(out, section.analyses)
-        for title, lines in (("Next", next_lines(kernels, place)), ("Caveats", caveat_lines(kernels))):
-            if lines:
-                out.print(f"{title}:", style="bold")
-                for line in lines:
-                    out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-                out.print()
-
-    return captured(show)
-
-
-def _explain(kernels: int, synthetic: int) -> None:
-    """Say what the marks of a table mean, and how much of it was not recorded."""
-    from rooflens.report.text.table import LEGEND
-
-    if kernels:
+    show((*kernels_document(rows, top, columns), *steps(kernels, place)))
+    if analyses and not columns:
         say(LEGEND)
-    if synthetic:
+    if synthetic := sum(analysis.kernel.synthetic for analysis in analyses):
         say(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator")
 
 
@@ -185,22 +161,6 @@ def print_programs(reports: Sequence[AnalyzedReport]) -> None:
 
     for line in program_lines(reports):
         say(line)
-
-
-def _print_plot(out: Any, analyses: Sequence[Analysis]) -> None:
-    from rooflens.report.text.plot import Paper, to_plot
-
-    for line in to_plot(analyses, Paper.of(out.width, out.encoding)):
-        out.print(line, highlight=False)
-    out.print()
-
-
-def console() -> Any:
-    """Make the console of stdout."""
-    from rooflens.report.text.terminal import Terminal
-
-    # Without a terminal there is no width to keep to: lines stay whole for grep and logs.
-    return Terminal(width=None if sys.stdout.isatty() else 200, soft_wrap=False)
 
 
 def check_output(output: Path | None, style: str | None, formats: Sequence[str], page: str, *, force: bool) -> str:

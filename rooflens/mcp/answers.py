@@ -17,6 +17,7 @@ from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import by_stake, most_at_stake
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
+from rooflens.report.document import Column, Table, bullets, code, paragraph
 from rooflens.report.summary import wall
 from rooflens.report.text import comparison, forecast
 from rooflens.report.text.digest import (
@@ -29,7 +30,7 @@ from rooflens.report.text.digest import (
     tokens_of,
 )
 from rooflens.report.text.hotspots import listings
-from rooflens.report.text.markdown_parts import code, code_cell, prose, table
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from rooflens.mcp.root import Root
     from rooflens.model.records import Analysis, AnalyzedReport, Grain
     from rooflens.model.summary import KernelSummary
+    from rooflens.report.document import Words
 
 MOST_TOKENS = 4000
 """No answer is longer, whatever is asked for."""
@@ -56,8 +58,10 @@ class Answers:
     def list_reports(self, folder: str = ".", offset: int = 0) -> str:
         """List reports with their sizes, and stores."""
         inputs = self._root.inputs(folder)
-        rows = [f"{code(job.source or job.path.name)} {fmt.si(job.path.stat().st_size, 'B')}" for job in inputs.jobs]
-        rows += [f"{code(name)} store" for name in self._root.stores()] if folder == "." else []
+        rows: list[Words] = [
+            (code(job.source or job.path.name), f" {fmt.si(job.path.stat().st_size, 'B')}") for job in inputs.jobs
+        ]
+        rows += [(code(name), " store") for name in self._root.stores()] if folder == "." else []
         return _rows(rows, offset, ROWS)
 
     def open_report(self, path: str, kernel: str = "", nvtx: str = "", max_tokens: int = 600) -> str:
@@ -72,8 +76,10 @@ class Answers:
         kernels = by_stake(build_content(reports, "", default_thresholds()).kernels)
         rows = [_kernel_row(place, group) for place, group in enumerate(kernels, start=1)]
         headings = ("#", "kernel", "time", "share", "verdict", "up to", "key")
+        columns = tuple(Column(heading, right=heading in {"#", "time", "share"}) for heading in headings)
         shown = rows[max(offset, 0) : max(offset, 0) + ROWS]
-        return _more(table(headings, shown, ("#", "time", "share")), max(offset, 0) + len(shown), len(rows))
+        text = to_markdown((Table(columns, tuple(shown)),))
+        return _more(text, max(offset, 0) + len(shown), len(rows))
 
     def explain_kernel(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:
         """Explain, page by page, the chosen kernel with most time at stake."""
@@ -92,8 +98,8 @@ class Answers:
         shown = listings([chosen], grain, min(max(top, 1), MOST_ROWS))
         if not shown:
             raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
-        head = f"{code(short_name(chosen.kernel.name))}, {fmt.duration(chosen.kernel.duration_ns)}"
-        return _page(f"{head}\n\n{hot_table(chosen.kernel, shown[0].hotspots)}", 0)
+        head = paragraph((code(short_name(chosen.kernel.name)), f", {fmt.duration(chosen.kernel.duration_ns)}"))
+        return _page(to_markdown((head, hot_table(chosen.kernel, shown[0].hotspots))), 0)
 
     def compare(self, base: str, head: str, kernel: str = "", offset: int = 0) -> str:
         """Compare two recordings of a program."""
@@ -132,23 +138,23 @@ def _selection(kernel: str, nvtx: str) -> Selection:
     return Selection((kernel,) if kernel else (), (nvtx,) if nvtx else ())
 
 
-def _kernel_row(place: int, group: KernelSummary) -> tuple[str, ...]:
+def _kernel_row(place: int, group: KernelSummary) -> tuple[Words, ...]:
     distances = group.analysis.verdict.distances
     return (
         str(place),
-        code_cell(short_name(group.shown)) + (f" x{group.launch_count:,}" if group.launch_count > 1 else ""),
+        (code(short_name(group.shown)), f" x{group.launch_count:,}" if group.launch_count > 1 else ""),
         fmt.duration(group.duration_ns),
-        prose(fmt.percent(group.time_share)),
-        prose(wall(group.representative)),
+        fmt.percent(group.time_share),
+        wall(group.representative),
         fmt.factor(distances.potential or distances.headroom),
-        code_cell(group.analysis.key),
+        code(group.analysis.key),
     )
 
 
-def _rows(rows: Sequence[str], offset: int, count: int) -> str:
+def _rows(rows: Sequence[Words], offset: int, count: int) -> str:
     start = max(offset, 0)
     shown = rows[start : start + count]
-    return _more("\n".join(f"- {row}" for row in shown), start + len(shown), len(rows))
+    return _more(to_markdown((bullets([*shown]),)), start + len(shown), len(rows))
 
 
 def _page(text: str, offset: int) -> str:

@@ -63,22 +63,27 @@ class Key(Struct, frozen=True):
     """One key of an object; a quantity where its shape fits into a cell.
 
     Attributes:
-        value: Takes the value from the record that the object describes; None for the record itself.
         meaning: In one line.
         unit: SI base unit or noun; `share` for a fraction of one, `factor` for one of time; empty for texts.
         label: Heading of its column; the name by default.
+        value: Takes the value from the record that the object describes; by default the attribute of its name.
         flat: Whether flat faces (CSV, Parquet, frames, columns) hold it, where it fits into a cell.
         page: Set of columns in which the page offers it.
     """
 
     name: str
     shape: Shape
-    value: Callable[[Any], Any] | None
     meaning: str = ""
     unit: str = ""
     label: str = ""
+    value: Callable[[Any], Any] | None = None
     flat: bool = True
     page: PageSet = ""
+
+    @property
+    def take(self) -> Callable[[Any], Any]:
+        """What takes the value from the record."""
+        return self.value or attrgetter(self.name)
 
     @property
     def schema(self) -> Schema:
@@ -93,13 +98,13 @@ class Quantity(Struct, frozen=True):
     Attributes:
         name: Its flat name.
         path: Its keys in JSON, from the outermost.
-        value: Takes it from an `Analysis`.
+        value: Takes it from an `Analysis`; of `kernel_quantities`, from a `KernelSummary`.
     """
 
     name: str
     path: tuple[str, ...]
     key: Key
-    value: Callable[[Analysis], Any]
+    value: Callable[[Any], Any]
 
     @property
     def kind(self) -> CellKind:
@@ -174,12 +179,12 @@ def fixed(*keys: Key) -> Shape:
         "required": [key.name for key in keys],
         "additionalProperties": False,
     }
-    rows = [(key.name, key.value, key.shape.write) for key in keys]
+    rows = [(key.name, key.take, key.shape.write) for key in keys]
 
     def write(record: Any) -> dict[str, Any]:
         written = {}
         for name, take, put in rows:
-            value = record if take is None else take(record)
+            value = take(record)
             written[name] = value if put is None else put(value)
         return written
 
@@ -215,6 +220,10 @@ def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspo
     return [ShownHotspot(hotspot, ratio(hotspot.measures.get("samples", 0.0), samples)) for hotspot in hotspots]
 
 
+def _itself(record: Any) -> Any:
+    return record
+
+
 def _at_levels(make: Callable[[str], Key]) -> Shape:
     return fixed(*map(make, LEVELS))
 
@@ -228,196 +237,174 @@ def _counter(name: str) -> Callable[[Analysis], float | None]:
     return lambda analysis: analysis.kernel.counters.get(name)
 
 
+def _size(what: str) -> Callable[[Analysis], float | None]:
+    """Take the blocks of a grid or the threads of a block, which reports state as a counter or along three axes."""
+
+    def value(analysis: Analysis) -> float | None:
+        axes = getattr(analysis.kernel, what)
+        counted = analysis.kernel.counters.get(f"{what}_size")
+        return math.prod(axes) if counted is None and axes else counted
+
+    return value
+
+
 PIPE = fixed(
-    Key("amount_per_s", NUMBER, attrgetter("amount_per_s"), "work a second, in its unit"),
-    Key("peak_per_s", NUMBER, attrgetter("peak_per_s"), "its roof at the profiled clock, in its unit"),
-    Key(
-        "unit",
-        choice("FLOP", "op", "inst", "cycle"),
-        attrgetter("unit"),
-        "operations, warp instructions, or busy cycles",
-    ),
-    Key("share", NUMBER, attrgetter("share"), "of its peak", "share"),
+    Key("amount_per_s", NUMBER, "work a second, in its unit"),
+    Key("peak_per_s", NUMBER, "its roof at the profiled clock, in its unit"),
+    Key("unit", choice("FLOP", "op", "inst", "cycle"), "operations, warp instructions, or busy cycles"),
+    Key("share", NUMBER, "of its peak", "share"),
 )
 
 
 def _level_key(level: str) -> Key:
     at = _AT[level]
     keys = fixed(
-        Key("bytes_per_s", NUMBER, attrgetter("bytes_per_s"), "bytes moved a second", "B/s", f"{at} rate"),
-        Key(
-            "peak_bytes_per_s",
-            NUMBER,
-            attrgetter("peak_bytes_per_s"),
-            "its roof at the profiled clock",
-            "B/s",
-            f"{at} peak",
-        ),
-        Key(
-            "share",
-            NUMBER,
-            attrgetter("share"),
-            "of the peak of its busiest stage",
-            "share",
-            f"{at} busy",
-            page="Levels",
-        ),
-        Key("stages", mapping(NUMBER), attrgetter("stages"), "share of peak by stage", "share"),
+        Key("bytes_per_s", NUMBER, "bytes moved a second", "B/s", f"{at} rate"),
+        Key("peak_bytes_per_s", NUMBER, "its roof at the profiled clock", "B/s", f"{at} peak"),
+        Key("share", NUMBER, "of the peak of its busiest stage", "share", f"{at} busy", page="Levels"),
+        Key("stages", mapping(NUMBER), "share of peak by stage", "share"),
     )
-    return Key(level, keys, lambda analysis: analysis.levels[level])
+    return Key(level, keys, value=lambda analysis: analysis.levels[level])
 
 
 VERDICT = fixed(
-    Key(
-        "bound",
-        choice(*BOUNDS),
-        attrgetter("bound"),
-        "the class of the limit: `rooflens about verdicts/NAME`",
-        label="Verdict",
-    ),
-    Key(
-        "resource",
-        TEXT_OR_NULL,
-        attrgetter("resource"),
-        "level or pipe of the limit; null for latency, overhead and unknown",
-    ),
-    Key("at_roof", TRUTH, attrgetter("at_roof"), "the limit is reached: only less work or fewer bytes help"),
-    Key("cause", TEXT_OR_NULL, attrgetter("cause"), "a short phrase; null where the class says all"),
-    Key("sentence", TEXT, attrgetter("sentence"), "the verdict in one sentence, with its decisive numbers"),
+    Key("bound", choice(*BOUNDS), "the class of the limit: `rooflens about verdicts/NAME`", label="Verdict"),
+    Key("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
+    Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
+    Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
+    Key("sentence", TEXT, "the verdict in one sentence, with its decisive numbers"),
     Key(
         "headroom",
         NUMBER,
-        attrgetter("distances.headroom"),
         "speed-up as written, with its busiest unit at its peak",
         "factor",
         "Headroom",
+        value=attrgetter("distances.headroom"),
         page="Work",
     ),
     Key(
         "potential",
         NUMBER,
-        attrgetter("distances.potential"),
         "upper bound of the speed-up if proven waste goes; bounds no change of algorithm or instructions",
         "factor",
         "Potential",
+        value=attrgetter("distances.potential"),
         page="Basic",
     ),
     Key(
         "potential_by_reuse",
         NUMBER,
-        attrgetter("distances.potential_by_reuse"),
         "how much faster at most if tiling or fusing kept the operands on chip as well",
         "factor",
         "By reuse",
+        value=attrgetter("distances.potential_by_reuse"),
         page="Work",
     ),
-    Key("floor_ns", NUMBER, attrgetter("distances.floor_ns"), "the time that `potential` leads to", "ns", "Floor"),
+    Key(
+        "floor_ns", NUMBER, "the time that `potential` leads to", "ns", "Floor", value=attrgetter("distances.floor_ns")
+    ),
     Key(
         "why_no_potential",
         TEXT_OR_NULL,
-        attrgetter("distances.why_null"),
         "why `potential` is null; null where it is not",
+        value=attrgetter("distances.why_null"),
     ),
-    Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence"), "how sure the verdict is"),
-    Key("evidence", TEXTS, attrgetter("evidence"), "the numbers it stands on, in words", flat=False),
-    Key("advice", TEXTS, attrgetter("advice"), "what to try, first things first", flat=False),
+    Key("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),
+    Key("evidence", TEXTS, "the numbers it stands on, in words", flat=False),
+    Key("advice", TEXTS, "what to try, first things first", flat=False),
 )
 
 EVIDENCE = fixed(
-    Key("value", NUMBER, attrgetter("value"), "in its unit"),
-    Key("unit", TEXT, attrgetter("unit"), "`share` for a fraction of one, a noun for a count, or an SI unit"),
-    Key("source", TEXT, attrgetter("source"), "stored metrics or formula that gave it"),
+    Key("value", NUMBER, "in its unit"),
+    Key("unit", TEXT, "`share` for a fraction of one, a noun for a count, or an SI unit"),
+    Key("source", TEXT, "stored metrics or formula that gave it"),
 )
 
 PLACE = fixed(
-    Key("file", TEXT_OR_NULL, attrgetter("hotspot.file"), "source file"),
-    Key("line", NUMBER, attrgetter("hotspot.line"), "from 1; null without line information"),
-    Key("function", TEXT_OR_NULL, attrgetter("hotspot.function"), "function that holds the instructions"),
-    Key("pc", NUMBER, attrgetter("hotspot.pc"), "offset from the start of the kernel's code", "B"),
-    Key("sass", TEXT_OR_NULL, attrgetter("hotspot.sass"), "the instruction, where it stands at one"),
-    Key("share", NUMBER, attrgetter("share"), "part of what the finding is about that is there", "share"),
+    Key("file", TEXT_OR_NULL, "source file", value=attrgetter("hotspot.file")),
+    Key("line", NUMBER, "from 1; null without line information", value=attrgetter("hotspot.line")),
+    Key("function", TEXT_OR_NULL, "function that holds the instructions", value=attrgetter("hotspot.function")),
+    Key("pc", NUMBER, "offset from the start of the kernel's code", "B", value=attrgetter("hotspot.pc")),
+    Key("sass", TEXT_OR_NULL, "the instruction, where it stands at one", value=attrgetter("hotspot.sass")),
+    Key("share", NUMBER, "part of what the finding is about that is there", "share"),
 )
 
 FINDING = fixed(
-    Key("id", TEXT, attrgetter("id"), "which finding it is: `rooflens about findings/ID`"),
-    Key("title", TEXT, attrgetter("title"), "the finding in words"),
+    Key("id", TEXT, "which finding it is: `rooflens about findings/ID`"),
+    Key("title", TEXT, "the finding in words"),
     Key(
         "severity",
         choice(*get_args(Severity)),
-        attrgetter("severity"),
         "limiter: it bounds the kernel; contributes: it costs time besides; note: true, but not what costs time",
     ),
     Key(
         "evidence",
         mapping(EVIDENCE),
-        lambda finding: {number.name: number for number in finding.evidence},
         "the numbers it stands on, by name",
+        value=lambda finding: {number.name: number for number in finding.evidence},
     ),
-    Key(
-        "speedup_up_to",
-        NUMBER,
-        attrgetter("speedup_up_to"),
-        "if this waste alone went; such factors do not add up",
-        "factor",
-    ),
-    Key("where", items(PLACE), attrgetter("where"), "worst first"),
-    Key("move", TEXT, attrgetter("move"), "what to do, in one sentence"),
-    Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence"), "how sure it is"),
+    Key("speedup_up_to", NUMBER, "if this waste alone went; such factors do not add up", "factor"),
+    Key("where", items(PLACE), "worst first"),
+    Key("move", TEXT, "what to do, in one sentence"),
+    Key("confidence", choice(*get_args(Confidence)), "how sure it is"),
 )
 
 HOTSPOT = fixed(
-    Key("by", choice(*get_args(Grain)), attrgetter("hotspot.by"), "a source line, an instruction or a function"),
-    Key("file", TEXT_OR_NULL, attrgetter("hotspot.file"), "source file"),
-    Key("line", NUMBER, attrgetter("hotspot.line"), "from 1; null without line information"),
-    Key("function", TEXT_OR_NULL, attrgetter("hotspot.function"), "function that holds the instructions"),
-    Key("pc", NUMBER, attrgetter("hotspot.pc"), "offset from the start of the kernel's code", "B"),
-    Key("sass", TEXT_OR_NULL, attrgetter("hotspot.sass"), "the instruction in text"),
-    Key("text", TEXT_OR_NULL, attrgetter("hotspot.text"), "the source line in text, where the report embeds the file"),
-    Key("measures", mapping(NUMBER), attrgetter("hotspot.measures"), "whole amounts; those that are 0 are left out"),
+    Key("by", choice(*get_args(Grain)), "a source line, an instruction or a function", value=attrgetter("hotspot.by")),
+    Key("file", TEXT_OR_NULL, "source file", value=attrgetter("hotspot.file")),
+    Key("line", NUMBER, "from 1; null without line information", value=attrgetter("hotspot.line")),
+    Key("function", TEXT_OR_NULL, "function that holds the instructions", value=attrgetter("hotspot.function")),
+    Key("pc", NUMBER, "offset from the start of the kernel's code", "B", value=attrgetter("hotspot.pc")),
+    Key("sass", TEXT_OR_NULL, "the instruction in text", value=attrgetter("hotspot.sass")),
     Key(
-        "share_of_samples",
-        NUMBER,
-        attrgetter("share_of_samples"),
-        "of the kernel's; null where it has none",
-        "share",
+        "text",
+        TEXT_OR_NULL,
+        "the source line in text, where the report embeds the file",
+        value=attrgetter("hotspot.text"),
     ),
-    Key("leading_stall", TEXT_OR_NULL, lambda shown: leading_stall(shown.hotspot), "what most samples wait for"),
+    Key(
+        "measures",
+        mapping(NUMBER),
+        "whole amounts; those that are 0 are left out",
+        value=attrgetter("hotspot.measures"),
+    ),
+    Key("share_of_samples", NUMBER, "of the kernel's; null where it has none", "share"),
+    Key("leading_stall", TEXT_OR_NULL, "what most samples wait for", value=lambda shown: leading_stall(shown.hotspot)),
 )
 
 WORK = fixed(
     Key(
         "unit",
         choice("FLOP", "op"),
-        lambda placed: placed[0].unit,
         "FLOP, or op where all counted operations are integer",
         label="Unit",
+        value=lambda placed: placed[0].unit,
         page="Work",
     ),
     Key(
         "amount",
         NUMBER,
-        lambda placed: placed[0].total,
         "operations of one launch",
         "FLOP or op",
         "Operations",
-        page="Work",
+        value=lambda placed: placed[0].total,
     ),
     Key(
         "amount_per_s",
         NUMBER,
-        lambda placed: placed[0].per_s,
         "operations a second",
         "FLOP/s or op/s",
         "Achieved",
+        value=lambda placed: placed[0].per_s,
         page="Work",
     ),
     Key(
         "peak_per_s",
         NUMBER,
-        lambda placed: placed[0].peak_per_s,
         "of its mix of types",
         "FLOP/s or op/s",
         "Peak of its mix",
+        value=lambda placed: placed[0].peak_per_s,
     ),
     Key(
         "per_byte",
@@ -425,26 +412,22 @@ WORK = fixed(
             lambda level: Key(
                 level,
                 NUMBER,
-                lambda placed: placed[0].intensity(placed[1][level]),
                 "operations for each byte moved",
                 "FLOP/B or op/B",
-                flat=False,
+                f"AI at {_AT[level]}",
+                value=lambda placed: placed[0].intensity(placed[1][level]),
+                page="Levels",
             )
         ),
-        None,
         "operations for each byte moved, by memory level",
+        value=_itself,
     ),
 )
 
 NVIDIA = fixed(
-    Key(
-        "bottleneck",
-        TEXT_OR_NULL,
-        attrgetter("bottleneck"),
-        "what NVIDIA's own rules in the report call the bottleneck",
-    ),
-    Key("fp32_pct_of_peak", STATED, attrgetter("fp32_pct_of_peak"), "by NVIDIA's rule", "%"),
-    Key("fp64_pct_of_peak", STATED, attrgetter("fp64_pct_of_peak"), "by NVIDIA's rule", "%"),
+    Key("bottleneck", TEXT_OR_NULL, "what NVIDIA's own rules in the report call the bottleneck"),
+    Key("fp32_pct_of_peak", STATED, "by NVIDIA's rule", "%"),
+    Key("fp64_pct_of_peak", STATED, "by NVIDIA's rule", "%"),
 )
 
 
@@ -453,89 +436,91 @@ def _short_name(analysis: Analysis) -> str:
 
 
 KERNEL = fixed(
-    Key("source", TEXT, attrgetter("kernel.source"), "path of the report as it was given", label="Report"),
-    Key("index", POSITION, attrgetter("kernel.index"), "position among the report's results, from 0"),
+    Key("source", TEXT, "path of the report as it was given", label="Report", value=attrgetter("kernel.source")),
+    Key("index", POSITION, "position among the report's results, from 0", value=attrgetter("kernel.index")),
     Key(
         "name",
         TEXT,
-        attrgetter("kernel.name"),
         "demangled name, with template arguments and parameters where the report has them",
+        value=attrgetter("kernel.name"),
     ),
-    Key("function", TEXT, attrgetter("kernel.function_name"), "name of the function alone"),
-    Key("short_name", TEXT, _short_name, f"name in at most {SHORT_NAME_WIDTH} characters, as tables show it"),
-    Key("key", TEXT, attrgetter("key"), "name of the launch from run to run; unique in its report"),
-    Key("digest", TEXT, attrgetter("kernel.digest"), "SHA-256 of the report"),
-    Key("gpu", TEXT_OR_NULL, attrgetter("kernel.gpu"), "name as the report has it", label="GPU"),
-    Key("compute_capability", TEXT_OR_NULL, attrgetter("kernel.compute_capability"), "such as 9.0"),
+    Key("function", TEXT, "name of the function alone", value=attrgetter("kernel.function_name")),
+    Key("short_name", TEXT, f"name in at most {SHORT_NAME_WIDTH} characters, as tables show it", value=_short_name),
+    Key("key", TEXT, "name of the launch from run to run; unique in its report"),
+    Key("digest", TEXT, "SHA-256 of the report", value=attrgetter("kernel.digest")),
+    Key("gpu", TEXT_OR_NULL, "name as the report has it", label="GPU", value=attrgetter("kernel.gpu")),
+    Key("compute_capability", TEXT_OR_NULL, "such as 9.0", value=attrgetter("kernel.compute_capability")),
     Key(
         "nvtx_range",
         TEXT_OR_NULL,
-        attrgetter("kernel.nvtx_range"),
         "path of the NVTX ranges it was launched in, from the outermost in; null outside any",
         label="NVTX range",
+        value=attrgetter("kernel.nvtx_range"),
     ),
     Key(
         "status",
         choice(*get_args(Status)),
-        attrgetter("kernel.status"),
         "failed: it failed under the profiler, or holds an impossible value; partial: some counters are missing",
+        value=attrgetter("kernel.status"),
     ),
     Key(
         "status_reason",
         TEXT_OR_NULL,
-        attrgetter("kernel.status_reason"),
         "why it failed, or which values could not be read; else null",
+        value=attrgetter("kernel.status_reason"),
     ),
-    Key("synthetic", TRUTH, attrgetter("kernel.synthetic"), "a generator wrote the report: nothing was recorded"),
-    Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns"), "GPU time of one launch under the profiler", "ns"),
+    Key("synthetic", TRUTH, "a generator wrote the report: nothing was recorded", value=attrgetter("kernel.synthetic")),
     Key(
-        "launches",
-        POSITION,
-        attrgetter("launches"),
-        "launches of the program that it stands for: 1, unless an un-profiled run counted them",
+        "duration_ns", NUMBER, "GPU time of one launch under the profiler", "ns", value=attrgetter("kernel.duration_ns")
     ),
-    Key("gpu_time_ns", NUMBER, attrgetter("gpu_time_ns"), "GPU time of all these launches", "ns", "GPU time"),
-    Key("grid", SIZE, attrgetter("kernel.grid"), "blocks of the launch in x, y and z", "blocks"),
-    Key("grid_size", NUMBER, _counter("grid_size"), "blocks of the launch", "blocks", "Grid", page="Launch"),
-    Key("block", SIZE, attrgetter("kernel.block"), "threads of a block in x, y and z", "threads"),
-    Key("block_size", NUMBER, _counter("block_size"), "threads of a block", "threads", "Block", page="Launch"),
+    Key("launches", POSITION, "launches of the program that it stands for: 1, unless an un-profiled run counted them"),
+    Key("gpu_time_ns", NUMBER, "GPU time of all these launches", "ns", "GPU time"),
+    Key("grid", SIZE, "blocks of the launch in x, y and z", "blocks", value=attrgetter("kernel.grid")),
+    Key("grid_size", NUMBER, "blocks of the launch", "blocks", "Grid", value=_size("grid"), page="Launch"),
+    Key("block", SIZE, "threads of a block in x, y and z", "threads", value=attrgetter("kernel.block")),
+    Key("block_size", NUMBER, "threads of a block", "threads", "Block", value=_size("block"), page="Launch"),
     Key(
         "registers_per_thread",
         NUMBER,
-        _counter("registers_per_thread"),
         "registers of a thread",
         "registers",
         "Registers",
+        value=_counter("registers_per_thread"),
         page="Launch",
     ),
     Key(
         "smem_per_block_bytes",
         NUMBER,
-        _counter("smem_per_block_bytes"),
         "shared memory of a block",
         "B",
         "Shared memory",
+        value=_counter("smem_per_block_bytes"),
         page="Launch",
     ),
     Key(
         "occupancy",
         NUMBER,
-        _counter("achieved_occupancy"),
         "achieved, of the warp slots of the SMs",
         "share",
         "Occupancy",
+        value=_counter("achieved_occupancy"),
         page="Launch",
     ),
     Key(
         "bytes",
         _at_levels(
             lambda level: Key(
-                level, NUMBER, _level(level, "amount_bytes"), "bytes moved", "B", f"{_AT[level]} bytes", page="Work"
+                level,
+                NUMBER,
+                "bytes moved",
+                "B",
+                f"{_AT[level]} bytes",
+                value=_level(level, "amount_bytes"),
             )
         ),
-        None,
         "bytes moved at each memory level; null where not measured",
         "B",
+        value=_itself,
     ),
     Key(
         "bytes_source",
@@ -543,118 +528,96 @@ KERNEL = fixed(
             lambda level: Key(
                 level,
                 TEXT_OR_NULL,
-                _level(level, "source"),
                 "stored metrics or formula that gave the bytes",
+                value=_level(level, "source"),
                 flat=False,
             )
         ),
-        None,
         "stored metrics or formula that gave the bytes",
+        value=_itself,
     ),
     Key(
         "flop",
         mapping(
             NUMBER,
-            *(Key(name, NUMBER, methodcaller("get", name), f"{name} operations", "FLOP or op") for name in DTYPES),
+            *(
+                Key(name, NUMBER, f"{name} operations", "FLOP or op", value=methodcaller("get", name))
+                for name in DTYPES
+            ),
         ),
-        attrgetter("flop"),
         "operations by dtype; integer tensor operations stand here and in no total",
         "FLOP",
     ),
     Key(
         "flop_source",
         mapping(choice("opcode", "tensor_ops", "sass", "estimated", "upper_bound")),
-        attrgetter("flop_source"),
         "an upper bound is in no total",
     ),
-    Key(
-        "flop_total",
-        NUMBER,
-        attrgetter("flop_total"),
-        "floating-point operations; null when a part is unknown",
-        "FLOP",
-        "FLOPs",
-    ),
-    Key("flop_per_s", NUMBER, attrgetter("flop_per_s"), "floating-point operations a second", "FLOP/s", "FLOP rate"),
-    Key(
-        "flop_peak_per_s",
-        NUMBER,
-        attrgetter("flop_peak_per_s"),
-        "roof of its mix of floating-point types",
-        "FLOP/s",
-        "FLOP peak",
-    ),
+    Key("flop_total", NUMBER, "floating-point operations; null when a part is unknown", "FLOP", "FLOPs"),
+    Key("flop_per_s", NUMBER, "floating-point operations a second", "FLOP/s", "FLOP rate"),
+    Key("flop_peak_per_s", NUMBER, "roof of its mix of floating-point types", "FLOP/s", "FLOP peak"),
     Key(
         "intensity",
         _at_levels(
             lambda level: Key(
                 level,
                 NUMBER,
-                _level(level, "intensity_flop_per_byte"),
                 "FLOP for each byte moved",
                 "FLOP/B",
-                f"AI at {_AT[level]}",
-                page="Levels",
+                f"FLOP/B at {_AT[level]}",
+                value=_level(level, "intensity_flop_per_byte"),
             )
         ),
-        None,
         "FLOP per byte",
         "FLOP/B",
+        value=_itself,
     ),
     Key(
         "work",
         WORK,
-        lambda analysis: (main_work(analysis), analysis.levels),
         "its main work, from which it is placed: integer tensor operations where those need more time than FLOPs",
+        value=lambda analysis: (main_work(analysis), analysis.levels),
     ),
-    Key(
-        "pipes",
-        mapping(PIPE),
-        attrgetter("pipes"),
-        "by pipe: number types (fp32, tensor_bf16, ...), alu, xu, lsu, issue",
-    ),
+    Key("pipes", mapping(PIPE), "by pipe: number types (fp32, tensor_bf16, ...), alu, xu, lsu, issue"),
     Key(
         "levels",
         _at_levels(_level_key),
-        None,
         "share = the largest stage; fractions of the report's own peaks at the profiled clock",
+        value=_itself,
     ),
-    Key("verdict", VERDICT, attrgetter("verdict"), "what limits the kernel"),
-    Key("findings", items(FINDING), attrgetter("findings"), "first what costs time, then notes"),
+    Key("verdict", VERDICT, "what limits the kernel"),
+    Key("findings", items(FINDING), "first what costs time, then notes"),
     Key(
         "hotspots",
         items(HOTSPOT),
-        lambda analysis: hotspots_of(analysis.kernel, analysis.kernel.hotspots),
         "hottest lines, instructions and functions, each with its whole amounts; empty where none were recorded",
+        value=lambda analysis: hotspots_of(analysis.kernel, analysis.kernel.hotspots),
     ),
-    Key("nvidia", NVIDIA, attrgetter("nvidia"), "NVIDIA's own rules where the report has them"),
-    Key(
-        "flags",
-        FLAGS,
-        attrgetter("flags"),
-        "traps that apply to this kernel: `rooflens about flags/NAME`",
-    ),
+    Key("nvidia", NVIDIA, "NVIDIA's own rules where the report has them"),
+    Key("flags", FLAGS, "traps that apply to this kernel: `rooflens about flags/NAME`"),
 )
 """Everything that is written of one launch."""
 
 GAPS_AFTER = fixed(
-    Key("kernel", TEXT_OR_NULL, attrgetter("name"), "ran before the gaps; null for copies and graphs traced whole"),
-    Key("count", NUMBER, attrgetter("count"), "gaps after it"),
-    Key("gap_ns", NUMBER, attrgetter("gap_ns"), "their time together", "ns"),
+    Key(
+        "kernel", TEXT_OR_NULL, "ran before the gaps; null for copies and graphs traced whole", value=attrgetter("name")
+    ),
+    Key("count", NUMBER, "gaps after it"),
+    Key("gap_ns", NUMBER, "their time together", "ns"),
 )
 
 PROGRAM = fixed(
-    Key("source", TEXT, attrgetter("run.source"), "path of its report as it was given"),
+    Key("source", TEXT, "path of its report as it was given", value=attrgetter("run.source")),
     Key(
         "measured_by",
         choice(*SOURCES),
-        attrgetter("unprofiled.source"),
         "what timed the run without the profiler: the workload itself, nsys, or only the clock on the wall",
+        value=attrgetter("unprofiled.source"),
     ),
-    Key("wall_ns", NUMBER, attrgetter("unprofiled.wall_ns"), "time of the run without the profiler", "ns"),
-    Key("gap_ns", NUMBER, attrgetter("unprofiled.gap_ns"), "no kernel ran; null where nobody looked", "ns"),
-    Key("gap_share", NUMBER, attrgetter("unprofiled.gap_share"), "gap_ns / wall_ns", "share"),
-    Key("gaps_after", items(GAPS_AFTER), attrgetter("unprofiled.gaps_after"), "longest sum first"),
+    Key("wall_ns", NUMBER, "time of the run without the profiler", "ns", value=attrgetter("unprofiled.wall_ns")),
+    Key("gap_ns", NUMBER, "no kernel ran; null where nobody looked", "ns", value=attrgetter("unprofiled.gap_ns")),
+    Key("gap_share", NUMBER, "gap_ns / wall_ns", "share", value=attrgetter("unprofiled.gap_share")),
+    Key("gaps_after", items(GAPS_AFTER), "longest sum first", value=attrgetter("unprofiled.gaps_after")),
 )
 """Everything that is written of one program that was also run without the profiler."""
 
@@ -665,17 +628,70 @@ def quantities() -> tuple[Quantity, ...]:
     return tuple(_flat(KERNEL.keys, (), None))
 
 
-def _flat(keys: Iterable[Key], path: tuple[str, ...], take: Callable[[Any], Any] | None) -> Iterable[Quantity]:
+def _flat(keys: Iterable[Key], path: tuple[str, ...], of: Callable[[Any], Any] | None) -> Iterable[Quantity]:
     for key in keys:
-        place, value = (*path, key.name), _then(take, key.value)
+        place, value = (*path, key.name), key.take if of is None else _then(of, key.take)
         if key.shape.keys:
             yield from _flat(key.shape.keys, place, value)
-        elif key.flat and key.shape.cell and value is not None:
+        elif key.flat and key.shape.cell:
             yield Quantity(flat_name(place), place, key, value)
 
 
-def _then(first: Callable[[Any], Any] | None, second: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-    """Compose two ways to a value, either of which may be no step."""
-    if first is None or second is None:
-        return second if first is None else first
-    return lambda record: second(first(record))
+def _then(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return second if first is _itself else lambda record: second(first(record))
+
+
+TOTALS: tuple[Key, ...] = (
+    Key(
+        "kernel_launches",
+        POSITION,
+        "launches of the kernel",
+        label="Launches",
+        value=attrgetter("launch_count"),
+        page="Basic",
+    ),
+    Key(
+        "kernel_time_ns",
+        NUMBER,
+        "GPU time of all its launches",
+        "ns",
+        "Time",
+        value=attrgetter("duration_ns"),
+        page="Basic",
+    ),
+    Key("time_share", NUMBER, "of the GPU time of all kernels", "share", "Share", page="Basic"),
+    Key(
+        "winnable_ns", NUMBER, "GPU time above the floor, which its potential leads to", "ns", "Winnable", page="Basic"
+    ),
+    Key(
+        "kernel_work",
+        NUMBER,
+        "operations of all launches, of the main work",
+        "FLOP or op",
+        "Operations",
+        value=attrgetter("work"),
+        page="Work",
+    ),
+    Key(
+        "kernel_dram_bytes",
+        NUMBER,
+        "bytes that all launches moved to and from DRAM",
+        "B",
+        "DRAM traffic",
+        value=methodcaller("bytes_at", "dram"),
+        page="Work",
+    ),
+)
+"""What is said of all launches of a kernel together, of a `KernelSummary`."""
+
+
+@cache
+def kernel_quantities() -> dict[str, Quantity]:
+    """List what tables of kernels can show, by name: totals, then what is said of the median launch."""
+    totals = (Quantity(key.name, (key.name,), key, key.take) for key in TOTALS)
+    medians = (Quantity(one.name, one.path, one.key, _of_median(one.value)) for one in quantities())
+    return {one.name: one for one in (*totals, *medians)}
+
+
+def _of_median(take: Callable[[Analysis], Any]) -> Callable[[Any], Any]:
+    return lambda kernel: take(kernel.analysis)

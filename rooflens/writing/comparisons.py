@@ -18,7 +18,7 @@ def render(compared: Sequence[Compared], style: str, sides: Sides = TWO, gated: 
 
     Args:
         compared: What became of each program.
-        style: `html`, `md`, `json` or `junit`.
+        style: `html`, `md` or `json`.
         sides: What is said of all sides together.
         gated: What a gate found; None where there is none.
     """
@@ -28,6 +28,4 @@ def render(compared: Sequence[Compared], style: str, sides: Sides = TWO, gated: 
         return render_comparison(compared, gated, sides)
     from rooflens.report.text import comparison
 
-    if style == "junit":
-        return comparison.to_junit(compared, gated)
     return {"json": comparison.to_json, "md": comparison.to_markdown}[style](compared, gated, sides)

@@ -20,7 +20,6 @@ FORMATS = {
     ".svg": "svg",
     ".json": "json",
     ".csv": "csv",
-    ".xml": "junit",
 }
 """Extension of a file -> the format it is written in."""
 

@@ -66,7 +66,7 @@ def _commands(folder: Path) -> Iterator[tuple[object, ...]]:
     yield "history", "--store", store, "--kernel", "evil"
     yield "history", "--store", store, "--kernel", STEERING
     yield "compare", good, good
-    for style in ("json", "md", "junit"):
+    for style in ("json", "md"):
         yield "compare", good, good, "--format", style
         yield "compare", good, good, "--format", style, "-o", f"{output}.{style}"
     yield "hotspots", good

@@ -20,10 +20,11 @@ from nvidia_findings import (
 from nvidia_markers import marked
 from nvidia_ranks import first_ranks
 
-from rooflens.report.text.markdown_parts import table
+from rooflens.report.document import Column, Table
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nvidia_findings import Judged
 
@@ -61,12 +62,12 @@ def _topics(judged: Sequence[Judged]) -> str:
     ]
     rows.append(("all", *(f"{number.total():,}" for number in (asked, found, mute, false, count, limiters))))
     headings = ("NVIDIA >= 20 %", "found", "NVIDIA sees nothing", "our limiter there", "ours", "limiters")
-    return table(("finding", *headings), rows, right=headings)
+    return _markdown(("finding", *headings), rows, headings)
 
 
 def _figures(by_report: Sequence[tuple], judged: Sequence[Judged]) -> str:
     rows = [(what, f"{value:.1%}", f"{sign} {goal:.0%}") for what, value, sign, goal in _goals(by_report, judged)]
-    return table(("figure", "value", "goal"), rows, right=("value", "goal"))
+    return _markdown(("figure", "value", "goal"), rows, ("value", "goal"))
 
 
 def _goals(by_report: Sequence[tuple], judged: Sequence[Judged]) -> Iterator[tuple[str, float, str, float]]:
@@ -101,3 +102,8 @@ def _goals(by_report: Sequence[tuple], judged: Sequence[Judged]) -> Iterator[tup
         ">=",
         goals.MARKED_PLACES,
     )
+
+
+def _markdown(headings: Sequence[str], rows: Iterable[tuple[str, ...]], right: Sequence[str]) -> str:
+    columns = tuple(Column(heading, right=heading in right) for heading in headings)
+    return to_markdown((Table(columns, tuple(rows)),)).replace("&gt;", ">").replace("&lt;", "<")

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import io
 import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
@@ -16,8 +14,8 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.labels import evidence_words
 from rooflens.report.text.markdown import render_markdown
-from rooflens.report.text.next_steps import caveat_lines, next_lines
-from rooflens.report.text.table import LEGEND, to_sections, to_table
+from rooflens.report.text.table import LEGEND, kernels_document, steps
+from rooflens.report.writers.terminal import to_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,11 +59,8 @@ def said(analysis: Analysis) -> Iterator[str]:
 
 def printed(analyses: Sequence[Analysis], width: int) -> str:
     """Print the tables of a terminal so wide, and what stands below them."""
-    console = Console(width=width, record=True, file=io.StringIO())
-    totals = summarize(analyses)
-    for section in to_sections(totals):
-        console.print(section.heading, to_table(section, width))
-    return "\n".join((console.export_text(), *next_lines(totals, ["x"]), *caveat_lines(totals), LEGEND))
+    kernels = summarize(analyses)
+    return to_terminal((*kernels_document(kernels), *steps(kernels, ["x"])), width) + LEGEND
 
 
 def outputs(report: AnalyzedReport) -> str:

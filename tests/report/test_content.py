@@ -8,7 +8,7 @@ from support import samples
 from untimed import without_durations
 
 from rooflens.model.records import Bottleneck, Distances
-from rooflens.model.summary import bound_times_ns, time_part
+from rooflens.model.summary import bound_times_ns, summarize, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Wall
 from rooflens.report.comparison.rows import wall as comparison_wall
@@ -16,7 +16,8 @@ from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, build
 from rooflens.report.page.kernels.table import kernels
 from rooflens.report.summary import RANKED_SHOWN, ranking, unranked, wall
 from rooflens.report.text.markdown import render_markdown
-from rooflens.report.text.table import to_markdown
+from rooflens.report.text.table import kernels_document
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -110,7 +111,12 @@ def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
     verdict = replace(analysis.verdict, resource="smem", at_roof=False, bottleneck=Bottleneck("smem", 0.97))
     found = replace(analysis, verdict=verdict)
     page = make_page(found, samples.every_verdict()[1])
-    for text in (str(kernels(page)), render_markdown(page), to_markdown([found]), wall(page.launches[0])):
+    for text in (
+        str(kernels(page)),
+        render_markdown(page),
+        to_markdown(kernels_document(summarize([found]))),
+        wall(page.launches[0]),
+    ):
         assert "SMEM 97 %" in text.replace("\u00a0", " ")
     assert comparison_wall(found) == Wall("memory", "SMEM", 0.97, at_roof=False)
 

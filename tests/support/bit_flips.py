@@ -31,8 +31,8 @@ from rooflens.report.content import build_content
 from rooflens.report.data import to_csv, to_json
 from rooflens.report.page.page import render_page
 from rooflens.report.text.markdown import render_markdown
-from rooflens.report.text.next_steps import caveat_lines, next_lines
-from rooflens.report.text.table import to_markdown
+from rooflens.report.text.table import kernels_document, steps
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -167,8 +167,8 @@ def _writers(found: Analyzed, *, with_page: bool) -> dict[str, Callable[[], obje
     writers: dict[str, Callable[[], object]] = {
         "json": lambda: to_json(analyses, reports),
         "csv": lambda: to_csv(analyses),
-        "table": lambda: to_markdown(analyses),
-        "below the table": lambda: (next_lines(summarize(analyses)), caveat_lines(summarize(analyses))),
+        "table": lambda: to_markdown(kernels_document(summarize(analyses))),
+        "below the table": lambda: to_markdown(steps(summarize(analyses), ())),
         "markdown": lambda: render_markdown(build_content(reports, "flipped", limits)),
     }
     if with_page:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from click.testing import CliRunner
 
 from rooflens.cli import console
 from rooflens.cli.group import main
-from rooflens.report.text.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,11 +130,7 @@ class Shell:
 
 def widen(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     """Let rooflens print as on a terminal of this width; else it prints as for a pipe."""
-
-    def terminal() -> Any:
-        return Terminal(width=columns, soft_wrap=False)
-
-    monkeypatch.setattr(console, "console", terminal)
+    monkeypatch.setattr(console, "terminal_width", lambda: columns)
 
 
 def as_shown(shown: str, printed: str) -> bool:

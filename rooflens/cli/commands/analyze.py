@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
+from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, show_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of, with_reading
 from rooflens.cli.selecting import with_selection
@@ -54,7 +54,11 @@ if TYPE_CHECKING:
     help=f"Size of a digest, in tokens estimated at {BYTES_PER_TOKEN} bytes each.  [default: {DEFAULT_TOKENS}]",
 )
 @click.option("--launches", is_flag=True, help="Show one row per launch instead of one per kernel.")
-@click.option("--plot", is_flag=True, help="Also draw the roofline of each GPU, below its table.")
+@click.option(
+    "--columns",
+    metavar="NAME,...",
+    help="Show these quantities instead of the usual columns: the names of `--format csv`, and of totals.",
+)
 @click.option("--without-nvidia", is_flag=True, help="Ignore NVIDIA's own rules; the store then keeps no verdicts.")
 @RAW_CELLS
 @with_reading
@@ -69,7 +73,7 @@ def analyze(
     top: int | None,
     max_tokens: int | None,
     launches: bool,
-    plot: bool,
+    columns: str | None,
     without_nvidia: bool,
     raw_cells: bool,
     reading: ReadOptions,
@@ -78,11 +82,7 @@ def analyze(
     """Show which wall each kernel hits."""
     from msgspec.structs import replace
 
-    _check_options(style, top, plot=plot, predict=predict, max_tokens=max_tokens)
-    if plot:
-        from rooflens.report.text.plot import check_library
-
-        check_library()
+    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
     from rooflens.analyzing import read_thresholds
 
     stated = read_stated(predict)
@@ -99,7 +99,7 @@ def analyze(
         selection=selection,
     )
     if style == "table":
-        print_table(found, top, plot=plot, each_launch=launches, place=place)
+        show_table(found, top, each_launch=launches, place=place, columns=_names(columns))
         print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
@@ -110,19 +110,27 @@ def analyze(
     elif style == "digest":
         echo(_digest(found, max_tokens, top), nl=False)
     else:
-        echo(_document(found.reports, style, top, raw_cells=raw_cells), nl=False)
+        echo(_document(found.reports, style, top, _names(columns), raw_cells=raw_cells), nl=False)
     finish(found, _last_line(found, store, keep=keep))
 
 
-def _check_options(style: str, top: int | None, *, plot: bool, predict: str | None, max_tokens: int | None) -> None:
+def _names(columns: str | None) -> list[str]:
+    return [name.strip() for name in columns.split(",") if name.strip()] if columns else []
+
+
+def _check_options(
+    style: str, top: int | None, *, columns: str | None, predict: str | None, max_tokens: int | None
+) -> None:
     """Refuse what the asked for format has no place for.
 
     Raises:
         UsageError: An option that goes with another format.
     """
-    for name, is_given in (("--plot", plot), ("--predict", predict is not None)):
-        if is_given and style != "table":
-            raise UsageError(f"{name} works with the table, not with --format {style}", "drop one of the two")
+    if predict is not None and style != "table":
+        raise UsageError(f"--predict works with the table, not with --format {style}", "drop one of the two")
+    if columns is not None and style not in {"table", "md"}:
+        hint = "CSV and JSON hold all of them; `md` takes --columns"
+        raise UsageError(f"--columns works with the table, not with --format {style}", hint)
     if top is not None and style in {"json", "csv", "sarif"}:
         hint = "it lists every launch: select with `jq`, `sort` or `head`, or use `--format md`, which takes --top"
         raise UsageError(f"--top works with tables of kernels, not with --format {style}", hint)
@@ -142,7 +150,9 @@ def _digest(found: Analyzed, max_tokens: int | None, top: int | None) -> str:
     return digest(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
 
 
-def _document(reports: Sequence[AnalyzedReport], style: str, top: int | None, *, raw_cells: bool) -> str:
+def _document(
+    reports: Sequence[AnalyzedReport], style: str, top: int | None, columns: Sequence[str], *, raw_cells: bool
+) -> str:
     """Write reports as JSON for people, as CSV, SARIF or Markdown."""
     analyses = analyses_of(reports)
     if style == "json":
@@ -158,6 +168,8 @@ def _document(reports: Sequence[AnalyzedReport], style: str, top: int | None, *,
         from rooflens.report.ci.sarif import to_sarif
 
         return f"{to_sarif(analyses, checkout())}\n"
-    from rooflens.report.text.table import to_markdown
+    from rooflens.model.summary import summarize
+    from rooflens.report.text.table import kernels_document
+    from rooflens.report.writers.markdown import to_markdown
 
-    return to_markdown(analyses, top)
+    return f"{to_markdown(kernels_document(summarize(analyses), top, columns))}\n"

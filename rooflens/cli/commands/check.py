@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.commands.compare import GATE_FAILED, per_cent
-from rooflens.cli.console import console, echo, say
+from rooflens.cli.console import echo, say, show
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
 from rooflens.cli.selecting import with_selection
 from rooflens.cli.usage import examples
@@ -70,7 +70,7 @@ def check(
     """
     from rooflens.analyzing import read_thresholds
     from rooflens.model.compare import checklist
-    from rooflens.report.ci.checklist import print_checklist, to_json
+    from rooflens.report.ci.checklist import checklist_document, to_json
 
     asked = checklist.Asked(
         level=level,
@@ -85,7 +85,7 @@ def check(
     if style == "json":
         echo(to_json(found))
     else:
-        print_checklist(console(), found)
+        show(checklist_document(found))
     for line in found.unmet:
         say(f"not met: {line}")
     if found.unmet and asked != checklist.Asked(level=level, steps=steps):

@@ -7,13 +7,13 @@ import re
 import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from rooflens.addresses import shown
 from rooflens.cli.commands.collect import Shown
-from rooflens.cli.console import FORMAT_HELP, captured, check_output, echo, say, show_bugs, show_error
+from rooflens.cli.console import FORMAT_HELP, check_output, echo, say, show, show_bugs, show_error
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.selecting import with_selection
 from rooflens.cli.usage import completed_by_files, examples
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
 
-FORMATS = ("table", "json", "md", "html", "junit", "github")
+FORMATS = ("table", "json", "md", "html", "github")
 GATE_FAILED = 5
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
@@ -90,8 +90,11 @@ def compare(
     which nothing is called slower. With more than one HEAD, each is compared with BASE. A single folder or store is
     split by the versions in the names of its reports (v4_gemm, v5_gemm), in the order of recording.
     """
-    from rooflens.model.compare.paired import compare_pairs
+    from msgspec.structs import replace
+
+    from rooflens.model.compare.paired import compare_pairs, set_across
     from rooflens.model.compare.pairing import reports_of
+    from rooflens.report.text.comparison import comparison_document
 
     style = check_output(output, style, _formats(style), "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel, confirm=confirm)
@@ -105,9 +108,13 @@ def compare(
     gated = gate.judge(compared) if gate else None
     if gated is not None and confirm:
         gated = _confirmed(gated, compared)
-    drawn = _text(pairs, compared, gated, style=style, sides=sides)
+    sides = replace(sides, across=tuple(set_across(pairs, compared)))
+    drawn = _text(compared, gated, style=style, sides=sides)
     show_bugs(reports_of(pairs))
-    _write(drawn, style, output)
+    if drawn is None:
+        show(comparison_document(compared, None, replace(sides, unpaired=())))
+    else:
+        _write(drawn, style, output)
     if gated is not None:
         _tell(gated)
 
@@ -210,9 +217,6 @@ class Text(NamedTuple):
 
 def _write(drawn: Text, style: str, output: Path | None) -> None:
     """Print the comparison, or write it to a file; GitHub's summary to its file for it, too, where there is one."""
-    if style == "table":
-        click.echo(drawn.text, nl=False)
-        return
     _place(drawn.text, output)
     if style == "github":
         if place := os.environ.get("GITHUB_STEP_SUMMARY"):
@@ -221,31 +225,15 @@ def _write(drawn: Text, style: str, output: Path | None) -> None:
         echo(drawn.annotations, nl=False)
 
 
-def _text(pairs: list[Pair], compared: list[Compared], gated: Gated | None, *, style: str, sides: Sides) -> Text:
-    """Write the comparison in one of the formats."""
-    from msgspec.structs import replace
-
-    from rooflens.model.compare.paired import set_across
-
-    sides = replace(sides, across=tuple(set_across(pairs, compared)))
+def _text(compared: list[Compared], gated: Gated | None, *, style: str, sides: Sides) -> Text | None:
+    """Write the comparison in one of the formats; None for the table, which is shown."""
     if style == "github":
         return _github(compared, gated, sides)
     if style == "table":
-        return Text(_table(compared, sides))
+        return None
     from rooflens.writing.comparisons import render
 
     return Text(render(compared, style, sides, gated))
-
-
-def _table(compared: list[Compared], sides: Sides) -> str:
-    from rooflens.report.text import comparison as comparisons
-
-    def show(out: Any) -> None:
-        comparisons.print_across(out, sides.across)
-        for one in compared:
-            comparisons.print_comparison(out, one)
-
-    return captured(show)
 
 
 def _place(text: str, output: Path | None) -> None:

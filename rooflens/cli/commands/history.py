@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import FORMAT_HELP, captured, check_output, echo, finish, show_bugs
+from rooflens.cli.console import FORMAT_HELP, check_output, echo, finish, show, show_bugs
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.selecting import with_selection
 from rooflens.cli.usage import examples
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.history import Series
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
+    from rooflens.report.document import Document
 
 FORMATS = ("table", "json", "html")
 
@@ -44,10 +46,14 @@ def history(store: str, *, selection: Selection | None, style: str | None, outpu
     """
     style = check_output(output, style, FORMATS, "history.html", force=force)
     found, wanted = _wanted(store, selection)
-    text = _text(_histories(found.reports, wanted), style, by_run=bool(selection and selection.kernel))
+    series = _histories(found.reports, wanted)
+    document = _document(series, by_run=bool(selection and selection.kernel)) if style == "table" else ()
+    text = "" if style == "table" else _text(series, style)
     show_bugs(found.reports)
-    if output is None:
-        (click.echo if style == "table" else echo)(text, nl=False)
+    if style == "table":
+        show(document)
+    elif output is None:
+        echo(text, nl=False)
     else:
         write_whole(output, text)
     finish(found, f"wrote {output}" if output else "")
@@ -78,12 +84,16 @@ def _histories(reports: Sequence[AnalyzedReport], wanted: frozenset[str] | None)
     return tuple(one for one in series if any(point.analysis.kernel.name in wanted for point in one.points))
 
 
-def _text(series: tuple[Series, ...], style: str, *, by_run: bool) -> str:
-    """Write kernels over the runs in one of the formats; the table of each run by run if asked for."""
-    if style == "table":
-        from rooflens.report.text.history import print_overview, print_runs
+def _document(series: tuple[Series, ...], *, by_run: bool) -> Document:
+    from rooflens.report.text.history import BLOCKS, PLAIN_BLOCKS, overview_document, runs_document
 
-        return captured(lambda out: (print_runs if by_run else print_overview)(out, series))
+    if by_run:
+        return runs_document(series)
+    return overview_document(series, BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else PLAIN_BLOCKS)
+
+
+def _text(series: tuple[Series, ...], style: str) -> str:
+    """Write kernels over the runs as JSON or a page."""
     if style == "json":
         from rooflens.report.text.history import to_json
 

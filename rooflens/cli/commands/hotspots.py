@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, captured, echo, finish, say, show_bugs, show_failures
+from rooflens.cli.console import analyses_of, echo, finish, say, show, show_bugs, show_failures
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading
 from rooflens.cli.selecting import with_selection
 from rooflens.cli.usage import examples
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import Analysis, AnalyzedReport, Grain
     from rooflens.model.selecting import Selection
+    from rooflens.report.text.hotspots import Listing
 
 _LINES_HINT = "compile with `-lineinfo` and profile again; `--by sass` shows the instructions"
 _NONE_HINT = (
@@ -70,39 +71,43 @@ def hotspots(
     found = load_analyzed(paths, store, reading=reading, selection=selection)
     by = "line" if style == "github" else by
     try:
-        text, kernel_count = _written(found.reports, by, top, style, raw_cells=raw_cells)
+        shown = _listings(found.reports, by, top)
         show_bugs(found.reports)
         analyses = [analysis for analysis in analyses_of(found.reports) if not is_bug(analysis.kernel)]
-        if analyses and not kernel_count:
+        if analyses and not shown:
             raise _nothing(analyses, by)
     except InputError:
         show_failures(found)
         raise
-    (click.echo if style == "table" else echo)(text, nl=False)
-    if left := len(analyses) - kernel_count:
+    if style == "table":
+        from rooflens.report.text.hotspots import hotspots_document
+
+        show(hotspots_document(shown))
+    else:
+        echo(_written(shown, style, raw_cells=raw_cells), nl=False)
+    if left := len(analyses) - len(shown):
         say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
     finish(found, "")
 
 
-def _written(
-    reports: tuple[AnalyzedReport, ...], by: Grain | None, top: int, style: str, *, raw_cells: bool
-) -> tuple[str, int]:
-    """Write what is hot in each kernel that says it, in one of the formats; return the text, and how many do."""
-    from rooflens.report.text.hotspots import listings, print_hotspots, to_csv, to_json
+def _listings(reports: tuple[AnalyzedReport, ...], by: Grain | None, top: int) -> tuple[Listing, ...]:
+    from rooflens.report.text.hotspots import listings
 
-    shown = listings(analyses_of(reports), by, top)
-    if style == "table":
-        text = captured(lambda out: print_hotspots(out, shown))
-    elif style == "csv":
-        text = to_csv(shown, raw_cells=raw_cells)
-    elif style == "json":
-        text = to_json(shown) + "\n"
-    else:
-        from rooflens.report.ci.annotations import commands, of_hotspots
-        from rooflens.report.ci.places import checkout
+    return listings(analyses_of(reports), by, top)
 
-        text = commands(of_hotspots(shown), checkout())
-    return text, len(shown)
+
+def _written(shown: tuple[Listing, ...], style: str, *, raw_cells: bool) -> str:
+    """Write what is hot in each kernel as data."""
+    from rooflens.report.text.hotspots import to_csv, to_json
+
+    if style == "csv":
+        return to_csv(shown, raw_cells=raw_cells)
+    if style == "json":
+        return to_json(shown) + "\n"
+    from rooflens.report.ci.annotations import commands, of_hotspots
+    from rooflens.report.ci.places import checkout
+
+    return commands(of_hotspots(shown), checkout())
 
 
 def _nothing(analyses: Sequence[Analysis], by: Grain | None) -> InputError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say
+from rooflens.cli.console import FORMAT_HELP, check_output, echo, say, show
 from rooflens.cli.names import GPUS
 from rooflens.cli.usage import NamedGroup, completed_by
 from rooflens.errors import InputError, UsageError
@@ -158,9 +158,9 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     for failure in lacking:
         say(f"warning: {failure}")
     if style == "table":
-        from rooflens.report.text.forecast import print_rows
+        from rooflens.report.text.forecast import forecasts_document
 
-        print_rows(console(), rows)
+        show(forecasts_document(rows))
         return
     text = _text(rows, lacking, style)
     if output is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, finish, print_table, say
+from rooflens.cli.console import analyses_of, finish, say, show_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
 from rooflens.cli.selecting import with_selection
@@ -100,7 +100,7 @@ def report(
     else:
         write_whole(output, rendered.data)
     if table:
-        print_table(found)
+        show_table(found)
         print_expected(found.reports, expected)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
 

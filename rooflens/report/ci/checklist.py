@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING, Any
 from rooflens.format import MISSING, duration, percent
 from rooflens.model.compare.checklist import point_name
 from rooflens.report.data import json_text
-from rooflens.report.text.terminal import new_table
+from rooflens.report.document import Column, Paragraph, Table
 
 if TYPE_CHECKING:
     from rooflens.model.compare.checklist import Checklist, Climb, Point
-    from rooflens.report.text.terminal import Terminal
+    from rooflens.report.document import Document
 
-COLUMNS = ("kernel", "version", "runs", "best", "slowest / best rate", "of its roof", "roof", "rating")
+_COLUMNS = (
+    Column("kernel", fit="middle"),
+    Column("version", from_width=100),
+    Column("runs", right=True),
+    Column("best", right=True),
+    Column("slowest / best rate", right=True),
+    Column("of its roof", right=True),
+    Column("roof", from_width=80),
+    Column("rating"),
+)
 
 
-def print_checklist(out: Terminal, found: Checklist) -> None:
-    """Print a line for each kernel, and what each version or size gained over the one before."""
-    table = new_table(COLUMNS, right={"runs", "best", "slowest / best rate", "of its roof"}, wrapping=())
-    for point in found.points:
-        table.add_row(*_cells(point))
-    out.print(table)
-    for climb in found.climbs:
-        if climb.gains:
-            out.print(_climb(climb), markup=False, highlight=False)
+def checklist_document(found: Checklist) -> Document:
+    """Show a line for each kernel, and what each version or size gained over the one before."""
+    climbs = tuple(_climb(climb) for climb in found.climbs if climb.gains)
+    table = Table(_COLUMNS, tuple(map(_cells, found.points)))
+    return (table, Paragraph(climbs)) if climbs else (table,)
 
 
 def _cells(point: Point) -> tuple[str, ...]:

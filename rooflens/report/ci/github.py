@@ -13,8 +13,9 @@ from rooflens.model.compare.lines import slower_lines
 from rooflens.model.compare.sentences import growth_words
 from rooflens.report.ci.annotations import Annotation, inert
 from rooflens.report.ci.places import in_checkout
-from rooflens.report.text.comparison import gate_lines, to_markdown
-from rooflens.report.text.markdown_parts import code_cell, prose, table
+from rooflens.report.document import Column, Heading, Paragraph, Table, code, paragraph, strong
+from rooflens.report.text.comparison import comparison_document, gate_document
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.compare import Change
     from rooflens.model.compare.gate import Compared, Gated
     from rooflens.model.compare.lines import SlowerLine
+    from rooflens.report.document import Document
 
 MAX_CHARACTERS = 60_000
 """A comment holds 65,536, a step's summary 1 MiB."""
@@ -103,29 +105,33 @@ def to_summary(
     Programs with small differences give way where a comment would be too long.
     """
     ordered = sorted(compared, key=lambda one: -abs(one.comparison.total.lost_ns))
-    head = ["## rooflens", *([gate_lines(gated)] if gated else []), *([_table(lines, root)] if lines else [])]
-    blocks, size = [], sum(map(len, head))
+    head: Document = (Heading("rooflens"), *(gate_document(gated) if gated else ()), *_lines_blocks(lines, root))
+    texts = [to_markdown(head)]
+    size = len(texts[0])
     for shown, one in enumerate(ordered):
-        block = to_markdown([one], None, TWO if shown else sides)
-        if shown and size + len(block) > MAX_CHARACTERS:
-            blocks.append(f"and {count(len(ordered) - shown, 'program')} with smaller differences: truncated")
+        text = to_markdown(comparison_document([one], None, TWO if shown else sides))
+        if shown and size + len(text) > MAX_CHARACTERS:
+            texts.append(f"and {count(len(ordered) - shown, 'program')} with smaller differences: truncated")
             break
-        blocks.append(block)
-        size += len(block)
-    return inert("\n\n".join([*head, *blocks]))
+        texts.append(text)
+        size += len(text)
+    return inert("\n\n".join(texts))
 
 
-def _table(lines: Sequence[LineOf], root: Path) -> str:
-    """List the lines that got slower."""
-    rows = [
+def _lines_blocks(lines: Sequence[LineOf], root: Path) -> Document:
+    """List the lines that got slower; nothing where none did."""
+    if not lines:
+        return ()
+    rows = tuple(
         (
-            code_cell(f"{in_checkout(one.place[0], root) or one.place[0]}:{one.place[1]}"),
-            code_cell(cut_name(plain_name(one.change.name), NAME_WIDTH)),
-            prose(one.words),
+            code(f"{in_checkout(one.place[0], root) or one.place[0]}:{one.place[1]}"),
+            code(cut_name(plain_name(one.change.name), NAME_WIDTH)),
+            one.words,
             percent(one.line.lost_ns / one.change.speed.lost_ns),
         )
         for one in lines[:MAX_ANNOTATIONS]
-    ]
-    written = table(("line", "kernel", "time", "of what the kernel lost"), rows, ("of what the kernel lost",))
-    more = f"\n\nand {count(len(lines) - MAX_ANNOTATIONS, 'line')} more" if len(lines) > MAX_ANNOTATIONS else ""
-    return f"**Lines that got slower**\n\n{written}{more}"
+    )
+    columns = (Column("line"), Column("kernel"), Column("time"), Column("of what the kernel lost", right=True))
+    blocks = (paragraph(strong("Lines that got slower")), Table(columns, rows))
+    left = len(lines) - MAX_ANNOTATIONS
+    return (*blocks, Paragraph((f"and {count(left, 'line')} more",))) if left > 0 else blocks

@@ -12,7 +12,7 @@ from rooflens.format import cut_name, factor, percent, plain_name, printable
 from rooflens.model.findings.table import RULES
 from rooflens.report.ci.places import in_checkout, is_absolute
 from rooflens.report.data import json_text
-from rooflens.report.text.markdown_parts import prose
+from rooflens.report.writers.markdown import prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

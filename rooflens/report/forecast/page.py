@@ -125,7 +125,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         bars=[(row, part_bars(row)) for row in shown if row.steps[-1][1].parts],
         tables=[_table(row, opened=few) for row in rows[:MAX_TABLES]],
         untabled=len(rows) - min(len(rows), MAX_TABLES),
-        columns=forecasts.columns(rows[0]),
+        columns=forecasts.columns_of(rows[0]),
         words=predict_words,
         live=offered,
         launch_floor_s=LAUNCH_FLOOR_S,

@@ -1,10 +1,9 @@
-"""A comparison as text: the table of the terminal, JSON, Markdown for a pull request, and JUnit XML for CI."""
+"""A comparison: what became of each program and kernel, and JSON."""
 
 from __future__ import annotations
 
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 from rooflens.format import (
     count,
@@ -13,34 +12,29 @@ from rooflens.format import (
     exact_duration,
     given_percent,
     plain_name,
-    printable,
-    significant,
 )
 from rooflens.model.compare.across import TWO
 from rooflens.model.compare.findings import changed_findings, findings_sentence
-from rooflens.model.compare.gate import what
 from rooflens.model.compare.sentences import (
     change_sentence,
-    growth_words,
     spread_words,
     timing_words,
     total_sentence,
     wall_sentence,
 )
 from rooflens.report.data import json_text
-from rooflens.report.text.markdown_parts import code_cell, prose, table
-from rooflens.report.text.terminal import new_table
+from rooflens.report.document import Column, Heading, Paragraph, Span, Table, bullets, code, paragraph, strong
+from rooflens.report.writers import markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rich.console import Console
+    from collections.abc import Iterator, Sequence
 
     from rooflens.model.compare.across import Across, AcrossRow, Cell, Sides
     from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
     from rooflens.model.compare.findings import FindingChange, FindingChanges
-    from rooflens.model.compare.gate import Compared, Gated, Judged, What
+    from rooflens.model.compare.gate import Compared, Gated, Judged
     from rooflens.model.records import Analysis
+    from rooflens.report.document import Block, Document, Words
 
 
 SCHEMA_VERSION = 1
@@ -51,9 +45,6 @@ KERNELS_SHOWN = 30
 """Kernels listed in Markdown and on the terminal, the biggest differences first; JSON holds all."""
 
 _ENDED = {"failed": "failed", "holds": "holds", "not judged": "could not judge"}
-
-_HEADINGS = ("kernel", "before", "after", "what became of it")
-_TIMES = ("before", "after")
 
 
 def to_json(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = TWO) -> str:
@@ -225,18 +216,30 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
     }
 
 
-def print_across(console: Console, programs: Sequence[Across]) -> None:
-    """Print a table of each program over more than two sides: a line for each kernel."""
-    for program in programs:
-        console.print(printable(program.program), style="bold", markup=False, highlight=False)
-        headings = [printable(heading) for heading in across_headings(program)]
-        lines = new_table(headings, right=headings[1:-1], overflow="fold")
-        for cells in across_lines(program):
-            lines.add_row(*map(printable, cells))
-        console.print(lines, markup=False, highlight=False)
-        if (left := len(program.rows) - KERNELS_SHOWN) > 0:
-            console.print(f"and {left} more that take less time", style="dim")
-        console.print()
+def comparison_document(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = TWO) -> Document:
+    """Show each program over its sides, then pair by pair, and how the gate ended."""
+    blocks = [block for program in sides.across for block in _across_blocks(program)]
+    blocks += [block for one in compared for block in _blocks(one)]
+    if sides.unpaired:
+        blocks.append(bullets([one.words for one in sides.unpaired]))
+    return (*blocks, *(gate_document(gated) if gated else ()))
+
+
+def _across_blocks(program: Across) -> Iterator[Block]:
+    """Show a program over more than two sides: a line for each kernel."""
+    yield Heading((Span(program.program, "literal"), f": {len(program.labels)} sides"), 3)
+    first, *labels, last = across_headings(program)
+    times = (Column(label, right=True) for label in labels)
+    columns = (Column(first, fit="name", most=NAME_WIDTH), *times, Column(last, fit="wrap", least=24))
+    whole, *kernels = across_lines(program)
+    rows: list[tuple[Words, ...]] = [whole, *map(_named, kernels)]
+    yield Table(columns, tuple(rows))
+    if (left := len(program.rows) - KERNELS_SHOWN) > 0:
+        yield Paragraph((f"and {left} more that take less time",), "note")
+
+
+def _named(cells: tuple[str, ...]) -> tuple[Words, ...]:
+    return (code(cells[0]), *cells[1:])
 
 
 def across_headings(program: Across) -> tuple[str, ...]:
@@ -268,36 +271,33 @@ def _walls(analyses: Sequence[Analysis]) -> str:
     return " -> ".join(wall for wall, _ in groupby(wall_sentence(analysis) for analysis in analyses))
 
 
-def print_comparison(console: Console, program: Compared) -> None:
-    """Print one program: the total, a line for each kernel with its story, and what to keep in mind."""
+def _blocks(program: Compared) -> Iterator[Block]:
+    """Show one program: the total, a line for each kernel with its story, and what to keep in mind."""
     comparison = program.comparison
-    console.print(
-        printable(f"{program.program}: {total_sentence(comparison)}"), style="bold", markup=False, highlight=False
+    yield Heading((Span(program.program, "literal"), f": {total_sentence(comparison)}"), 3)
+    yield paragraph(_ranges(comparison.total))
+    columns = (
+        Column("kernel", fit="name", most=NAME_WIDTH),
+        Column("before", right=True),
+        Column("after", right=True),
+        Column("what became of it", fit="wrap", least=30),
     )
-    console.print(_ranges(comparison.total), markup=False, highlight=False)
-    lines = new_table(_HEADINGS, right=_TIMES, overflow="fold")
-    for name, mark, *cells in _lines(comparison):
-        lines.add_row(*map(printable, (f"{name}{mark}", *cells)))
-    console.print(lines, markup=False, highlight=False)
+    yield Table(columns, tuple(_lines(comparison)))
     if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
-        console.print(f"and {left} more with smaller differences", style="dim")
-    for warning in program.warnings:
-        console.print(printable(f"note: {warning}"), markup=False, highlight=False)
+        yield Paragraph((f"and {left} more with smaller differences",), "note")
+    if program.warnings:
+        yield bullets([*program.warnings])
 
 
 def _ranges(timing: Timing) -> str:
     return f"{spread_words(timing.base)} -> {spread_words(timing.head)}"
 
 
-def _lines(comparison: Comparison) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield name, how it was matched, times before and after, and the story of each kernel shown."""
+def _lines(comparison: Comparison) -> Iterator[tuple[Words, ...]]:
+    """Yield name and how it was matched, times before and after, and the story of each kernel shown."""
     for change in comparison.changes[:KERNELS_SHOWN]:
-        yield (
-            cut_name(plain_name(change.name), NAME_WIDTH),
-            "" if change.how == "same" else f" ({change.how})",
-            *_times(change),
-            _story(change, comparison),
-        )
+        how = "" if change.how == "same" else f" ({change.how})"
+        yield (code(plain_name(change.name)), how), *_times(change), _story(change, comparison)
 
 
 def _times(change: Change) -> tuple[str, str]:
@@ -321,103 +321,20 @@ def _story(change: Change, comparison: Comparison) -> str:
 
 def to_markdown(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = TWO) -> str:
     """Write GitHub-flavoured Markdown for a pull request."""
-    blocks = [block for program in sides.across for block in _markdown_across(program)]
-    blocks += [block for program in compared for block in _markdown(program)]
-    if sides.unpaired:
-        blocks.append("\n".join(f"- {prose(one.words)}" for one in sides.unpaired))
-    if gated is not None:
-        blocks.append(gate_lines(gated))
-    return "\n\n".join(blocks)
+    return markdown.to_markdown(comparison_document(compared, gated, sides))
 
 
-def gate_lines(gated: Gated) -> str:
-    """Write in Markdown how the gate ended, what failed it, what it let through and what it could not judge."""
+def gate_document(gated: Gated) -> Document:
+    """Say how the gate ended, what failed it, what it let through and what it could not judge."""
     gate = gated.gate
     floor = f" and {exact_duration(gate.floor_ns)}" if gate.floor_ns else ""
     limit = f"{given_percent(round(100 * gate.fail_on, 6))}{floor}"
     anew = f", confirmed by {count(gated.confirmed, 'new recording')} of the head" if gated.confirmed else ""
-    parts = (
-        (f"**The gate {_ENDED[gated.word]}**: slower by more than {limit} and more than noise{anew}", gated.failures),
-        ("Let through:", gated.let_through),
-        ("Not judged:", gated.unjudged),
-    )
-    blocks = []
-    for i, (heading, found) in enumerate(parts):
-        lines = [f"- {prose(line)}" for line in found[:KERNELS_SHOWN]]
-        left = [f"- and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []
-        if found:
-            blocks.append("\n".join([heading, "", *lines, *left]))
-        elif not i:
-            blocks.append(heading)
-    return "\n\n".join(blocks)
-
-
-def _markdown_across(program: Across) -> Iterator[str]:
-    yield f"### {prose(program.program)}: {len(program.labels)} sides"
-    (_, *total), *kernels = across_lines(program)
-    rows = [("GPU time", *total), *((code_cell(name), *map(prose, cells)) for name, *cells in kernels)]
-    headings = across_headings(program)
-    yield table([prose(heading) for heading in headings], rows, [prose(heading) for heading in headings[1:-1]])
-    if (left := len(program.rows) - KERNELS_SHOWN) > 0:
-        yield f"and {left} more that take less time"
-
-
-def _markdown(program: Compared) -> Iterator[str]:
-    comparison = program.comparison
-    yield f"### {prose(program.program)}: {prose(total_sentence(comparison))}"
-    yield prose(_ranges(comparison.total))
-    rows = [
-        (f"{code_cell(name)}{mark}", before, after, prose(sentence))
-        for name, mark, before, after, sentence in _lines(comparison)
-    ]
-    yield table(_HEADINGS, rows, _TIMES)
-    if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
-        yield f"and {left} more with smaller differences"
-    if program.warnings:
-        yield "\n".join(f"- {prose(warning)}" for warning in program.warnings)
-
-
-def to_junit(compared: Sequence[Compared], gated: Gated | None = None) -> str:
-    """Write a test suite for each program and a test case for its total and each of its kernels.
-
-    Without a gate no case fails; a single run is skipped, for it says nothing about noise.
-    """
-    suites = ET.Element("testsuites", name="rooflens")
-    judged = {one.what: one for one in gated.judged} if gated else {}
-    for program in compared:
-        _add_suite(suites, program, judged)
-    _break_lines(suites)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}'
-
-
-def _add_suite(suites: ET.Element, program: Compared, judged: Mapping[What, Judged]) -> None:
-    comparison = program.comparison
-    suite = ET.SubElement(suites, "testsuite", name=printable(program.program, " "))
-    total = judged.get(what(program.program, None))
-    _add_case(suite, "GPU time", comparison.total, total_sentence(comparison), total)
-    for change in comparison.changes:
-        of_kernel = judged.get(what(program.program, change))
-        _add_case(suite, plain_name(change.name), change.speed, change_sentence(change, comparison), of_kernel)
-    for counted, found in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
-        suite.set(counted, str(len(suite.findall(found))))
-    _break_lines(suite)
-
-
-def _add_case(suite: ET.Element, name: str, timing: Timing, sentence: str, judged: Judged | None) -> None:
-    """Add one test case, which a gate judged if there is one; its time is the head's median in seconds."""
-    seconds = significant((timing.head.median_ns or 0.0) / 1e9, 6).replace(",", "")
-    case = ET.SubElement(suite, "testcase", classname=suite.get("name", ""), name=printable(name, " "), time=seconds)
-    if judged is not None and judged.outcome in {"single", "unknown"}:
-        ET.SubElement(case, "skipped", message=printable(timing_words(timing, judged.fail_on), " "))
-    elif judged is not None and judged.failed:
-        ET.SubElement(case, "failure", message=printable(growth_words(timing), " ")).text = printable(sentence, " ")
-    else:
-        more = f"; let through: {judged.reason}" if judged is not None and judged.reason else ""
-        ET.SubElement(case, "system-out").text = printable(f"{sentence}{more}", " ")
-
-
-def _break_lines(parent: ET.Element) -> None:
-    """Give each child a line of its own."""
-    parent.text = "\n"
-    for child in parent:
-        child.tail = "\n"
+    ended = f": slower by more than {limit} and more than noise{anew}"
+    blocks: list[Block] = [paragraph((strong(f"The gate {_ENDED[gated.word]}"), ended))]
+    for words, found in (("", gated.failures), ("Let through:", gated.let_through), ("Not judged:", gated.unjudged)):
+        lines: list[Words] = [*found[:KERNELS_SHOWN]]
+        lines += [f"and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []
+        blocks += [paragraph(words)] if words and found else []
+        blocks += [bullets(lines)] if found else []
+    return tuple(blocks)

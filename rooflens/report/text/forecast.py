@@ -13,15 +13,14 @@ from rooflens.model.predict.parts.fitting import gpus_to_hold, held_bytes
 from rooflens.model.predict.rows import pipes_for
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.data import csv_text, json_text
-from rooflens.report.text.markdown_parts import table as markdown_table
-from rooflens.report.text.terminal import new_table
+from rooflens.report.document import Column, Paragraph, Table, bullets
+from rooflens.report.writers import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rich.console import Console
-
     from rooflens.model.predict.forecast import Forecast, Row
+    from rooflens.report.document import Block, Document
 
 
 DENSE = (
@@ -155,7 +154,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 _OF_A_LINK = ("sent", "FLOP/link B", "T comms")
 
 
-def columns(row: Row) -> tuple[str, ...]:
+def columns_of(row: Row) -> tuple[str, ...]:
     """Name the columns of a row's table: those of a link where GPUs share it, times beside the usual where counted."""
     return tuple(_cells(row, "", row.steps[0][1]))
 
@@ -298,24 +297,21 @@ def _achieved(row: Row, sizes: Mapping[str, int], result: Forecast) -> str:
     return f"{reached} of {si(roof, 'FLOP/s')}: {percent(share)} of its roof{at}"
 
 
-def print_rows(console: Console, rows: Sequence[Row]) -> None:
-    """Print one table for each operation, type and GPU, and what it means below it."""
+def forecasts_document(rows: Sequence[Row]) -> Document:
+    """Show a table for each operation, type and GPU, and what it means below it."""
+    blocks: list[Block] = []
     for row in rows:
-        names = columns(row)
-        table = new_table(names, right=set(names) - {"sizes", "regime"}, wrapping=(), title=heading(row))
-        for cells in table_rows(row):
-            table.add_row(*cells)
-        console.print(table)
-        for note in notes(row):
-            console.print(note, markup=False, highlight=False)
-        console.print()
-    for note in remarks(rows):
-        console.print(note, style="dim", markup=False, highlight=False)
+        columns = tuple(
+            Column(name, right=name not in {"sizes", "regime"}, fit="wrap" if name == "sizes" else "keep")
+            for name in columns_of(row)
+        )
+        blocks += [Table(columns, tuple(table_rows(row)), heading(row)), bullets([*notes(row)])]
+    return (*blocks, *(Paragraph((note,), "note") for note in remarks(rows)))
 
 
 def remarks(rows: Sequence[Row]) -> tuple[str, ...]:
     """List what is to be said below all tables."""
-    has_beside = {"T MUFU", "T issue", "T L2"} & {name for row in rows for name in columns(row)}
+    has_beside = {"T MUFU", "T issue", "T L2"} & {name for row in rows for name in columns_of(row)}
     return (NO_OVERLAP, *((BESIDE,) if has_beside else ()), DENSE)
 
 
@@ -331,12 +327,8 @@ def table_rows(row: Row) -> list[tuple[str, ...]]:
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
-    """Write a Markdown table for each operation, type and GPU."""
-    blocks = []
-    for row in rows:
-        steps = markdown_table(columns(row), table_rows(row))
-        blocks.append("\n".join([f"**{heading(row)}**", "", steps, "", *(f"- {note}" for note in notes(row))]))
-    return "\n\n".join([*blocks, *remarks(rows)])
+    """Write the same as Markdown."""
+    return markdown.to_markdown(forecasts_document(rows))
 
 
 WRITERS: Mapping[str, Callable[[Sequence[Row]], str]] = MappingProxyType(

@@ -1,23 +1,20 @@
-"""The history of a store as text: a line for each kernel, or for each run of one, and JSON."""
+"""The history of a store: a line for each kernel, or for each run of one, and JSON."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
-from rooflens.format import cut_name, date, duration, percent, plain_name, printable, significant
+from rooflens.format import cut_name, date, duration, percent, plain_name, significant
 from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.data import json_text
-from rooflens.report.text.terminal import new_table
+from rooflens.report.document import Column, Paragraph, Table, code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.console import Console
-
     from rooflens.model.compare.history import Point, Series
     from rooflens.model.records import Analysis
+    from rooflens.report.document import Document, Words
 
 SCHEMA_VERSION = 1
 NAME_WIDTH = 44
@@ -26,22 +23,27 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN_BLOCKS = "_.-=+*#@"
 
 
-def print_overview(console: Console, series: Sequence[Series]) -> None:
-    """Print a line for each kernel: its time over the runs, and what its verdict was and is."""
-    blocks = BLOCKS if (console.encoding or "").lower().startswith("utf") else PLAIN_BLOCKS
-    headings = ("kernel", "program", "runs", "first", "last", "faster", "time", "verdict")
-    table = new_table(headings, right={"runs", "first", "last", "faster"}, wrapping=())
-    for kernel in series[:KERNELS_SHOWN]:
-        table.add_row(*map(printable, _overview_cells(kernel, blocks)))
-    console.print(table, markup=False, highlight=False)
-    if (left := len(series) - KERNELS_SHOWN) > 0:
-        console.print(f"and {left} more that take less time", style="dim")
+def overview_document(series: Sequence[Series], blocks: str = BLOCKS) -> Document:
+    """Show a line for each kernel: its time over the runs, and what its verdict was and is."""
+    columns = (
+        Column("kernel", fit="name", most=NAME_WIDTH),
+        Column("program", fit="middle", from_width=100),
+        Column("runs", right=True),
+        Column("first", right=True),
+        Column("last", right=True),
+        Column("faster", right=True),
+        Column("time", from_width=100),
+        Column("verdict", fit="wrap"),
+    )
+    table = Table(columns, tuple(_overview_cells(kernel, blocks) for kernel in series[:KERNELS_SHOWN]))
+    left = len(series) - KERNELS_SHOWN
+    return (table, Paragraph((f"and {left} more that take less time",), "note")) if left > 0 else (table,)
 
 
-def _overview_cells(kernel: Series, blocks: str) -> tuple[str, ...]:
+def _overview_cells(kernel: Series, blocks: str) -> tuple[Words, ...]:
     first, last = kernel.points[0], kernel.points[-1]
     return (
-        cut_name(plain_name(kernel.name), NAME_WIDTH),
+        code(plain_name(kernel.name)),
         kernel.program,
         str(len(kernel.points)),
         _time(first),
@@ -78,16 +80,24 @@ def verdicts(analyses: Sequence[Analysis]) -> str:
     return f"{wall(analyses[0])} -> {wall(analyses[-1])}"
 
 
-def print_runs(console: Console, series: Sequence[Series]) -> None:
-    """Print each kernel run by run."""
-    for kernel in series:
-        title = Text(printable(f"{plain_name(kernel.name)}, {kernel.program}, {kernel.gpu or 'unknown GPU'}"))
-        headings = ("recorded", "report", "time", "to the run before", "DRAM", "verdict")
-        table = new_table(headings, right={"time", "to the run before", "DRAM"}, title=title)
-        for cells in run_cells(kernel):
-            table.add_row(*map(printable, cells))
-        console.print(table, markup=False, highlight=False)
-        console.print()
+def runs_document(series: Sequence[Series]) -> Document:
+    """Show each kernel run by run."""
+    columns = (
+        Column("recorded"),
+        Column("report", fit="wrap"),
+        Column("time", right=True),
+        Column("to the run before", right=True),
+        Column("DRAM", right=True),
+        Column("verdict", fit="wrap"),
+    )
+    return tuple(
+        Table(
+            columns,
+            tuple(run_cells(kernel)),
+            (code(plain_name(kernel.name)), f", {kernel.program}, {kernel.gpu or 'unknown GPU'}"),
+        )
+        for kernel in series
+    )
 
 
 def run_cells(kernel: Series) -> Iterator[tuple[str, ...]]:

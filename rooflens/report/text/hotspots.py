@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
-from rich.text import Text
 
-from rooflens.format import MISSING, count, cut_name, duration, percent, plain_name, printable, si, significant
+from rooflens.format import MISSING, count, cut_name, duration, percent, plain_name, si, significant
 from rooflens.model.catalogue import (
     HOTSPOT,
     NUMBER,
@@ -24,14 +23,13 @@ from rooflens.model.catalogue import (
 from rooflens.model.hotspots import MEASURES, STALL, leading_stall
 from rooflens.model.records import ratio
 from rooflens.report.data import csv_text, json_text
-from rooflens.report.text.terminal import new_table
+from rooflens.report.document import Column, Table, code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from rich.console import Console
-
     from rooflens.model.records import Analysis, Grain, Hotspot, Kernel
+    from rooflens.report.document import Document, Words
 
 SCHEMA_VERSION = 1
 GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
@@ -76,25 +74,33 @@ def _listing(analysis: Analysis, by: Grain | None, top: int) -> Listing:
     return Listing(kernel, grain, shown, analysis.key)
 
 
-def print_hotspots(console: Console, shown: Sequence[Listing]) -> None:
-    """Print a table for each kernel."""
-    for listing in shown:
-        columns = _columns(listing)
-        table = new_table(columns, right=_NUMBERS.keys() - {"waits for"}, wrapping=())
-        for hotspot in listing.hotspots:
-            table.add_row(*(printable(write(listing.kernel, hotspot)) for write in columns.values()))
-        console.print(Text(printable(_heading(listing)), style="bold"))
-        console.print(table, markup=False, highlight=False)
-        console.print()
+def hotspots_document(shown: Sequence[Listing]) -> Document:
+    """Show a table for each kernel."""
+    return tuple(map(_table, shown))
 
 
-def _heading(listing: Listing) -> str:
+def _table(listing: Listing) -> Table:
+    written = _columns(listing)
+    columns = (
+        Column(heading, right=heading in _NUMBERS and heading != "waits for", fit=_FITS.get(heading, "keep"))
+        for heading in written
+    )
+    rows = (
+        tuple(
+            code(write(listing.kernel, hotspot)) if heading in _FITS else write(listing.kernel, hotspot)
+            for heading, write in written.items()
+        )
+        for hotspot in listing.hotspots
+    )
+    return Table(tuple(columns), tuple(rows), _heading(listing))
+
+
+def _heading(listing: Listing) -> Words:
     kernel = listing.kernel
-    name = cut_name(plain_name(kernel.name), NAME_WIDTH)
-    facts = [f"{name} (result {kernel.index} of {kernel.source})", duration(kernel.duration_ns)]
-    if "samples" in kernel.code_totals:
-        facts.append(count(int(kernel.code_totals["samples"]), "sample"))
-    return ", ".join(facts)
+    name = code(cut_name(plain_name(kernel.name), NAME_WIDTH))
+    samples = kernel.code_totals.get("samples")
+    more = f", {count(int(samples), 'sample')}" if samples is not None else ""
+    return name, f" (result {kernel.index} of ", code(kernel.source), f"), {duration(kernel.duration_ns)}{more}"
 
 
 def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
@@ -167,16 +173,24 @@ _PLACES: Mapping[Grain, Mapping[str, Callable[[Kernel, Hotspot], str]]] = {
     "function": {"function": lambda _, hotspot: hotspot.function or MISSING},
 }
 
+_FITS: Mapping[str, Literal["middle", "end"]] = {
+    "line": "middle",
+    "source": "end",
+    "instruction": "end",
+    "function": "middle",
+}
+"""What is cut where a terminal is narrow: numbers never are."""
+
 _LISTING = fixed(
-    Key("source", TEXT, attrgetter("kernel.source")),
-    Key("index", POSITION, attrgetter("kernel.index")),
-    Key("name", TEXT, attrgetter("kernel.name")),
-    Key("function", TEXT, attrgetter("kernel.function_name")),
-    Key("key", TEXT, attrgetter("key")),
-    Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns")),
-    Key("by", choice(*GRAINS), attrgetter("by")),
-    Key("totals", mapping(NUMBER), attrgetter("kernel.code_totals")),
-    Key("hotspots", items(HOTSPOT), lambda listing: hotspots_of(listing.kernel, listing.hotspots)),
+    Key("source", TEXT, value=attrgetter("kernel.source")),
+    Key("index", POSITION, value=attrgetter("kernel.index")),
+    Key("name", TEXT, value=attrgetter("kernel.name")),
+    Key("function", TEXT, value=attrgetter("kernel.function_name")),
+    Key("key", TEXT),
+    Key("duration_ns", NUMBER, value=attrgetter("kernel.duration_ns")),
+    Key("by", choice(*GRAINS)),
+    Key("totals", mapping(NUMBER), value=attrgetter("kernel.code_totals")),
+    Key("hotspots", items(HOTSPOT), value=lambda listing: hotspots_of(listing.kernel, listing.hotspots)),
 )
 
 

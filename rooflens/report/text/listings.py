@@ -1,23 +1,19 @@
-"""The bundled workloads and their cases, as tables."""
+"""Tables of what rooflens knows: workloads, GPUs, metrics, and what findings are told from."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from rooflens.format import MISSING, count, printable, si, significant
+from rooflens.format import MISSING, count, si, significant
 from rooflens.model.findings.table import RULES
 from rooflens.model.needs import tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES
 from rooflens.model.verdict.sentences import wall_words
-from rooflens.report.text.terminal import new_table
+from rooflens.report.document import Column, Table, code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from rich.table import Table
 
     from rooflens.model.cases import Case, Workload
     from rooflens.model.counters.metric import Kind, Metric
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
-
-HEADINGS = ("metric", "counted by", "from tier", "meaning")
 
 _COSTS: tuple[tuple[Kind, str], ...] = (
     ("sass", "one SASS collection"),
@@ -38,37 +32,38 @@ _COSTS: tuple[tuple[Kind, str], ...] = (
 
 def workload_table(workloads: Sequence[Workload]) -> Table:
     """Make a table of all workloads."""
-    table = new_table(("workload", "kind", "cases", "what it shows"))
-    for workload in workloads:
-        table.add_row(workload.name, workload.kind, ", ".join(case.name for case in workload.cases), workload.summary)
-    return table
+    columns = (Column("workload"), Column("kind"), _wrapping("cases"), _wrapping("what it shows"))
+    rows = ((one.name, one.kind, ", ".join(case.name for case in one.cases), one.summary) for one in workloads)
+    return Table(columns, tuple(rows))
 
 
 def case_table(cases: Sequence[Case]) -> Table:
     """Make a table of one workload's cases: what each must compute and move, and the wall it should hit."""
-    table = new_table(("case", "type", "sizes", "FLOP", "bytes", "FLOP/B", "expected"))
-    for case in cases:
-        flop, moved = case.flop_count(), case.byte_count()
-        expected = case.expect
-        table.add_row(
-            case.name,
-            case.dtype,
-            " ".join(f"{name}={value}" for name, value in case.parameters.items()),
-            "-" if flop is None else si(flop, ""),
-            "-" if moved is None else si(moved, "B"),
-            significant(flop / moved) if flop and moved else "-",
-            wall_words(expected.bound, expected.resource),
-        )
-    return table
+    numbers = (Column(heading, right=True) for heading in ("FLOP", "bytes", "FLOP/B"))
+    columns = (Column("case"), Column("type"), _wrapping("sizes"), *numbers, Column("expected"))
+    return Table(columns, tuple(map(_case_row, cases)))
+
+
+def _case_row(case: Case) -> tuple[str, ...]:
+    flop, moved, expected = case.flop_count(), case.byte_count(), case.expect
+    return (
+        case.name,
+        case.dtype,
+        " ".join(f"{name}={value}" for name, value in case.parameters.items()),
+        "-" if flop is None else si(flop, ""),
+        "-" if moved is None else si(moved, "B"),
+        significant(flop / moved) if flop and moved else "-",
+        wall_words(expected.bound, expected.resource),
+    )
 
 
 def gpu_table(gpus: Sequence[Datasheet]) -> Table:
     """Make a table of GPUs: datasheet bandwidth, fastest link in one direction, and dense peaks at boost clock."""
     numbers = ("CC", "SMs", "boost", "DRAM", "link", *(name.replace("_", " ") for name in _COLUMNS))
-    table = new_table(("gpu", "short name", *numbers), right=numbers, wrapping=())
-    for gpu in gpus:
-        peaks = [si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _COLUMNS]
-        table.add_row(
+    leaving = {"link": 140, "boost": 120, "SMs": 100, "fp64": 120, "tensor fp8": 100}
+    columns = (Column(heading, right=True, from_width=leaving.get(heading, 0)) for heading in numbers)
+    rows = (
+        (
             gpu.name.removeprefix("NVIDIA "),
             gpu.id,
             gpu.compute_capability,
@@ -76,9 +71,11 @@ def gpu_table(gpus: Sequence[Datasheet]) -> Table:
             si(gpu.boost_clock.value, "Hz"),
             si(gpu.dram_bandwidth.value, "B/s"),
             _fastest_link(gpu),
-            *peaks,
+            *(si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _COLUMNS),
         )
-    return table
+        for gpu in gpus
+    )
+    return Table((Column("gpu", fit="middle"), Column("short name"), *columns), tuple(rows))
 
 
 def _fastest_link(gpu: Datasheet) -> str:
@@ -89,10 +86,12 @@ def _fastest_link(gpu: Datasheet) -> str:
 
 def gpu_details(gpu: Datasheet) -> Table:
     """Make a table of one GPU's numbers, each with its source."""
-    table = new_table(("number", "value", "source"), title=gpu.name)
-    for label, quantity in _quantities(gpu).items():
-        table.add_row(label, quantity[0], quantity[1])
-    return table
+    rows = ((label, value, source) for label, (value, source) in _quantities(gpu).items())
+    return Table((Column("number"), Column("value"), _wrapping("source")), tuple(rows), gpu.name)
+
+
+def _wrapping(heading: str) -> Column:
+    return Column(heading, fit="wrap", least=24)
 
 
 def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
@@ -134,10 +133,8 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_pa
         hardware_passes: What NVIDIA's scheduler says; None where it is not installed.
     """
     title = f"{chip}, {detail}: {count(len(metrics), 'metric')}, {passes_text(metrics, hardware_passes)}"
-    table = new_table(HEADINGS, wrapping={"meaning"}, overflow="fold", title=title, title_style="bold")
-    for metric in metrics:
-        table.add_row(Text(metric.name), metric.kind, metric.detail, Text(metric.meaning))
-    return table
+    columns = (Column("metric"), Column("counted by"), Column("from tier"), _wrapping("meaning"))
+    return Table(columns, tuple((one.name, one.kind, one.detail, one.meaning) for one in metrics), title)
 
 
 def findings_table(chip: str, metrics: Sequence[Metric]) -> Table:
@@ -147,12 +144,13 @@ def findings_table(chip: str, metrics: Sequence[Metric]) -> Table:
         chip: The chip, as `gh100`.
         metrics: What the widest tier asks for on it.
     """
-    title = f"{chip}: what findings are told from; one line is enough"
-    table = new_table(("finding", "told from", "from tier"), wrapping={"told from"}, title=title, title_style="bold")
-    for rule in RULES:
-        for number, group in enumerate(rule.needs):
-            table.add_row("" if number else rule.id, " + ".join(group), _tier(group, metrics, chip))
-    return table
+    rows = (
+        ("" if number else rule.id, " + ".join(group), _tier(group, metrics, chip))
+        for rule in RULES
+        for number, group in enumerate(rule.needs)
+    )
+    columns = (Column("finding"), _wrapping("told from"), Column("from tier"))
+    return Table(columns, tuple(rows), f"{chip}: what findings are told from; one line is enough")
 
 
 def untold_table(
@@ -167,14 +165,18 @@ def untold_table(
         chip: Its chip; empty where no tier is known for it.
         metrics: What the widest tier asks for on that chip.
     """
-    title = f"{printable(source)}: {count(len(found), 'finding')} of {len(RULES)} that {count(kernel_count, 'kernel')} "
-    headings = ("finding", "kernels", "lacks", "from tier")
-    table = new_table(headings, wrapping={"lacks"}, title=Text(f"{title}cannot have"), title_style="bold")
-    for row in found:
-        for number, group in enumerate(row.ways):
-            first = ("", "") if number else (row.rule.id, f"{row.kernel_count} of {kernel_count}")
-            table.add_row(*first, " + ".join(group), _tier(group, metrics, chip))
-    return table
+    of = f" of {len(RULES)} that {count(kernel_count, 'kernel')} cannot have"
+    rows = (
+        (
+            *(("", "") if number else (row.rule.id, f"{row.kernel_count} of {kernel_count}")),
+            " + ".join(group),
+            _tier(group, metrics, chip),
+        )
+        for row in found
+        for number, group in enumerate(row.ways)
+    )
+    columns = (Column("finding"), Column("kernels"), _wrapping("lacks"), Column("from tier"))
+    return Table(columns, tuple(rows), (code(source), f": {count(len(found), 'finding')}{of}"))
 
 
 def _tier(group: Sequence[str], metrics: Sequence[Metric], chip: str) -> str:

@@ -13,7 +13,24 @@ from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import bound_times_ns, known_sum, time_part
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.labels import BOUND_LABELS, UNITS, evidence_words, flag_label, flag_name, place_label
+from rooflens.report.document import (
+    Bullets,
+    Column,
+    Folded,
+    Heading,
+    Item,
+    Paragraph,
+    Span,
+    Table,
+    bullets,
+    code,
+    joined,
+    paragraph,
+    strong,
+)
+from rooflens.report.document import facts as facts_of
+from rooflens.report.findings import shown
+from rooflens.report.labels import BOUND_LABELS, UNITS, flag_label, flag_name
 from rooflens.report.program import program_lines
 from rooflens.report.summary import (
     counts,
@@ -26,18 +43,19 @@ from rooflens.report.summary import (
     synthetic_words,
     unranked,
 )
-from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.model.bounds import Bound
-    from rooflens.model.records import Finding
     from rooflens.model.summary import KernelSummary
     from rooflens.report.content import Content
+    from rooflens.report.document import Document, Words
+    from rooflens.report.findings import ShownFinding
     from rooflens.report.summary import Ranked
 
-    Section = Callable[[Content], str]
+    Section = Callable[[Content], Document]
 
 MAX_ROWS = 20
 """Kernels in the table; one line more sums the others up."""
@@ -63,103 +81,104 @@ TITLE_WIDTH = 200
 SENTENCE_WIDTH = 400
 
 
+def report_document(page: Content) -> Document:
+    """Show what ran, what to fix first, the kernels with most time, caveats and the method."""
+    return tuple(block for section in SECTIONS for block in section(page))
+
+
 def render_markdown(page: Content) -> str:
     """Write GitHub-flavoured Markdown; it holds no HTML but one folded part, and no text of a report is read as any."""
-    parts = [section(page) for section in SECTIONS]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return f"{to_markdown(report_document(page))}\n"
 
 
-def _head(page: Content) -> str:
-    return f"## {heading(fmt.cut_middle(page.title, TITLE_WIDTH)) or 'rooflens'}"
+def _head(page: Content) -> Document:
+    return (Heading(Span(fmt.cut_middle(page.title, TITLE_WIDTH).strip() or "rooflens", "literal")),)
 
 
-def _banner(page: Content) -> str:
+def _banner(page: Content) -> Document:
     words = synthetic_words(page)
-    return f"> [!WARNING]\n> **Synthetic data.** {prose(words)}" if words else ""
+    return (Paragraph(((strong("Synthetic data."), f" {words}"),), "warning"),) if words else ()
 
 
-def _facts(page: Content) -> str:
+def _facts(page: Content) -> Document:
     """Say what ran, where, on which clock, and who measured it."""
-    lines = (" \u00b7 ".join(prose(_cut(part)) for part in parts) for parts in (facts(page), counts(page)))
-    programs = (f"{_sentence(line)}" for line in program_lines(page.reports))
-    return "\\\n".join(line for line in (*lines, *programs) if line)
+    lines = (" \u00b7 ".join(_cut(part) for part in parts) for parts in (facts(page), counts(page)))
+    return (facts_of(*lines, *(_sentence(line) for line in program_lines(page.reports))),)
 
 
-def _verdicts(page: Content) -> str:
+def _verdicts(page: Content) -> Document:
     """Share the GPU time out by verdict, on one line."""
     times_ns = sorted(bound_times_ns(page.counted).items(), key=lambda item: -item[1])
-    if not times_ns:
-        return ""
-    shares = (f"**{fmt.percent(ns / page.total_ns)}** {BOUND_LABELS[bound]}" for bound, ns in times_ns)
-    return f"**GPU time by verdict:** {', '.join(shares)}"
+    shares: list[Words] = [
+        (strong(fmt.percent(ns / page.total_ns)), f" {BOUND_LABELS[bound]}") for bound, ns in times_ns
+    ]
+    return (paragraph((strong("GPU time by verdict:"), " ", *joined(", ", shares))),) if shares else ()
 
 
-def _ranking(page: Content) -> str:
+def _ranking(page: Content) -> Document:
     """Rank the kernels by what can be won, with the wall of each, its distances and the one move."""
     if not page.kernels:
-        return ""
-    rest = unranked(page)
-    parts = ["### What to fix first", "\n".join(_ranked(row, named=len(page.gpus) > 1) for row in ranking(page))]
-    if rest:
-        parts.append(f"{fmt.count(len(rest), 'more kernel')}{_part(rest)}, in the table below.")
-    if earlier := earlier_versions(page):
-        parts.append(f"Not ranked: {fmt.count(len(earlier), 'earlier version')}; a later report holds the same work.")
-    return "\n\n".join(parts)
+        return ()
+    rest, earlier = unranked(page), earlier_versions(page)
+    rows = Bullets(tuple(_ranked(row, named=len(page.gpus) > 1) for row in ranking(page)), numbered=True)
+    more = f"{fmt.count(len(rest), 'more kernel')}{_part(rest)}, in the table below." if rest else ""
+    before = f"Not ranked: {fmt.count(len(earlier), 'earlier version')}; a later report holds the same work."
+    lines = [paragraph(line) for line in (more, before if earlier else "") if line]
+    return (Heading("What to fix first", 3), rows, *lines)
 
 
-def _ranked(row: Ranked, *, named: bool) -> str:
+def _ranked(row: Ranked, *, named: bool) -> Item:
     group = row.group
     launches = f"{fmt.count(group.launch_count, 'launch')}, " if group.launch_count > 1 else ""
-    on = f" on {code(group.gpu)}" if named else ""
+    on = (" on ", code(group.gpu)) if named else ()
     spread = f", {group.spread}" if group.spread else ""
     takes = f"{fmt.duration(group.duration_ns)} ({launches}{fmt.percent(group.time_share)} of GPU time{spread})"
-    distance = f", {prose(row.distance)}" if row.distance else ""
-    cause = f" ({prose(_cut(row.cause))})" if row.cause else ""
-    where = f" {code(_cut(row.where))}" if row.where else ""
-    head = f"{row.rank}. {_code_name(group.shown)}{on}: **{takes}**{distance}."
-    verdict = f"{_capital(prose(_cut(row.wall)))}{cause}. {_sentence(row.move)}{where}"
-    costing = [finding for finding in group.analysis.findings if finding.severity != "note"]
-    return "\n   ".join((head, verdict, *map(_finding, costing)))
+    distance = f", {row.distance}" if row.distance else ""
+    cause = f" ({_cut(row.cause)})" if row.cause else ""
+    where = (" ", code(_cut(row.where))) if row.where else ()
+    costing = [shown(finding) for finding in group.analysis.findings if finding.severity != "note"]
+    return Item(
+        (code(_short(group.shown)), *on, ": ", strong(takes), f"{distance}."),
+        lines=((f"{_capital(_cut(row.wall))}{cause}. {_sentence(row.move)}", *where),),
+        items=tuple(map(_finding, costing)),
+    )
 
 
-def _finding(finding: Finding) -> str:
-    """Write one finding of a ranked kernel as an item: what it is, what it could give, its first numbers, its place."""
-    gain = f", up to {fmt.factor(finding.speedup_up_to)}" if finding.speedup_up_to is not None else ""
-    numbers = ", ".join(prose(_cut(evidence_words(evidence))) for evidence in finding.evidence[:NUMBERS_SHOWN])
-    place = next((label for place in finding.where if (label := place_label(place.hotspot))), "")
-    at = f" at {code(_cut(place))}" if place else ""
-    return f"- **{prose(_cut(finding.title))}**{gain}{f': {numbers}' if numbers else ''}{at}"
+def _finding(finding: ShownFinding) -> Words:
+    """Write one finding of a ranked kernel: what it is, what it could give, its first numbers, its place."""
+    place = next((place.label for place in finding.places if place.label), "")
+    at = (" at ", code(_cut(place))) if place else ()
+    gain = f", {finding.gain}" if finding.gain else ""
+    numbers = ", ".join(map(_cut, finding.numbers[:NUMBERS_SHOWN]))
+    return strong(_cut(finding.name)), f"{gain}{f': {numbers}' if numbers else ''}", *at
 
 
-def _kernels(page: Content) -> str:
+def _kernels(page: Content) -> Document:
     """Tabulate the kernels with most time, and sum the others up in one line."""
     if not page.kernels:
-        return ""
+        return ()
     mixed = len(page.gpus) > 1
-    headings = (
-        "Kernel",
-        *(("GPU",) if mixed else ()),
-        "Time",
-        "Share",
-        "Verdict",
-        "Busiest unit",
-        "AI at DRAM",
-        "Winnable",
+    columns = (
+        Column("Kernel", fit="name", most=NAME_WIDTH),
+        *((Column("GPU", fit="middle"),) if mixed else ()),
+        Column("Time", right=True),
+        Column("Share", right=True),
+        Column("Verdict", fit="middle"),
+        *(Column(heading, right=True) for heading in ("Busiest unit", "AI at DRAM", "Winnable")),
     )
-    numbers = set(headings) - {"Kernel", "GPU", "Verdict"}
     rows = [_row(group, mixed=mixed) for group in page.kernels[:MAX_ROWS]]
     rest = page.kernels[MAX_ROWS:]
     if rest:
         rows.append(_rest(rest, mixed=mixed))
-    return f"### Kernels\n\n{table(headings, rows, numbers)}"
+    return (Heading("Kernels", 3), Table(columns, tuple(rows)))
 
 
-def _row(group: KernelSummary, *, mixed: bool) -> tuple[str, ...]:
+def _row(group: KernelSummary, *, mixed: bool) -> tuple[Words, ...]:
     work = main_work(group.analysis)
     times = f" \u00d7{group.launch_count:,}" if group.launch_count > 1 else ""
     return (
-        code_cell(_short(group.shown)) + times,
-        *((code_cell(_cut(group.gpu)),) if mixed else ()),
+        (code(_short(group.shown)), times),
+        *((code(_cut(group.gpu)),) if mixed else ()),
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
         _verdict(group),
@@ -196,67 +215,68 @@ def _classes(times_ns: Mapping[Bound, float]) -> str:
     return ", ".join(f"{bound} {fmt.percent(ns / total_ns)}" for bound, ns in ordered) or fmt.MISSING
 
 
-def _cautions(page: Content) -> str:
+def _cautions(page: Content) -> Document:
     """Name what is in no number, and what changes a verdict."""
     lines = [*_failed(page), *_unread(page), *_flagged(page)]
-    return "### Caveats\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+    return (Heading("Caveats", 3), bullets(lines)) if lines else ()
 
 
-def _failed(page: Content) -> list[str]:
+def _failed(page: Content) -> list[Words]:
     if not page.failed_count:
         return []
-    names = _named([_code_name(launch.shown) for launch in page.failed], page.failed_count)
-    why = [f"{fmt.count(amount, 'launch')}: {prose(_cut(reason))}." for reason, amount in failure_counts(page.analyses)]
+    names = _named([code(_short(launch.shown)) for launch in page.failed], page.failed_count)
+    why = [f"{fmt.count(amount, 'launch')}: {_cut(reason)}." for reason, amount in failure_counts(page.analyses)]
     what = "failed" if why else "failed while being profiled"
-    return [f"{fmt.count(page.failed_count, 'launch')} {what}, in no number here: {names}.", *why[:_MOST_REASONS]]
+    head = f"{fmt.count(page.failed_count, 'launch')} {what}, in no number here: "
+    return [(head, *names, "."), *why[:_MOST_REASONS]]
 
 
-def _unread(page: Content) -> list[str]:
+def _unread(page: Content) -> list[Words]:
     if not page.unread:
         return []
-    names = _named([f"{_file(source)} ({prose(_cut(str(error)))})" for source, error in page.unread], len(page.unread))
+    files: list[Words] = [(_file(source), f" ({_cut(str(error))})") for source, error in page.unread]
     total = fmt.count(page.unread_count + len(page.runs), "report")
-    return [f"{page.unread_count} of {total} could not be read: {names}."]
+    return [(f"{page.unread_count} of {total} could not be read: ", *_named(files, len(files)), ".")]
 
 
-def _flagged(page: Content) -> list[str]:
+def _flagged(page: Content) -> list[Words]:
     """Explain the flags that change verdicts: the most frequent ones; the others are named."""
     ordered = flag_counts(page.analyses)
-    lines = [f"{fmt.count(amount, 'launch')}: {prose(flag_label(flag))}" for flag, amount in ordered[:MAX_NAMED]]
+    lines: list[Words] = [f"{fmt.count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in ordered[:MAX_NAMED]]
     others = _flag_names(ordered[MAX_NAMED:])
     return [*lines, f"Also, with the launches of each: {others}."] if others else lines
 
 
 def _flag_names(amounts: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{prose(flag_name(flag))} ({amount:,})" for flag, amount in amounts)
+    return ", ".join(f"{flag_name(flag)} ({amount:,})" for flag, amount in amounts)
 
 
-def _method(page: Content) -> str:
+def _method(page: Content) -> Document:
     """Say how the numbers were made, where they came from, and by what."""
     usual = default_thresholds()
     changed = [f"{name} {value:g}" for name, value in asdict(page.limits).items() if value != getattr(usual, name)]
-    reports = [f"{_file(run.source)} ({run.digest[:12]})" for run in page.runs]
+    reports: list[Words] = [(_file(run.source), f" ({run.digest[:12]})") for run in page.runs]
     notes = _flag_names(note_counts(page.analyses))
-    lines = (
+    origin = ("Reports, with the beginning of their SHA-256: ", *_named(reports, len(reports)), ".") if reports else ""
+    lines: tuple[Words, ...] = (
         METHOD,
         f"About these numbers, with the launches of each note: {notes}." if notes else "",
-        f"Thresholds changed: {prose(', '.join(changed))}." if changed else "",
-        f"Reports, with the beginning of their SHA-256: {_named(reports, len(reports))}." if reports else "",
+        f"Thresholds changed: {', '.join(changed)}." if changed else "",
+        origin,
         f"Made by rooflens {__version__}; `rooflens report` draws the page with rooflines and a card for each kernel.",
     )
-    text = "\n\n".join(line for line in lines if line)
-    return f"<details><summary>Method</summary>\n\n{text}\n\n</details>"
+    return (Folded("Method", tuple(paragraph(line) for line in lines if line)),)
 
 
 SECTIONS: tuple[Section, ...] = (_head, _banner, _facts, _verdicts, _ranking, _kernels, _cautions, _method)
 """What the Markdown holds, from top to bottom."""
 
 
-def _named(names: Sequence[str], total: int) -> str:
+def _named(names: Sequence[Words], total: int) -> tuple[str | Span, ...]:
     """List a few, and count the others."""
-    shown = names[:MAX_NAMED]
-    more = total - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    listed: list[Words] = [*names[:MAX_NAMED]]
+    more = total - len(listed)
+    return *joined(", ", listed), f" and {more:,} more" if more > 0 else ""
 
 
 def _part(groups: Sequence[KernelSummary]) -> str:
@@ -264,15 +284,11 @@ def _part(groups: Sequence[KernelSummary]) -> str:
     return "" if share is None else f", {fmt.percent(share)} of GPU time"
 
 
-def _code_name(name: str) -> str:
-    return code(_short(name))
-
-
 def _short(name: str) -> str:
     return fmt.cut_name(name.strip() or "(no name)", NAME_WIDTH)
 
 
-def _file(path: str) -> str:
+def _file(path: str) -> Span:
     """Name a file without its folders: they are of one machine and say nothing to others."""
     return code(_cut(PurePath(path.replace("\\", "/")).name))
 
@@ -283,7 +299,7 @@ def _cut(text: str) -> str:
 
 def _sentence(text: str) -> str:
     """Write a move or a meaning as a sentence of its own."""
-    words = prose(fmt.cut_middle(text, SENTENCE_WIDTH)).strip()
+    words = fmt.cut_middle(text, SENTENCE_WIDTH).strip()
     return _capital(words) + ("" if words.endswith(".") or not words else ".")
 
 

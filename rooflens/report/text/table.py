@@ -1,54 +1,34 @@
-"""The table of `analyze` on a terminal, and the same as Markdown: a line for each kernel, first what can win most."""
+"""The table of `analyze`: a line for each kernel, first what can win most, then what to do next."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import shlex
+from collections import Counter, defaultdict
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-from rich.text import Text
-
-from rooflens.format import (
-    count,
-    cut_end,
-    cut_middle,
-    cut_name,
-    duration,
-    factor,
-    percent,
-    plain_name,
-    printable,
-    si,
-    significant,
-)
+from rooflens.errors import UnknownNameError
+from rooflens.format import count, cut_name, duration, factor, percent, plain_name, quantity, si, significant
+from rooflens.model.catalogue import kernel_quantities
+from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import ratio
 from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import by_stake, first_move, summarize
+from rooflens.model.summary import by_stake, first_move, place_of_move
+from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
-from rooflens.report.labels import UNITS
-from rooflens.report.text.markdown_parts import code_cell, prose
-from rooflens.report.text.markdown_parts import table as markdown_table
-from rooflens.report.text.terminal import new_table
+from rooflens.report.document import Column, Heading, Span, Table, bullets, code
+from rooflens.report.labels import UNITS, flag_label
+from rooflens.report.summary import most_first, worth_a_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.table import Table
-
-    from rooflens.model.bounds import Bound
+    from rooflens.model.catalogue import Quantity
     from rooflens.model.records import Analysis, Confidence
     from rooflens.model.roofline.work import MainWork
     from rooflens.model.summary import KernelSummary, Launch
+    from rooflens.report.document import Document, Words
 
-_STYLES: dict[Bound, str] = {
-    "memory": "blue",
-    "compute": "red",
-    "latency": "magenta",
-    "overhead": "yellow",
-    "balanced": "green",
-    "unknown": "dim",
-}
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
 LEGEND = (
@@ -58,114 +38,68 @@ LEGEND = (
 )
 """Explains the table's order, marks and distances; printed below it."""
 
-_NAME_MIN, _NAME_MAX = 12, 48
-_NARROW, _NARROW_MOST = 120, 28
-"""Below so many columns of width a cell has fewer characters: `latency: 0.21 warps ready ?` still stands whole."""
-_NAME_BESIDE_MOVES = 28
-_MOVE_MIN = 40
-_MARKDOWN_NAME_MAX = 100
-_GAP = 2
-_NEVER = 10**6
-"""The width of no terminal: such a column is for Markdown."""
-
-
-class Column(Struct, frozen=True):
-    """One column.
-
-    Attributes:
-        from_width: Least width of a terminal that shows it, whatever the rows hold.
-        most: Most characters of a cell; the middle of longer ones is cut.
-    """
-
-    heading: str
-    right: bool = False
-    from_width: int = 0
-    most: int = 32
-
-
-COLUMNS = (
-    Column("kernel", most=_NAME_MAX),
-    Column("report", from_width=100, most=24),
+_NAME = Column("kernel", fit="name", most=48)
+_REPORT = Column("report", fit="middle", from_width=100, most=24)
+_COLUMNS = (
     Column("time", right=True),
     Column("share", right=True, from_width=72),
     Column("AI at DRAM", right=True, from_width=180),
     Column("FLOP/s of roof", from_width=180),
-    Column("busiest unit", from_width=_NEVER),
-    Column("verdict", most=36),
+    Column("busiest unit", from_width=220),
+    Column("verdict", fit="middle", least=28, most=36),
     Column("headroom", right=True),
     Column("potential", right=True, from_width=72),
     Column("by reuse", right=True, from_width=100),
-    Column("first move", from_width=140),
+    Column("first move", fit="end", from_width=140, least=40),
 )
-_NAME, _REPORT, _VERDICT, _MOVE = 0, 1, 7, 11
-_RIGHT = frozenset(column.heading for column in COLUMNS if column.right)
 
 
-class Row(Struct, frozen=True):
-    """The cells of one kernel in the order of `COLUMNS`, and the class that colours its verdict.
-
-    Attributes:
-        launches: How many launches it stands for.
-        analysis: The median one.
-    """
-
-    cells: tuple[str, ...]
-    launches: int
-    bound: Bound
-    analysis: Analysis
-
-    def name(self, width: int) -> str:
-        """Write its name with its launches in so many characters: `gemm<128, 64> x12`."""
-        times = f" x{self.launches:,}" if self.launches > 1 else ""
-        return cut_name(self.cells[_NAME], max(width - len(times), 1)) + times
-
-
-class Section(Struct, frozen=True):
-    """The kernels of one GPU, first what can win most, failed ones last; shares are of the GPU time of the section.
-
-    Attributes:
-        heading: GPU, clock, kernels and their time, in words.
-        columns: Positions in `COLUMNS` of those that say something here.
-    """
-
-    heading: str
-    rows: tuple[Row, ...]
-    columns: tuple[int, ...]
-
-    @property
-    def analyses(self) -> tuple[Analysis, ...]:
-        """The record behind each row."""
-        return tuple(row.analysis for row in self.rows)
-
-
-def to_sections(kernels: Sequence[KernelSummary], top: int | None = None) -> list[Section]:
-    """Make the rows of each GPU, the GPU with most time first.
+def kernels_document(kernels: Sequence[KernelSummary], top: int | None = None, names: Sequence[str] = ()) -> Document:
+    """Make a table of each GPU, the GPU with most time first.
 
     Args:
         kernels: Kernels or single launches, of any number of reports.
         top: Keep so many rows of each GPU.
+        names: Quantities of the catalogue that the table shows instead of its usual columns.
+
+    Raises:
+        UnknownNameError: There is no such quantity.
     """
+    chosen = [_quantity(name) for name in names]
     gpus: defaultdict[str, list[KernelSummary]] = defaultdict(list)
     for kernel in kernels:
         gpus[kernel.analysis.kernel.gpu or "GPU not named in the report"].append(kernel)
     by_time = sorted(gpus.items(), key=lambda item: -_total_ns(item[1]))
-    return [_section(gpu, members, top) for gpu, members in by_time]
+    return tuple(block for gpu, members in by_time for block in _section(gpu, members, top, chosen))
+
+
+def _quantity(name: str) -> Quantity:
+    known = kernel_quantities()
+    if name not in known:
+        raise UnknownNameError("column", name, list(known))
+    return known[name]
 
 
 def _total_ns(kernels: Sequence[KernelSummary]) -> float:
     return sum(kernel.duration_ns or 0.0 for kernel in kernels)
 
 
-def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None) -> Section:
+def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None, chosen: Sequence[Quantity]) -> Document:
+    """Show the kernels of one GPU, failed ones last; shares are of its GPU time."""
     total_ns = _total_ns(kernels)
     listed = by_stake(kernel for kernel in kernels if not kernel.is_failed)
     listed += [kernel for kernel in kernels if kernel.is_failed]
     several = len({kernel.analysis.kernel.digest for kernel in kernels}) > 1
-    return Section(
-        heading=_heading(gpu, kernels),
-        rows=tuple(to_row(kernel, total_ns) for kernel in listed[:top]),
-        columns=tuple(i for i in range(len(COLUMNS)) if several or i != _REPORT),
+    columns = tuple(map(_column, chosen)) or _COLUMNS
+    rows = tuple(
+        (
+            _name(kernel),
+            *((kernel.report,) if several else ()),
+            *([shown(one, one.value(kernel)) for one in chosen] if chosen else _cells(kernel, total_ns)),
+        )
+        for kernel in listed[:top]
     )
+    return (Heading(_heading(gpu, kernels), 3), Table((_NAME, *((_REPORT,) if several else ()), *columns), rows))
 
 
 def _heading(gpu: str, kernels: Sequence[KernelSummary]) -> str:
@@ -183,36 +117,52 @@ def _heading(gpu: str, kernels: Sequence[KernelSummary]) -> str:
     ]
     clock = f", SM {si(max(clocks, key=itemgetter(0))[1], 'Hz')}" if clocks else ""
     total_ns = _total_ns(kernels)
-    return f"{printable(gpu)}{clock}: {counted}" + (f", {duration(total_ns)} of GPU time" if total_ns else "")
+    return f"{gpu}{clock}: {counted}" + (f", {duration(total_ns)} of GPU time" if total_ns else "")
 
 
-def to_row(kernel: KernelSummary, total_ns: float) -> Row:
-    """Write one kernel: the times of all its launches, and what is said of the median one.
+def _name(kernel: KernelSummary) -> Words:
+    """Write a name with its launches: `gemm<128, 64> x12`."""
+    times = f" x{kernel.launch_count:,}" if kernel.launch_count > 1 else ""
+    return code(plain_name(kernel.name)), times
 
-    Args:
-        kernel: Its launches.
-        total_ns: The GPU time of which it has a share.
-    """
+
+def _column(one: Quantity) -> Column:
+    is_number = one.kind in {"real", "count"}
+    return Column(
+        one.label.lower() if not one.key.label else one.label, right=is_number, fit="keep" if is_number else "middle"
+    )
+
+
+def shown(one: Quantity, value: Any) -> str:
+    """Write a value of the catalogue for people, scaled and with its unit."""
+    if value is None:
+        return _MISSING
+    if one.kind == "truth":
+        return "yes" if value else "no"
+    if one.kind == "text":
+        return str(value)
+    if one.kind in {"texts", "counts"}:
+        return " ".join(map(str, value))
+    return quantity(value, one.key.unit)
+
+
+def _cells(kernel: KernelSummary, total_ns: float) -> tuple[Words, ...]:
+    """Write one kernel: the times of all its launches, and what is said of the median one."""
     analysis = kernel.analysis
     share, distances = ratio(kernel.duration_ns, total_ns), analysis.verdict.distances
     work = main_work(analysis)
     intensity = work.intensity(analysis.levels["dram"])
-    cells = (
-        printable(plain_name(kernel.name)),
-        printable(kernel.report),
+    factors = (distances.headroom, distances.potential, distances.potential_by_reuse)
+    return (
         duration(kernel.duration_ns) if kernel.duration_ns is not None else _MISSING,
         percent(share) if share is not None else _MISSING,
         f"{significant(intensity)} {UNITS[work.unit]}/B" if intensity is not None else _MISSING,
         _achieved(kernel.representative, work),
         bottleneck_words(analysis.verdict.bottleneck, analysis.kernel.gpu, missing=_MISSING),
-        printable(_verdict(analysis)),
-        *(
-            factor(distance) if distance is not None else _MISSING
-            for distance in (distances.headroom, distances.potential, distances.potential_by_reuse)
-        ),
-        printable(first_move(analysis)),
+        Span(_verdict(analysis), analysis.verdict.bound),
+        *(factor(distance) if distance is not None else _MISSING for distance in factors),
+        first_move(analysis),
     )
-    return Row(cells, kernel.launch_count, analysis.verdict.bound, analysis)
 
 
 def _achieved(launch: Launch, work: MainWork) -> str:
@@ -254,50 +204,62 @@ def _waits(analysis: Analysis) -> str:
     return analysis.verdict.cause or next(costing, "")
 
 
-def to_table(section: Section, width: int) -> Table:
-    """Make the table of one GPU for so many columns of width.
+MOST_LINES = 3
+_NAME_WIDTH = 48
+_MOST_PLACES = 3
+"""Paths that a command is written with; more are on the command line above it."""
 
-    Which columns there are depends on the width alone. No line wraps: names are cut in the middle, moves at their end.
+
+def steps(kernels: Sequence[KernelSummary], place: Sequence[str]) -> Document:
+    """Say what to do next, and what makes a verdict other than it looks."""
+    parts = (("Next:", next_lines(kernels, place)), ("Caveats:", caveat_lines(kernels)))
+    return tuple(block for title, lines in parts if lines for block in (Heading(title, 3), bullets([*lines])))
+
+
+def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> list[Words]:
+    """Write at most three lines: what to do at the kernels with most to win, then the command that tells more.
+
+    Where a kernel lacks counters that is the command which collects them, from its own first move.
+
+    Args:
+        kernels: All kernels, as the table shows them.
+        place: What to give to a command: paths, or a store; empty where no command is wanted.
     """
-    shown = [i for i in section.columns if COLUMNS[i].from_width <= width]
-    table = new_table([COLUMNS[i].heading for i in shown], right=_RIGHT, wrapping=frozenset(), padding=(0, _GAP, 0, 0))
-    widths = _widths(section, shown, width)
-    for row in section.rows:
-        table.add_row(*(_cell(row, i, widths[i]) for i in shown))
-    return table
+    by_time = sorted((kernel for kernel in kernels if not kernel.is_failed), key=lambda one: -(one.duration_ns or 0.0))
+    ranked = worth_a_line(by_time)
+    if not ranked:
+        return [_move(kernels[0])] if kernels else []
+    lacking = [kernel for kernel in ranked if asks_for_more(first_move(kernel.analysis))]
+    command: list[Words] = [_move(lacking[0])] if lacking else [_command(ranked, place)] if place else []
+    moves = [_move(kernel) for kernel in ranked if kernel not in lacking]
+    return [*moves[: MOST_LINES - len(command)], *command]
 
 
-def _widths(section: Section, shown: Sequence[int], width: int) -> dict[int, int]:
-    """Share a width out: what every column needs, then the names, then what is left for the first move."""
-    most = {i: min(COLUMNS[i].most, _NARROW_MOST if width < _NARROW else width) for i in shown}
-    needed = {
-        i: max(len(COLUMNS[i].heading), *(min(len(row.cells[i]), most[i]) for row in section.rows), 0) for i in shown
-    }
-    needed[_NAME] = max([_NAME_MIN, *(len(row.name(_NAME_MAX)) for row in section.rows)])
-    rest = width - _GAP * (len(shown) - 1) - sum(needed[i] for i in shown if i not in {_NAME, _MOVE})
-    if _MOVE in shown:
-        needed[_NAME] = min(needed[_NAME], max(_NAME_BESIDE_MOVES, rest - _MOVE_MIN))
-        needed[_MOVE] = max(rest - needed[_NAME], len(COLUMNS[_MOVE].heading))
-    else:
-        needed[_NAME] = max(_NAME_MIN, min(needed[_NAME], rest))
-    return needed
+def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
+    """Say why launches were not analyzed, and explain each flag that changes a verdict; at most three lines.
+
+    The most frequent ones are said.
+    """
+    reasons: Counter[str] = Counter()
+    flagged: Counter[str] = Counter()
+    for kernel in kernels:
+        reasons.update(kernel.reasons)
+        flagged.update(kernel.cautions)
+    del reasons[ALL_NAN]
+    failed = (f"{count(amount, 'launch')} not analyzed: {why}" for why, amount in reasons.most_common())
+    flags = (f"{count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in most_first(flagged))
+    return [*failed, *flags][:MOST_LINES]
 
 
-def _cell(row: Row, i: int, width: int) -> Text:
-    if i == _NAME:
-        return Text(row.name(width))
-    cut = cut_end if i == _MOVE else cut_middle
-    return Text(cut(row.cells[i], width), style=_STYLES[row.bound] if i == _VERDICT else "")
+def _move(kernel: KernelSummary) -> Words:
+    place = place_of_move(kernel.analysis)
+    where = (" (", code(place), ")") if place else ()
+    return code(cut_name(plain_name(kernel.name), _NAME_WIDTH)), f": {first_move(kernel.analysis)}", *where
 
 
-def to_markdown(analyses: Sequence[Analysis], top: int | None = None) -> str:
-    """Write the same tables as Markdown, with all of their columns; `top` as for `to_sections`."""
-    lines = []
-    for section in to_sections(summarize(analyses), top):
-        rows = [
-            (code_cell(row.name(_MARKDOWN_NAME_MAX)), *(prose(row.cells[i]) for i in section.columns if i != _NAME))
-            for row in section.rows
-        ]
-        headings = [COLUMNS[i].heading for i in section.columns]
-        lines += [f"**{prose(section.heading)}**", "", markdown_table(headings, rows, _RIGHT), ""]
-    return "\n".join(lines)
+def _command(ranked: Sequence[KernelSummary], place: Sequence[str]) -> str:
+    """Name what shows where a kernel spends its time, if its first move has no place; else the page."""
+    given = " ".join(shlex.quote(text) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
+    if any(kernel.analysis.kernel.hotspots and not place_of_move(kernel.analysis) for kernel in ranked):
+        return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"
+    return f"`rooflens report {given} -o page.html` draws each of them, with its findings and what they stand on"

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -150,35 +148,16 @@ def test_a_store_gives_the_same_markdown_and_keeps_its_rooflines(report: Path) -
     assert (Path("store") / "roofline").is_dir()
 
 
-def test_plot_draws_a_roofline_below_the_table(report: Path) -> None:
-    """`analyze --plot` prints the table, then the drawing, without colours where stdout is no terminal."""
-    result = run("analyze", report, "--plot")
-    assert result.exit_code == 0
-    table, _, drawing = result.stdout.partition("┌")
-    assert "headroom" in table
-    assert "DRAM" in drawing
-    assert "synthetic data; FLOP/s over FLOP per byte at DRAM" in drawing
-    assert "\x1b" not in result.stdout
-
-
-def test_plot_of_the_longest_launches_only(report: Path) -> None:
-    """`--top` counts for the drawing as for the table."""
-    drawing = run("analyze", report, "--plot", "--top", "1").stdout.partition("┌")[2]
-    assert "■1" in drawing
-    assert "●" not in drawing
-
-
-def test_plot_goes_with_the_table_only(report: Path) -> None:
-    """A drawing among JSON would break it: that is wrong usage."""
-    result = run("analyze", report, "--plot", "--format", "json")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: --plot works with the table, not with --format json\n\nhint: ")
-
-
-def test_plot_without_its_library_says_how_to_get_it(report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without plotext the command ends with exit code 3 before it reads anything."""
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    monkeypatch.delitem(sys.modules, "plotext", raising=False)
-    result = run("analyze", report, "--plot")
-    assert result.exit_code == 3
-    assert result.stderr.endswith("hint: pip install 'rooflens[plot]'\n")
+def test_columns_are_chosen_by_name(report: Path) -> None:
+    """`--columns` shows any quantity, with its label and unit; an unknown one, or another format, is wrong usage."""
+    shown = run("analyze", report, "--columns", "dram_share,verdict_bound,kernel_time_ns").stdout.splitlines()
+    assert shown[1].split()[0] == "kernel"
+    assert all(label in shown[1] for label in ("DRAM busy", "Verdict", "Time"))
+    assert run("analyze", report, "--columns", "dram_sharp").stderr.startswith(
+        "error: no column is called `dram_sharp`"
+    )
+    result = run("analyze", report, "--columns", "dram_share", "--format", "json")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (
+        2,
+        "error: --columns works with the table, not with --format json",
+    )

@@ -157,11 +157,11 @@ def test_integer_products_have_their_unit() -> None:
     """The kernels table and the card show an int8 product in OP/B and OP/s, where no float work is the main one."""
     html = make([samples.run()], [samples.integer_product(), *samples.every_verdict()[:1]]).replace("\u00a0", " ")
     cells = scripts(html)["waiting-cells"]
-    assert ["1000", "1,000 OP/B"] in cells["ai-dram"]
-    assert ["1e+14", "100 TOP/s"] in cells["flops"]
+    assert ["1000", "1,000 OP/B"] in cells["dram_per_byte"]
+    assert ["1e+14", "100 TOP/s"] in cells["work_amount_per_s"]
     assert "1.00 GB, 1,000 OP/B" in html
     assert "1,000 FLOP/B" not in html
-    assert [cells[key][1][1] for key in ("ai-dram", "flops")] == ["1.22", "1.72 TFLOP/s"]
+    assert [cells[key][1][1] for key in ("dram_per_byte", "work_amount_per_s")] == ["1.22", "1.72 TFLOP/s"]
 
 
 def test_each_gpu_has_its_roofline() -> None:

@@ -22,7 +22,7 @@ CHOICES = {
     "top": 95,
     "q": "float* &=#%",
     "sort": "-leader",
-    "cols": "share,ai-dram",
+    "cols": "share,dram_per_byte",
 }
 
 
@@ -40,7 +40,7 @@ def test_choices_come_back_from_the_address(open_page: Callable[..., Page]) -> N
     assert second.page.locator("#top").input_value() == "95"
     assert second.page.locator("[data-verdict=memory]").get_attribute("aria-pressed") == "true"
     assert second.page.locator("th[data-key=leader]").get_attribute("aria-sort") == "descending"
-    assert second.page.locator("th[data-key=ai-dram]").is_visible()
+    assert second.page.locator("th[data-key=dram_per_byte]").is_visible()
     assert second.page.locator("th[data-key=share]").is_hidden()
     assert second.page.locator(".levels input[value=l2]").is_checked()
 

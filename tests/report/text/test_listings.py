@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 from msgspec import Struct
-from rich.console import Console
 
 from rooflens.model.roofline.datasheets import matching_datasheets
 from rooflens.report.text.listings import gpu_details, gpu_table, metric_names, metrics_table, passes_text
+from rooflens.report.writers.terminal import to_terminal
 
 
 class Metric(Struct, frozen=True):
@@ -26,10 +26,7 @@ METRICS = (
 
 def printed(width: int, passes: int | None) -> str:
     """Print the table as a terminal of some width would show it."""
-    console = Console(width=width, color_system=None)
-    with console.capture() as capture:
-        console.print(metrics_table("gh100", "standard", METRICS, passes))
-    return capture.get()
+    return to_terminal((metrics_table("gh100", "standard", METRICS, passes),), width)
 
 
 def test_the_table_shows_every_metric_and_the_cost() -> None:
@@ -80,12 +77,12 @@ def test_an_unknown_link_is_left_out() -> None:
 )
 def test_the_list_of_gpus_has_the_fastest_link(name: str, link: str) -> None:
     """NVLink before PCIe, in one direction; a GPU with neither has none."""
-    columns = {str(column.header): list(column.cells) for column in gpu_table(matching_datasheets(name)).columns}
-    assert columns["link"] == [link]
+    table = gpu_table(matching_datasheets(name))
+    place = [column.heading for column in table.columns].index("link")
+    assert [row[place] for row in table.rows] == [link]
 
 
 def gpu_cells(name: str) -> list[tuple[str, str]]:
     """Give the first two columns of a GPU's table."""
     (gpu,) = matching_datasheets(name)
-    first, second, _ = gpu_details(gpu).columns
-    return [(str(one), str(other)) for one, other in zip(first.cells, second.cells, strict=True)]
+    return [(str(first), str(second)) for first, second, _ in gpu_details(gpu).rows]

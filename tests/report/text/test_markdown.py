@@ -10,11 +10,14 @@ from untimed import without_durations
 
 from rooflens.errors import InputError
 from rooflens.model.records import Evidence, Finding, Hotspot, Place
+from rooflens.model.summary import summarize
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
+from rooflens.report.document import Column, Heading, Span, Table
+from rooflens.report.document import code as code_span
 from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, render_markdown
-from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
-from rooflens.report.text.table import to_markdown
+from rooflens.report.text.table import kernels_document
+from rooflens.report.writers.markdown import code, prose, to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,7 +134,7 @@ def test_the_table_keeps_its_columns_whatever_names_hold() -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_in_a_sentence_is_linked_by_itself(text: str) -> None:
     """A mention, a number or an address in a sentence is parted by a joiner, so that no renderer links it."""
-    for written in (prose(f"see {text} there"), heading(text)):
+    for written in (prose(f"see {text} there"), to_markdown((Heading(Span(text, "literal")),))):
         assert not [mark for mark in ("@nobody", "#1", "://", "www.") if mark in written]
 
 
@@ -139,14 +142,16 @@ def test_code_spans_hold_backticks_and_pipes() -> None:
     """A span is fenced by more backticks than it holds; in a cell no backslash can escape the escape of a pipe."""
     assert code("a`b") == "``a`b``"
     assert code("`a") == "`` `a ``"
-    assert code_cell("a|b\\|c") == "`a\\|b\u29f5\\|c`"
+    cell = to_markdown((Table((Column("x"),), ((code_span("a|b\\|c"),),)),)).splitlines()[-1]
+    assert cell == "| `a\\|b\u29f5\\|c` |"
     assert prose("run `ncu --set full` on a_b") == "run `ncu --set full` on a\\_b"
     assert prose("one ` alone") == "one \\` alone"
 
 
 def test_a_table_has_a_line_for_each_row() -> None:
     """Headings, the rule that sets numbers to the right, and the rows."""
-    assert table(("name", "time"), [("a", "1 us")], right={"time"}) == "| name | time |\n|---|---:|\n| a | 1 us |"
+    table = Table((Column("name"), Column("time", right=True)), (("a", "1 us"),))
+    assert to_markdown((table,)) == "| name | time |\n|---|---:|\n| a | 1 us |"
 
 
 def test_many_kernels_end_in_one_line() -> None:
@@ -237,6 +242,6 @@ def test_findings_hold_hostile_text(title: str) -> None:
 
 def test_the_tables_of_analyze_hold_hostile_names_too() -> None:
     """The Markdown of `analyze` keeps its columns and makes no link of a name."""
-    tokens = parse(to_markdown(hostile()))
+    tokens = parse(to_markdown(kernels_document(summarize(hostile()))))
     assert not {token.type for token in tokens} & {"link_open", "image", "html_inline", "html_block"}
     assert {len(row) for row in table_rows(tokens)} == {11}

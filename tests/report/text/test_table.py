@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 from support import samples
 from support.samples import Sample
 
@@ -14,15 +12,17 @@ from rooflens.cli.group import COMMANDS
 from rooflens.model.records import Distances, Evidence, Finding, Hotspot, Place
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.advice import collect_moves
-from rooflens.report.text.next_steps import caveat_lines, next_lines
-from rooflens.report.text.table import LEGEND, to_sections, to_table
+from rooflens.report.document import Heading, Table, bullets, spans
+from rooflens.report.text.table import LEGEND, caveat_lines, kernels_document, next_lines
+from rooflens.report.writers.terminal import to_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from rooflens.model.records import Analysis, Verdict
-    from rooflens.report.text.table import Section
+    from rooflens.model.summary import KernelSummary
+    from rooflens.report.document import Words
 
 HEADINGS = {
     80: ["kernel", "time", "share", "verdict", "headroom", "potential"],
@@ -34,11 +34,33 @@ HEADINGS = {
 }
 
 
-def printed(section: Section, width: int) -> list[str]:
-    """Return the lines of one GPU's table on a terminal of so many columns."""
-    console = Console(width=width, record=True, file=io.StringIO())
-    console.print(to_table(section, width))
-    return console.export_text().splitlines()
+def printed(kernels: Sequence[KernelSummary], width: int) -> list[str]:
+    """Return the lines of the one GPU's table on a terminal of so many columns, without its heading."""
+    return to_terminal(kernels_document(kernels), width).splitlines()[1:]
+
+
+def plain(words: Words) -> str:
+    """Return the text of a line."""
+    return "".join(span.text for span in spans(words))
+
+
+def table(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tuple[str, list[dict[str, str]]]:
+    """Return the heading of the one GPU, and its rows by the headings of the columns."""
+    heading, rows = kernels_document(summarize(analyses, each_launch=each_launch))
+    assert isinstance(heading, Heading)
+    assert isinstance(rows, Table)
+    names = [column.heading for column in rows.columns]
+    return plain(heading.words), [dict(zip(names, map(plain, row), strict=True)) for row in rows.rows]
+
+
+def said(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> list[str]:
+    """Return what to do next, as text."""
+    return [plain(line) for line in next_lines(kernels, place)]
+
+
+def below(lines: Sequence[Words]) -> str:
+    """Return what stands below a table as a terminal shows it."""
+    return to_terminal((bullets([*lines]),))
 
 
 def judged(analysis: Analysis, **changes: object) -> Analysis:
@@ -60,11 +82,12 @@ def launched(name: str, times_us: Sequence[float], potential: float | None = Non
 )
 def test_columns_depend_on_the_width_alone(analyses: list[Analysis], width: int) -> None:
     """Whatever the kernels hold, a width has its columns, a line for each kernel, and no line is longer."""
-    for section in to_sections(summarize(analyses)):
-        lines = printed(section, width)
+    for gpu in {analysis.kernel.gpu for analysis in analyses}:
+        kernels = summarize([analysis for analysis in analyses if analysis.kernel.gpu == gpu])
+        lines = printed(kernels, width)
         assert [heading for heading in HEADINGS[width] if heading in lines[0]] == HEADINGS[width]
         assert len("".join(lines[0].split())) == len("".join("".join(HEADINGS[width]).split()))
-        assert len(lines) == len(section.rows) + 1
+        assert len(lines) == len(kernels) + 1
         assert max(map(len, lines)) <= width
 
 
@@ -72,10 +95,10 @@ def test_columns_depend_on_the_width_alone(analyses: list[Analysis], width: int)
 def test_times_verdicts_and_distances_are_never_cut(width: int) -> None:
     """Beside the longest names, time, verdict and both distances of each kernel stand whole."""
     replaced = [replace_name(one, samples.LONG_NAME + str(i)) for i, one in enumerate(waiting())]
-    for section in to_sections(summarize(replaced)):
-        for row, line in zip(section.rows, printed(section, width)[1:], strict=True):
-            assert all(row.cells[i] in line for i in (2, 7, 8, 9))
-            assert "\u2026" in line
+    lines = printed(summarize(replaced), width)[1:]
+    for row, line in zip(table(replaced)[1], lines, strict=True):
+        assert all(row[name] in line for name in ("time", "verdict", "headroom", "potential"))
+        assert "\u2026" in line
 
 
 def waiting() -> list[Analysis]:
@@ -95,14 +118,14 @@ def replace_name(analysis: Analysis, name: str) -> Analysis:
 def test_launches_of_a_kernel_are_one_line() -> None:
     """A kernel has one line with the sum of its launches and their count; on demand each launch has one."""
     analyses = [*launched("often", (10, 20, 30)), *launched("once", (60,))]
-    (section,) = to_sections(summarize(analyses))
-    assert {row.name(40): row.cells[2:4] for row in section.rows} == {
+    heading, rows = table(analyses)
+    assert {row["kernel"]: (row["time"], row["share"]) for row in rows} == {
         "often x3": ("60.0 µs", "50 %"),
         "once": ("60.0 µs", "50 %"),
     }
-    assert "2 kernels, 4 launches, 120 µs of GPU time" in section.heading
-    (each,) = to_sections(summarize(analyses, each_launch=True))
-    assert sorted(row.cells[2] for row in each.rows) == ["10.0 µs", "20.0 µs", "30.0 µs", "60.0 µs"]
+    assert "2 kernels, 4 launches, 120 µs of GPU time" in heading
+    _, each = table(analyses, each_launch=True)
+    assert sorted(row["time"] for row in each) == ["10.0 µs", "20.0 µs", "30.0 µs", "60.0 µs"]
 
 
 def test_the_clock_is_that_of_the_longest_launch() -> None:
@@ -113,16 +136,14 @@ def test_the_clock_is_that_of_the_longest_launch() -> None:
         counters = {**analysis.kernel.counters, "sm_clock_hz": hz}
         return replace(analysis, kernel=replace(analysis.kernel, counters=counters))
 
-    (section,) = to_sections(summarize([clocked(short, 1.5e9), clocked(long, 1e9)]))
-    assert "SM 1.00 GHz:" in section.heading
+    assert "SM 1.00 GHz:" in table([clocked(short, 1.5e9), clocked(long, 1e9)])[0]
 
 
 def test_kernels_of_two_reports_have_lines_of_their_own_that_name_the_report() -> None:
     """What two reports hold of one kernel is two versions of it, told apart by the report's name."""
     (one,) = launched("gemm", (10,))
     other = replace(one, kernel=replace(one.kernel, digest="b" * 64, source="runs/v2.ncu-rep"))
-    (section,) = to_sections(summarize([one, other]))
-    lines = printed(section, 120)
+    lines = printed(summarize([one, other]), 120)
     assert "report" in lines[0]
     assert sum("v2.ncu-rep" in line for line in lines) == 1
 
@@ -130,10 +151,10 @@ def test_kernels_of_two_reports_have_lines_of_their_own_that_name_the_report() -
 def test_what_can_win_most_stands_first() -> None:
     """A short kernel with much to win comes before a long one at its end; failed kernels come last."""
     long, short = launched("long", (100,), 1.1), launched("short", (50,), 5.0)
-    (section,) = to_sections(summarize([samples.failed(), *long, *short]))
-    assert [row.name(40) for row in section.rows][:2] == ["short", "long"]
-    assert section.rows[2].cells[2] == "-"
-    assert "2 kernels, 1 failed launch" in section.heading
+    heading, rows = table([samples.failed(), *long, *short])
+    assert [row["kernel"] for row in rows][:2] == ["short", "long"]
+    assert rows[2]["time"] == "-"
+    assert "2 kernels, 1 failed launch" in heading
 
 
 @pytest.mark.parametrize(
@@ -160,14 +181,13 @@ def test_a_verdict_names_its_unit(bound: str, resource: str | None, at_roof: boo
         confidence="high",
         bottleneck=None if near is None else replace(near, share=0.7),
     )
-    ((row,),) = (section.rows for section in to_sections(summarize([found])))
-    assert row.cells[7] == words
+    (row,) = table([found])[1]
+    assert row["verdict"] == words
 
 
 def test_integer_products_have_their_unit() -> None:
     """An int8 product is placed by 1e12 operations over 1 GB, under its own roof, and not by its float epilogue."""
-    (section,) = to_sections(summarize([samples.integer_product()]))
-    cells = [cell.replace("\u00a0", " ") for cell in section.rows[0].cells]
+    cells = [cell.replace("\u00a0", " ") for cell in table([samples.integer_product()])[1][0].values()]
     assert "1,000 OP/B" in cells
     assert "100 T of 624 TOP/s" in cells
 
@@ -175,8 +195,8 @@ def test_integer_products_have_their_unit() -> None:
 def test_the_table_counts_flops_of_all_types(fixtures: Path) -> None:
     """Where the sentence has the rate of one pipe, the table has that of all: 21.37 and 1.43 GFLOP in 6.19 ms."""
     kernels = rl.open(fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep", kernel="*x_279*")
-    (section,) = to_sections(summarize([kernel.analysis for kernel in kernels]))
-    assert section.rows[0].cells[5].startswith("3.68 T of 6.84")
+    (row,) = table([kernel.analysis for kernel in kernels])[1]
+    assert row["FLOP/s of roof"].startswith("3.68 T of 6.84")
     assert "3.45 TFLOP/s of 6.63" in kernels[0].verdict.sentence
     assert "FLOPs of all types" in LEGEND
 
@@ -188,8 +208,8 @@ def test_a_name_cannot_steer_the_terminal() -> None:
     finding = Finding("x", "x\x1b", "limiter", (Evidence("n", 1.0, "", "m"),), "move\x1b[2J", where=(Place(spot, 1.0),))
     kernel = replace(one.kernel, source="\x1b[1m.ncu-rep")
     hostile = judged(replace(one, kernel=kernel, findings=(finding,)), advice=("move\x1b[2J",), cause="\x1b")
-    (section,) = to_sections(summarize([hostile]))
-    text = "".join((*printed(section, 200), section.heading, *next_lines(summarize([hostile]), ["\x1b[1m.ncu-rep"])))
+    kernels = summarize([hostile])
+    text = to_terminal(kernels_document(kernels), 200) + below(next_lines(kernels, ["\x1b[1m.ncu-rep"]))
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "evil?[31m: move?[2J (?]0;x?.cu:3)" in text
@@ -201,13 +221,13 @@ def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
     spot = Hotspot("line", file="src/copy.cu", line=88)
     finding = Finding("x", "x", "limiter", (Evidence("n", 1.0, "", "m"),), "coalesce", where=(Place(spot, 0.5),))
     analyses[5] = judged(replace(analyses[5], findings=(finding,)), advice=("coalesce", "more"))
-    lines = next_lines(summarize(analyses), ["my report.ncu-rep"])
+    lines = said(summarize(analyses), ["my report.ncu-rep"])
     assert lines[0] == "kernel_5: coalesce (copy.cu:88)"
     assert lines[1].startswith("kernel_4: ")
     assert lines[2].startswith("`rooflens report 'my report.ncu-rep' -o page.html` ")
     assert len(lines) == 3
-    assert len(next_lines(summarize(analyses))) == 3
-    assert not any("rooflens" in line for line in next_lines(summarize(analyses)))
+    assert len(said(summarize(analyses))) == 3
+    assert not any("rooflens" in line for line in said(summarize(analyses)))
 
 
 def test_next_names_what_would_tell_where_counters_are_missing() -> None:
@@ -216,7 +236,7 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     kernel = replace(first.kernel, function_name="bare")
     bare = judged(first, bound="unknown", advice=collect_moves(kernel, "ncu ./app"), distances=Distances())
     bare = replace(bare, kernel=kernel)
-    lines = next_lines(summarize([bare, second]), ["a.ncu-rep"])
+    lines = said(summarize([bare, second]), ["a.ncu-rep"])
     assert lines[0].startswith("known: ")
     assert lines[1].startswith("bare<int>: collect what this report lacks: `rooflens profile --kernel bare ")
     assert lines[1].endswith("--launch-count 1 -- ./app`")
@@ -229,14 +249,14 @@ def test_next_names_the_hot_spots_where_a_move_has_no_place() -> None:
     (one,) = launched("gemm", (10,), 2.0)
     known = replace(one, kernel=replace(one.kernel, hotspots=(Hotspot("sass", pc=16, measures={"samples": 3.0}),)))
     assert "hotspots" in COMMANDS
-    assert next_lines(summarize([known]), ["a.ncu-rep"])[-1].startswith("`rooflens hotspots a.ncu-rep` ")
-    assert next_lines(summarize([one]), ["--store", "s"])[-1].startswith("`rooflens report --store s -o page.html` ")
+    assert said(summarize([known]), ["a.ncu-rep"])[-1].startswith("`rooflens hotspots a.ncu-rep` ")
+    assert said(summarize([one]), ["--store", "s"])[-1].startswith("`rooflens report --store s -o page.html` ")
 
 
 def test_next_of_nothing_and_of_failures() -> None:
     """Without kernels there is nothing to do; where all failed, the failure's own move is said."""
-    assert next_lines(summarize([]), ["a.ncu-rep"]) == []
-    (line,) = next_lines(summarize([samples.failed()]), ["a.ncu-rep"])
+    assert said(summarize([]), ["a.ncu-rep"]) == []
+    (line,) = said(summarize([samples.failed()]), ["a.ncu-rep"])
     assert line.startswith("late_kernel: ")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, echo, finish, say
+from rooflens.cli.console import analyses_of, echo, finish, say, show
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
 from rooflens.cli.selecting import chosen as only_chosen
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 @THRESHOLDS
 @with_reading
 @PREDICT
+@click.option(
+    "--format", "style", type=click.Choice(["table", "md"]), help="By default Markdown, and on a terminal a table."
+)
 def explain(
     paths: tuple[str, ...],
     store: str | None,
@@ -42,6 +46,7 @@ def explain(
     selection: Selection | None,
     reading: ReadOptions,
     predict: str | None,
+    style: str | None,
 ) -> None:
     """Explain one kernel: what limits it, why, where, and what to try first, with the counters behind it.
 
@@ -54,6 +59,7 @@ def explain(
     from rooflens.model.selecting import Chooser
     from rooflens.model.summary import most_at_stake
     from rooflens.report.text.digest import explain as explained
+    from rooflens.report.text.digest import explain_document
 
     stated = read_stated(predict)
     chooser = Chooser(selection) if selection else None
@@ -69,7 +75,10 @@ def explain(
         raise InputError("there is no kernel to explain", "give a report with at least one")
     digest = chosen.kernel.digest
     report = whole[digest]
-    echo(explained(report, chosen), nl=False)
+    if style == "md" or (style is None and not sys.stdout.isatty()):
+        echo(explained(report, chosen), nl=False)
+    else:
+        show(explain_document(report, chosen))
     if stated is not None:
         alone = [replace(report, analyses=(chosen,))]
         echo("")

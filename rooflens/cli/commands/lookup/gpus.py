@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rooflens.cli.console import console
+from rooflens.cli.console import show
 from rooflens.cli.names import GPUS
 from rooflens.cli.usage import examples
 
@@ -23,7 +23,7 @@ def gpus(name: str | None) -> None:
     from rooflens.report.text.listings import gpu_details, gpu_table
 
     if name is None:
-        console().print(gpu_table(load_datasheets()))
+        show((gpu_table(load_datasheets()),))
         return
     found = matching_datasheets(name)
-    console().print(gpu_details(found[0]) if len(found) == 1 else gpu_table(found))
+    show((gpu_details(found[0]) if len(found) == 1 else gpu_table(found),))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import console, echo, say
+from rooflens.cli.console import echo, say, show
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.names import CHIPS
 from rooflens.cli.usage import examples
@@ -48,14 +48,14 @@ def metrics(chip: str | None, detail: str, *, names: bool, findings: bool, repor
         raise UsageError("--chip is missing", "`rooflens metrics --chip gh100`, or `--report report.ncu-rep`")
     chip = _chip(chip)
     if findings:
-        console().print(findings_table(chip, metrics_for(chip, "deep")))
+        show((findings_table(chip, metrics_for(chip, "deep")),))
         return
     rows = metrics_for(chip, detail)
     if names:
         echo(metric_names(rows))
         return
     passes = count_passes(chip, hardware_names(chip, detail)).hardware_passes
-    console().print(metrics_table(chip, detail, rows, passes))
+    show((metrics_table(chip, detail, rows, passes),))
     say(passes_text(rows, passes))
 
 
@@ -84,7 +84,7 @@ def _print_untold(reports: Sequence[AnalyzedReport], chip: str | None) -> None:
         found = untold(kernels, traced=traced)
         on = _chip(chip) if chip is not None else _chip_of(kernels)
         asked = metrics_for(on, "deep") if on else ()
-        console().print(untold_table(report.run.source, found, len(kernels), on or "", asked))
+        show((untold_table(report.run.source, found, len(kernels), on or "", asked),))
 
 
 def _chip_of(kernels: Sequence[Kernel]) -> str | None:

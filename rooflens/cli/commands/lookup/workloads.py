@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rooflens.cli.console import console
+from rooflens.cli.console import show
 from rooflens.cli.names import WORKLOADS
 from rooflens.cli.usage import examples
 
@@ -21,4 +21,4 @@ def workloads(name: str | None) -> None:
     from rooflens.report.text.listings import case_table, workload_table
     from rooflens.workloads.registry import find_workload, load_workloads
 
-    console().print(case_table(find_workload(name).cases) if name else workload_table(load_workloads()))
+    show((case_table(find_workload(name).cases) if name else workload_table(load_workloads()),))

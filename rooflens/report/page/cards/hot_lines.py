@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import STALL, leading_stall, places
+from rooflens.report.findings import code_of
 from rooflens.report.labels import place_label, stall_label
-from rooflens.report.page.cards.findings import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rooflens.report.findings import ShownFinding
     from rooflens.report.page.cards.bars import Bar
-    from rooflens.report.page.cards.findings import Findings, ShownFinding
+    from rooflens.report.page.cards.findings import Findings
 
 LINE, SMALL_LINE = 20, 16
 """Heights in pixels, as the style sheet has them: no panel stands wrong for a height that is off by some lines."""
@@ -50,7 +51,7 @@ def findings_height(findings: Findings, moves: Sequence[str]) -> int:
 
 
 def _finding_height(finding: ShownFinding) -> int:
-    numbers = sum(map(len, finding.evidence)) + 3 * len(finding.evidence)
+    numbers = sum(map(len, finding.numbers)) + 3 * len(finding.numbers)
     small = _lines("x" * numbers) + len(finding.places)
     return LINE * (1 + _lines(finding.move)) + SMALL_LINE * small + _SPACE
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.records import LEVELS
-from rooflens.model.roofline.occupancy import find_occupancy
+from rooflens.model.catalogue import kernel_quantities, quantities
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import known_sum
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
@@ -19,8 +19,9 @@ from rooflens.report.plane.plane import places
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rooflens.model.records import Analysis, Kernel, Level
-    from rooflens.model.roofline.work import MainWork
+    from rooflens.model.catalogue import Quantity
+    from rooflens.model.records import Analysis
+    from rooflens.model.roofline.work import MainWork, Unit
     from rooflens.model.summary import KernelSummary
 
 NAME_WIDTH = 72
@@ -75,11 +76,6 @@ class Subject(Struct, frozen=True):
         """Main work of the median launch."""
         return main_work(self.analysis)
 
-    @property
-    def kernels(self) -> list[Kernel]:
-        """Its launches as they were recorded."""
-        return [launch.analysis.kernel for launch in self.group.launches]
-
 
 class Column(Struct, frozen=True):
     """One column.
@@ -109,26 +105,76 @@ def subject(group: KernelSummary, label: str) -> Subject:
 
 
 def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
-    """List the columns; GPU and report are there from the start where the page has several."""
-    return (
+    """List the columns; GPU and report are there from the start where the page has several.
+
+    Those that need more than a value are listed here; the others are the catalogue's that name a set of the page.
+    """
+    time, share, launches = (kernel_quantities()[name] for name in ("kernel_time_ns", "time_share", "kernel_launches"))
+    own = (
         Column("name", "Kernel", "Kernel", _name, is_number=False),
         Column("report", "Report", "Report", _report, shown=reports > 1, is_number=False),
         Column("gpu", "GPU", "GPU", _gpu, shown=gpus > 1, is_number=False),
-        Column("launches", "Launches", "Launches", _launches, also="Launches left by the filters"),
-        Column("time", "Time", "GPU time of all launches (ns)", _time),
-        Column(
-            "share", "Share", "Share of GPU time (fraction)", _share, hint="of the GPU time of this page, by verdict"
+        replace(_column(launches, shown=True), key="launches", cell=_launches, also="Launches left by the filters"),
+        replace(_column(time, shown=True), key="time", export="GPU time of all launches (ns)"),
+        replace(
+            _column(share, shown=True),
+            key="share",
+            export="Share of GPU time (fraction)",
+            hint="of the GPU time of this page, by verdict",
         ),
         Column("bound", "Verdict", "Verdict", _bound, is_number=False),
         Column("leader", "Busiest unit", "Share of its peak (fraction)", _leader, also="Busiest unit"),
         Column("roof", "Of its roof", "Rate over its lowest roof (fraction)", _roof, hint=_ROOF_HINT),
-        Column("potential", "Potential", "Potential (factor)", _potential, hint=_POTENTIAL_HINT),
-        Column("winnable", "Winnable", "Winnable GPU time (ns)", _winnable, hint=_WINNABLE_HINT),
-        *(_intensity_column(level) for level in LEVELS),
-        *(_level_column(level) for level in LEVELS),
-        *_LAUNCH_COLUMNS,
-        *_WORK_COLUMNS,
     )
+    rest = (one for one in kernel_quantities().values() if one.key.page and one not in (time, share, launches))
+    return *own, *(_column(one, shown=one.key.page == BASIC) for one in rest)
+
+
+def _column(one: Quantity, *, shown: bool) -> Column:
+    """Make the column of a quantity: of launches that differ in how they were launched it shows the span."""
+    key, is_number = one.key, one.kind in {"real", "count"}
+    unit = {"": "", "share": " (fraction)"}.get(key.unit, f" ({key.unit})")
+    spans = key.page == "Launch"
+    return Column(
+        key=one.name,
+        label=one.label,
+        export=f"{one.label}, most{unit}" if spans else f"{one.label}{unit}",
+        cell=partial(_span if spans else _value, one),
+        also=f"{one.label}, least{unit}" if spans else "",
+        hint=key.meaning,
+        of=key.page,
+        shown=shown,
+        is_number=is_number,
+    )
+
+
+def _value(one: Quantity, row: Subject) -> Cell:
+    return _cell(one, None if row.failed and one.kind == "real" else one.value(row.group), row)
+
+
+def _cell(one: Quantity, value: Any, row: Subject) -> Cell:
+    if value is None:
+        return Cell(fmt.MISSING)
+    if one.kind not in {"real", "count"}:
+        return Cell(str(value), str(value))
+    unit = one.key.unit
+    if unit.endswith("op/B"):
+        return intensity_cell(value, row.work.unit)
+    own = {"FLOP or op": UNITS[row.work.unit], "FLOP/s or op/s": f"{UNITS[row.work.unit]}/s"}
+    text = fmt.si(value, own[unit]) if unit in own and value else fmt.quantity(value, unit if value else "")
+    return Cell(text, _raw(value))
+
+
+def _span(one: Quantity, row: Subject) -> Cell:
+    """Write what differs between launches from the least to the most; nothing where a launch lacks it."""
+    of_launch = next(known for known in quantities() if known.name == one.name)
+    values = [of_launch.value(launch.analysis) for launch in row.group.launches]
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return Cell(fmt.MISSING)
+    least, most = min(known), max(known)
+    bare = partial(fmt.quantity, unit=one.key.unit if one.key.unit in {"B", "share"} else "")
+    return Cell(fmt.span(bare(least), bare(most)), _raw(most), _raw(least))
 
 
 def filled(offered: Iterable[Column], rows: Sequence[Subject]) -> list[tuple[Column, list[Cell]]]:
@@ -141,8 +187,6 @@ _KEPT = frozenset({"name", "launches", "time", "bound"})
 """Columns that a list has even where they are empty."""
 
 _ROOF_HINT = "achieved rate over the lowest roof above it, of any memory level or of its pipes"
-_POTENTIAL_HINT = "upper bound of the speed-up if proven waste goes"
-_WINNABLE_HINT = "GPU time above the floor, which its potential leads to"
 
 
 def _name(row: Subject) -> Cell:
@@ -164,14 +208,6 @@ def _launches(row: Subject) -> Cell:
     return Cell(f"{amount:,}", str(amount), str(amount))
 
 
-def _time(row: Subject) -> Cell:
-    return _number(row.group.duration_ns, fmt.duration)
-
-
-def _share(row: Subject) -> Cell:
-    return _number(row.group.time_share, fmt.percent)
-
-
 def _bound(row: Subject) -> Cell:
     words = "failed" if row.failed else row.analysis.verdict.bound
     return Cell(words, words)
@@ -191,124 +227,9 @@ def _roof(row: Subject) -> Cell:
     return _number(max(shares, default=None), fmt.percent)
 
 
-def _potential(row: Subject) -> Cell:
-    return _number(row.analysis.verdict.distances.potential, fmt.factor)
-
-
-def _winnable(row: Subject) -> Cell:
-    return _number(row.group.winnable_ns, fmt.duration)
-
-
-def _intensity_column(level: str) -> Column:
-    name = resource_label(level)
-
-    def cell(row: Subject) -> Cell:
-        return intensity_cell(row.work, row.analysis.levels[level])
-
-    return Column(f"ai-{level}", f"AI at {name}", f"AI at {name} (FLOP/B or OP/B)", cell, of="Levels", shown=False)
-
-
-def _level_column(level: str) -> Column:
-    name = resource_label(level)
-
-    def cell(row: Subject) -> Cell:
-        return _number(row.analysis.levels[level].share, fmt.percent)
-
-    return Column(f"share-{level}", f"{name} busy", f"{name} share of peak (fraction)", cell, of="Levels", shown=False)
-
-
-def intensity_cell(work: MainWork, level: Level) -> Cell:
+def intensity_cell(per_byte: float | None, unit: Unit) -> Cell:
     """Write an intensity, with its unit where that is not FLOP per byte."""
-    value = work.intensity(level)
-    return _number(value, fmt.bare_intensity if work.unit == "FLOP" else lambda v: fmt.intensity(v, UNITS[work.unit]))
-
-
-def _occupancy(row: Subject) -> Cell:
-    """Weigh the occupancy of the launches by their time; None where one of them lacks it."""
-    rows = [(find_occupancy(a.kernel).achieved, a.gpu_time_ns) for a in (one.analysis for one in row.group.launches)]
-    known = [(share, time_ns) for share, time_ns in rows if share is not None and time_ns]
-    if len(known) < len(rows):
-        return Cell(fmt.MISSING)
-    total_ns = sum(time_ns for _, time_ns in known)
-    return _number(sum(share * time_ns for share, time_ns in known) / total_ns, fmt.percent)
-
-
-def _span(values: Iterable[float | None], write: Callable[[float], str]) -> Cell:
-    """Write what differs between launches from the least to the most; None where a launch lacks it."""
-    found = list(values)
-    known = [value for value in found if value is not None]
-    if not known or len(known) < len(found):
-        return Cell(fmt.MISSING)
-    return Cell(fmt.span(write(min(known)), write(max(known))), _raw(max(known)), _raw(min(known)))
-
-
-def _whole(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def grid_cell(kernels: Iterable[Kernel]) -> Cell:
-    """Write the blocks of a launch, as a span where launches differ."""
-    return _span((None if k.grid is None else prod(k.grid) for k in kernels), _whole)
-
-
-def _block(row: Subject) -> Cell:
-    return _span((None if k.block is None else prod(k.block) for k in row.kernels), _whole)
-
-
-def _registers(row: Subject) -> Cell:
-    return _span((k.counters.get("registers_per_thread") for k in row.kernels), _whole)
-
-
-def _shared_memory(row: Subject) -> Cell:
-    return _span((k.counters.get("smem_per_block_bytes") for k in row.kernels), lambda value: fmt.si(value, "B"))
-
-
-def _spanned(key: str, label: str, what: str, cell: Callable[[Subject], Cell], hint: str) -> Column:
-    """Make a column of spans: both ends are exported."""
-    also = f"{what.replace(' (', ', least (', 1)}"
-    export = f"{what.replace(' (', ', most (', 1)}"
-    return Column(key, label, export, cell, also=also, hint=hint, of="Launch", shown=False)
-
-
-_LAUNCH_COLUMNS: Sequence[Column] = (
-    Column("occupancy", "Occupancy", "Achieved occupancy (fraction)", _occupancy, hint="achieved, of the warp slots",
-           of="Launch", shown=False),
-    _spanned("registers", "Registers", "Registers (per thread)", _registers, "of a thread"),
-    _spanned("grid", "Grid", "Grid (blocks)", lambda row: grid_cell(row.kernels), "blocks of a launch"),
-    _spanned("block", "Block", "Block (threads)", _block, "threads of a block"),
-    _spanned("smem", "Shared memory", "Shared memory (B per block)", _shared_memory, "of a block"),
-)  # fmt: skip
-
-
-def _rate(row: Subject) -> Cell:
-    return _number(row.work.per_s, lambda value: fmt.si(value, f"{UNITS[row.work.unit]}/s") if value else "0")
-
-
-def _total(row: Subject) -> Cell:
-    return _number(row.group.work, lambda value: fmt.si(value, UNITS[row.work.unit]) if value else "0")
-
-
-def _traffic(row: Subject) -> Cell:
-    return _number(row.group.bytes_at("dram"), lambda value: fmt.si(value, "B"))
-
-
-def _headroom(row: Subject) -> Cell:
-    return _number(row.analysis.verdict.distances.headroom, fmt.factor)
-
-
-def _unit(row: Subject) -> Cell:
-    unit = "" if row.work.total is None else UNITS[row.work.unit]
-    return Cell(unit or fmt.MISSING, unit)
-
-
-_WORK_COLUMNS: Sequence[Column] = (
-    Column("flops", "Achieved", "Achieved rate (FLOP/s or OP/s)", _rate, of="Work", shown=False),
-    Column("flop", "Operations", "Operations of all launches (FLOP or OP)", _total, of="Work", shown=False),
-    Column("unit", "Unit", "Unit of operations", _unit, of="Work", shown=False, is_number=False),
-    Column("bytes", "DRAM traffic", "DRAM traffic of all launches (B)", _traffic, of="Work", shown=False),
-    Column("headroom", "Headroom", "Headroom as written (factor)", _headroom, of="Work", shown=False,
-           hint="speed-up as written, with its busiest unit at its peak"),
-)  # fmt: skip
+    return _number(per_byte, fmt.bare_intensity if unit == "FLOP" else lambda v: fmt.intensity(v, UNITS[unit]))
 
 
 def _number(value: float | None, write: Callable[[float], str]) -> Cell:

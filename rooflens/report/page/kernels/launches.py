@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import bottleneck_words
-from rooflens.report.page.kernels.columns import grid_cell, intensity_cell
+from rooflens.report.page.kernels.columns import intensity_cell
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -66,11 +67,11 @@ def launches(group: KernelSummary, cards: Collection[str]) -> Launches | None:
 
 
 def _line(launch: Launch, *, has_card: bool) -> Line:
-    analysis = launch.analysis
+    analysis, work = launch.analysis, main_work(launch.analysis)
     return Line(
         launch=launch,
         has_card=has_card,
         bottleneck=bottleneck_words(launch.bottleneck, launch.gpu, missing=fmt.MISSING),
-        intensity=intensity_cell(main_work(analysis), analysis.levels["dram"]),
-        grid=grid_cell([analysis.kernel]).text,
+        intensity=intensity_cell(work.intensity(analysis.levels["dram"]), work.unit),
+        grid=f"{prod(analysis.kernel.grid):,}" if analysis.kernel.grid else fmt.MISSING,
     )

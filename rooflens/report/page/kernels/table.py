@@ -74,7 +74,7 @@ def kernels(content: Content) -> Markup:
         sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
         rows=rows,
         alone=len(rows) == 1 and content.other is None,
-        offers_intensity=any(column.key.startswith("ai-") for column, _ in offered),
+        offers_intensity=any(column.key.endswith("_per_byte") for column, _ in offered),
         offers_unit=any(column.key == "leader" for column, _ in offered),
         has_gains=written.has_gains,
         common=written.common,

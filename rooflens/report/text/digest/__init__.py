@@ -1,7 +1,7 @@
 """The report in a few hundred bytes a kernel, and all of one kernel: Markdown for a model or a chat message."""
 
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
-from rooflens.report.text.digest.explained import explain, hot_table
+from rooflens.report.text.digest.explained import explain, explain_document, hot_table
 from rooflens.report.text.digest.kernel import short_name
 from rooflens.report.text.digest.whole import digest, tokens_of
 
@@ -11,6 +11,7 @@ __all__ = [
     "LEAST_TOKENS",
     "digest",
     "explain",
+    "explain_document",
     "hot_table",
     "short_name",
     "tokens_of",

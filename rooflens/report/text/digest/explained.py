@@ -14,14 +14,29 @@ from rooflens.model.records import LEVELS, ratio
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
-from rooflens.report.labels import UNITS, evidence_words, flag_label, place_label, stall_label
-from rooflens.report.text.digest.kernel import LEAST_SHARE, code_of, costing, plain, shares
-from rooflens.report.text.markdown_parts import code, code_cell, prose, table
+from rooflens.report.document import (
+    Bullets,
+    Column,
+    Heading,
+    Item,
+    Table,
+    bullets,
+    code,
+    facts,
+    joined,
+    paragraph,
+    strong,
+)
+from rooflens.report.findings import code_of, shown
+from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
+from rooflens.report.text.digest.kernel import LEAST_SHARE, costing, plain, shares
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflens.model.records import Analysis, AnalyzedReport, Evidence, Finding, Hotspot, Kernel
+    from rooflens.model.records import Analysis, AnalyzedReport, Finding, Hotspot, Kernel
+    from rooflens.report.document import Block, Document, Words
 
 PIPES_SHOWN = 4
 LINES_SHOWN = 5
@@ -30,23 +45,26 @@ RULES_SHOWN = 3
 UNTOLD_SHOWN = 6
 
 _NAME_WIDTH = 200
-_CODE_WIDTH = 100
 _LEAST_HOT = 0.01
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
-def explain(report: AnalyzedReport, analysis: Analysis) -> str:
-    """Write all that matters of one kernel in Markdown, with the counters behind it; no text of a report is mark-up.
+def explain_document(report: AnalyzedReport, analysis: Analysis) -> Document:
+    """Show all that matters of one kernel, with the counters behind it.
 
     Args:
         report: The report it stands in, which says what part of the time it takes.
         analysis: The launch.
     """
-    parts = (section(report, analysis) for section in _SECTIONS)
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return tuple(block for section in _SECTIONS for block in section(report, analysis))
 
 
-def _head(report: AnalyzedReport, analysis: Analysis) -> str:
+def explain(report: AnalyzedReport, analysis: Analysis) -> str:
+    """Write `explain_document` as Markdown."""
+    return f"{to_markdown(explain_document(report, analysis))}\n"
+
+
+def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
     kernel = analysis.kernel
     name = code(fmt.cut_middle(fmt.plain_name(kernel.name).strip() or "(no name)", _NAME_WIDTH))
     file = PurePath(report.run.source.replace("\\", "/")).name
@@ -56,13 +74,21 @@ def _head(report: AnalyzedReport, analysis: Analysis) -> str:
         f"CC {kernel.compute_capability}" if kernel.compute_capability else "",
         f"SM {fmt.si(clock, 'Hz')}" if clock else "",
     )
-    lines = (
-        f"Result {kernel.index} of {code(file)}, key {code(analysis.key)}. {plain(', '.join(filter(None, machine)))}",
-        plain(_time(report, analysis)),
-        plain(_launch(analysis)),
-        "**Synthetic data**: written by a generator, not recorded on a GPU." if kernel.synthetic else "",
+    return (
+        Heading(name, 1),
+        facts(
+            (
+                f"Result {kernel.index} of ",
+                code(file),
+                ", key ",
+                code(analysis.key),
+                f". {plain(', '.join(filter(None, machine)))}",
+            ),
+            plain(_time(report, analysis)),
+            plain(_launch(analysis)),
+            (strong("Synthetic data"), ": written by a generator, not recorded on a GPU.") if kernel.synthetic else "",
+        ),
     )
-    return f"# {name}\n\n" + "\\\n".join(line for line in lines if line)
 
 
 def _time(report: AnalyzedReport, analysis: Analysis) -> str:
@@ -104,35 +130,38 @@ def _launch(analysis: Analysis) -> str:
     return ", ".join((*sizes, *numbers, *occupancy, *opened))
 
 
-def _verdict(_: AnalyzedReport, analysis: Analysis) -> str:
+def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, distances = analysis.verdict, analysis.verdict.distances
     least = fmt.duration(distances.floor_ns) if distances.floor_ns else None
     floor = f"; the FLOPs and bytes it needs take at least {least}" if least else ""
-    told = distance_words(verdict, analysis.kernel.gpu)
-    why = f"No further bound: {distances.why_null}." if distances.why_null else ""
-    far = f"{told[:1].upper()}{told[1:]}{floor}." if told else ""
-    lines = (f"**{plain(without_move(verdict))}** Confidence {verdict.confidence}.", plain(far), plain(why))
-    return "\n".join(line for line in lines if line)
+    words = distance_words(verdict, analysis.kernel.gpu)
+    return (
+        paragraph(
+            (strong(plain(without_move(verdict))), f" Confidence {verdict.confidence}."),
+            plain(f"{words[:1].upper()}{words[1:]}{floor}.") if words else "",
+            plain(f"No further bound: {distances.why_null}.") if distances.why_null else "",
+        ),
+    )
 
 
-def _units(_: AnalyzedReport, analysis: Analysis) -> str:
+def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Tabulate the busy units, each with its rate, its peak and the stored metrics that both came from.
 
     A memory level that was measured and did next to nothing is named: it would look as if nobody had measured it.
     """
-    rows = [_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN)]
-    headings = ("unit", "share", "rate", "peak", "counters")
+    rows = tuple(_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN))
+    numbers = (Column(heading, right=True) for heading in ("share", "rate", "peak"))
+    columns = (Column("unit", fit="middle"), *numbers, Column("counters", fit="wrap", least=24))
     levels = ((name, level.share) for name, level in analysis.levels.items())
     idle = [
         resource_label(name, analysis.kernel.gpu) for name, share in levels if share is not None and share < LEAST_SHARE
     ]
-    parts = [table(headings, rows, headings[1:4])] if rows else []
-    if idle:
-        parts.append(prose(f"Measured, and below {fmt.percent(LEAST_SHARE)}: {', '.join(idle)}."))
-    return "\n\n".join(("## How busy each unit is", *parts)) if parts else ""
+    parts = [Table(columns, rows)] if rows else []
+    few = [paragraph(f"Measured, and below {fmt.percent(LEAST_SHARE)}: {', '.join(idle)}.")] if idle else []
+    return (Heading("How busy each unit is"), *parts, *few) if parts or few else ()
 
 
-def _unit(analysis: Analysis, name: str, share: float) -> tuple[str, ...]:
+def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
     label = resource_label(name, analysis.kernel.gpu)
     if name in LEVELS:
         level, sources = analysis.levels[name], level_sources(analysis, name)
@@ -143,54 +172,60 @@ def _unit(analysis: Analysis, name: str, share: float) -> tuple[str, ...]:
             fmt.si(value, f"{UNITS.get(pipe.unit, pipe.unit)}/s") for value in (pipe.amount_per_s, pipe.peak_per_s)
         )
     source = "; ".join(dict.fromkeys(part for part in (sources.amount, sources.peak, sources.share) if part))
-    return prose(label), plain(fmt.percent(share)), rate, peak, code_cell(source) or fmt.MISSING
+    return label, plain(fmt.percent(share)), rate, peak, code(source) if source else fmt.MISSING
 
 
-def _findings(_: AnalyzedReport, analysis: Analysis) -> str:
-    """Write why it is slow, worst first, with the numbers and where they come from; then what costs no time."""
-    found = costing(analysis)
-    lines = [f"{place}. {_finding(finding)}" for place, finding in enumerate(found, start=1)]
+def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
+    """Say why it is slow, worst first, with the numbers and where they come from; then what costs no time."""
+    items = tuple(Item(_finding(finding)) for finding in costing(analysis))
     rest = [finding for finding in analysis.findings if finding.severity == "note"]
+    blocks: list[Block] = [Bullets(items, numbered=True)] if items else []
     if rest:
         named = "; ".join(plain(finding.title) for finding in rest[:NOTES_SHOWN])
         more = f"; {len(rest) - NOTES_SHOWN} more" if len(rest) > NOTES_SHOWN else ""
-        lines.append(f"\nTrue, but not what costs time: {named}{more}.")
-    return "## Why\n\n" + "\n".join(lines).strip("\n") if lines else ""
+        blocks.append(paragraph(f"True, but not what costs time: {named}{more}."))
+    return (Heading("Why"), *blocks) if blocks else ()
 
 
-def _finding(finding: Finding) -> str:
-    gain = f", up to {fmt.factor(finding.speedup_up_to)}" if finding.speedup_up_to is not None else ""
-    numbers = "; ".join(map(_number, finding.evidence))
-    where = ", ".join(
-        f"{code(place_label(place.hotspot))} {plain(fmt.percent(place.share))}" for place in finding.where[:2]
-    )
-    head = f"**{plain(finding.title)}** (`{finding.id}`, {finding.severity}{gain}, confidence {finding.confidence})"
-    return f"{head}: {numbers}{f'; at {where}' if where else ''}."
+def _finding(finding: Finding) -> Words:
+    """Write a finding in full: what it is, what it could give, its numbers with their counters, and its places."""
+    said = shown(finding)
+    gain = f", {said.gain}" if said.gain else ""
+    numbers: list[Words] = [
+        (plain(number), *((" (", code(source), ")") if source else ()))
+        for number, source in zip(said.numbers, said.sources, strict=True)
+    ]
+    places: list[Words] = [(code(place.label), f" {plain(place.share)}") for place in said.places[:2]]
+    where = ("; at ", *joined(", ", places)) if places else ()
+    about = (" (", code(said.id), f", {said.severity}{gain}, confidence {said.confidence}): ")
+    return strong(plain(said.name)), *about, *joined("; ", numbers), *where, "."
 
 
-def _number(evidence: Evidence) -> str:
-    return f"{plain(evidence_words(evidence))} {f'({code(evidence.source)})' if evidence.source else ''}".strip()
-
-
-def _lines(_: AnalyzedReport, analysis: Analysis) -> str:
+def _lines(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Tabulate where its warps stand."""
     hot = [place for place in places(analysis.kernel, "samples", LINES_SHOWN) if place.share >= _LEAST_HOT]
-    return f"## Where\n\n{hot_table(analysis.kernel, [place.hotspot for place in hot])}" if hot else ""
+    return (Heading("Where"), hot_table(analysis.kernel, [place.hotspot for place in hot])) if hot else ()
 
 
-def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> str:
+def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
     """Tabulate hot spots: their parts of the kernel's samples, what warps wait for there, place and code."""
     total = kernel.code_totals.get("samples")
-    rows = [
+    columns = (
+        Column("samples", right=True),
+        Column("waits for", fit="middle", from_width=100),
+        Column("place"),
+        Column("code", fit="end", least=24),
+    )
+    rows = (
         (
             plain(fmt.percent(ratio(spot.measures.get("samples"), total))),
             _waits(spot),
-            code_cell(place_label(spot)),
-            code_cell(fmt.cut_end(code_of(spot), _CODE_WIDTH)),
+            code(place_label(spot)),
+            code(code_of(spot)),
         )
         for spot in hotspots
-    ]
-    return table(("samples", "waits for", "place", "code"), rows, ("samples",))
+    )
+    return Table(columns, tuple(rows))
 
 
 def _waits(hotspot: Hotspot) -> str:
@@ -198,16 +233,14 @@ def _waits(hotspot: Hotspot) -> str:
     return plain(stall_label(reason)) if reason else fmt.MISSING
 
 
-def _moves(_: AnalyzedReport, analysis: Analysis) -> str:
+def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
     """List what to try, each with what it could give alone and what would confirm it."""
     made = {finding.move: finding for finding in reversed(analysis.findings)}
-    lines = [
-        f"{place}. {_move(move, made.get(move), analysis)}" for place, move in enumerate(analysis.verdict.advice, 1)
-    ]
+    lines: list[Words] = [_move(move, made.get(move), analysis) for move in analysis.verdict.advice]
     if not lines:
-        return ""
+        return ()
     again = f"After each: profile the same way, then `rooflens compare BEFORE AFTER --kernel {analysis.key}`."
-    return "## What to try, in this order\n\n" + "\n".join((*lines, "", again))
+    return Heading("What to try, in this order"), bullets(lines, numbered=True), paragraph(again)
 
 
 def _move(move: str, finding: Finding | None, analysis: Analysis) -> str:
@@ -226,7 +259,7 @@ def _move(move: str, finding: Finding | None, analysis: Analysis) -> str:
     return f"{words}{best}{f' {plain(confirm)}' if confirm else ''}"
 
 
-def _doubts(report: AnalyzedReport, analysis: Analysis) -> str:
+def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
     """Say what makes numbers other than they look, what the report cannot tell, and what NVIDIA's rules estimate."""
     rules = sorted(
         (rule for rule in analysis.kernel.rules if rule.speedup_pct), key=lambda rule: -(rule.speedup_pct or 0.0)
@@ -235,13 +268,13 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> str:
         f"{plain(rule.title or rule.identifier)} {fmt.percent((rule.speedup_pct or 0.0) / 100)}"
         for rule in rules[:RULES_SHOWN]
     )
-    missing = [told.rule.title for told in untold([analysis.kernel], traced=report.unprofiled is not None)]
-    lines = [
+    missing = [one.rule.title for one in untold([analysis.kernel], traced=report.unprofiled is not None)]
+    lines: list[Words] = [
         *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
         *([f"This report cannot show {_some(missing)}: {_LACKS} says what would."] if missing else []),
         *([f"NVIDIA's rules estimate (time it would save): {said}."] if said else []),
     ]
-    return "## Caveats\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+    return (Heading("Caveats"), bullets(lines)) if lines else ()
 
 
 def _some(titles: Sequence[str]) -> str:

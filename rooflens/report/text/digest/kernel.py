@@ -1,4 +1,4 @@
-"""What a digest says of one kernel: a block of a few lines, or one; nothing out of a report in it is mark-up."""
+"""What a digest says of one kernel: a few lines, or one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from rooflens.model.hotspots import hottest
 from rooflens.model.records import ratio
 from rooflens.model.summary import cautions, first_move
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
-from rooflens.report.labels import evidence_words, flag_label, flag_name, place_label
+from rooflens.report.document import Heading, bullets, code, joined, paragraph
+from rooflens.report.findings import code_of, shown
+from rooflens.report.labels import flag_label, flag_name, place_label
 from rooflens.report.summary import wall
-from rooflens.report.text.markdown_parts import code, prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflens.model.records import Analysis, Finding, Hotspot
+    from rooflens.model.records import Analysis, Finding
     from rooflens.model.summary import KernelSummary
     from rooflens.report.content import Content
+    from rooflens.report.document import Document, Span, Words
 
 NAME_WIDTH = 64
 SENTENCE_WIDTH = 220
@@ -42,43 +44,42 @@ _SAME_WORK = frozenset({"lsu"})
 """Pipes whose share is that of a memory level's stage."""
 
 
-def block(place: int, group: KernelSummary, page: Content) -> str:
-    """Write one kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
-    worst = group.analysis
-    on = f" on {code(fmt.cut_end(group.gpu, NAME_WIDTH))}" if len(page.gpus) > 1 else ""
-    of = f" in {code(fmt.cut_middle(group.report, NAME_WIDTH))}" if len(page.runs) > 1 else ""
-    return "\n".join(
-        (
-            f"## {place}. {code(short_name(group.shown))}{on}{of}: {plain(takes(group))}",
-            f"{plain(without_move(worst.verdict), SENTENCE_WIDTH)} Confidence {worst.verdict.confidence}.",
-            *(f"- {line}" for line in _lines(group)),
-        )
+def block(place: int, group: KernelSummary, page: Content) -> Document:
+    """Show one kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
+    verdict = group.analysis.verdict
+    on = (" on ", code(fmt.cut_end(group.gpu, NAME_WIDTH))) if len(page.gpus) > 1 else ()
+    of = (" in ", code(fmt.cut_middle(group.report, NAME_WIDTH))) if len(page.runs) > 1 else ()
+    return (
+        Heading((f"{place}. ", code(short_name(group.shown)), *on, *of, f": {plain(takes(group))}")),
+        paragraph(f"{plain(without_move(verdict), SENTENCE_WIDTH)} Confidence {verdict.confidence}."),
+        bullets([*_lines(group)]),
     )
 
 
-def row(place: int, group: KernelSummary) -> str:
-    """Write one kernel in a line: its time, what limits it, and how much faster it could be."""
-    factor = group.analysis.verdict.distances.potential or group.analysis.verdict.distances.headroom
+def row(place: int, group: KernelSummary) -> Document:
+    """Show one kernel in a line: its time, what limits it, and how much faster it could be."""
+    distances = group.analysis.verdict.distances
+    factor = distances.potential or distances.headroom
     more = f", up to {fmt.factor(factor)}" if factor is not None else ""
     words = plain(f"{takes(group)}; {wall(group.representative)}{more}", SENTENCE_WIDTH)
-    return f"{place}. {code(short_name(group.shown))}: {words}"
+    return (paragraph((f"{place}. ", code(short_name(group.shown)), f": {words}")),)
 
 
-def _lines(group: KernelSummary) -> Iterator[str]:
-    worst = group.analysis
-    if told := distance_words(worst.verdict, group.gpu):
-        yield plain(told)
-    if shares := shares_words(worst):
-        yield f"shares: {plain(shares)}"
-    if found := [_finding(finding, worst) for finding in costing(worst)[:FINDINGS_SHOWN]]:
-        yield f"why: {'; '.join(found)}"
-    if worst.verdict.advice:
-        yield f"try: {fitted(first_move(worst), MOVE_WIDTH)}"
-    if hot := hot_words(worst):
-        yield f"hot: {hot}"
-    if flags := cautions(worst):
+def _lines(group: KernelSummary) -> Iterator[Words]:
+    analysis = group.analysis
+    if far := distance_words(analysis.verdict, group.gpu):
+        yield plain(far)
+    if busy := shares_words(analysis):
+        yield f"shares: {plain(busy)}"
+    if why := [_finding(finding, analysis) for finding in costing(analysis)[:FINDINGS_SHOWN]]:
+        yield f"why: {'; '.join(why)}"
+    if analysis.verdict.advice:
+        yield f"try: {fitted(first_move(analysis), MOVE_WIDTH)}"
+    if hot := hot_words(analysis):
+        yield "hot: ", *hot
+    if flags := cautions(analysis):
         yield f"careful: {careful(flags)}"
-    yield f"key: {code(worst.key)}"
+    yield "key: ", code(analysis.key)
 
 
 def careful(flags: Sequence[str]) -> str:
@@ -98,8 +99,7 @@ def takes(group: KernelSummary) -> str:
     part = group.time_share
     share = "" if part is None or part == 1 else f", {fmt.percent(part)} of GPU time"
     launches = f" in {fmt.count(group.launch_count, 'launch')}" if group.launch_count > 1 else ""
-    spread = f" ({group.spread})" if group.spread else ""
-    return f"{fmt.duration(group.duration_ns)}{launches}{spread}{share}"
+    return f"{fmt.duration(group.duration_ns)}{launches}{share}"
 
 
 def shares_words(analysis: Analysis) -> str:
@@ -126,40 +126,33 @@ def costing(analysis: Analysis) -> list[Finding]:
 
 def _finding(finding: Finding, analysis: Analysis) -> str:
     """Name a finding with what it could give, and its first numbers where the move does not have them."""
-    gain = f" (up to {fmt.factor(finding.speedup_up_to)})" if finding.speedup_up_to is not None else ""
-    told = finding.move == first_move(analysis)
-    numbers = "" if told else ", ".join(map(evidence_words, finding.evidence[:NUMBERS_SHOWN]))
-    return plain(f"{finding.title}{gain}{f': {numbers}' if numbers else ''}", FINDING_WIDTH)
+    numbers = 0 if finding.move == first_move(analysis) else NUMBERS_SHOWN
+    return plain(shown(finding).brief(numbers), FINDING_WIDTH)
 
 
-def hot_words(analysis: Analysis) -> str:
+def hot_words(analysis: Analysis) -> tuple[str | Span, ...]:
     """Name the hottest lines, or instructions where no line is known, each with its part of the samples and its code.
 
     A second line of the same file is named by its number.
     """
     spots = hottest(analysis.kernel.hotspots, "samples", HOT_SHOWN)
     total = analysis.kernel.code_totals.get("samples")
-    words = []
+    words: list[Words] = []
     for before, spot in zip((None, *spots), spots, strict=False):
         label = place_label(spot)
         if before is not None and spot.by == "line" and spot.file == before.file:
             label = f":{spot.line}"
-        text = code(fmt.cut_end(code_of(spot), SOURCE_WIDTH))
-        share = fmt.percent(ratio(spot.measures.get("samples"), total))
-        words.append(" ".join(part for part in (code(label), plain(share), text) if part))
-    return "; ".join(words)
-
-
-def code_of(spot: Hotspot) -> str:
-    """Return the source line of a place, else its instruction, on one line."""
-    return " ".join((spot.text or spot.sass or "").split())
+        share = plain(fmt.percent(ratio(spot.measures.get("samples"), total)))
+        text = code_of(spot, SOURCE_WIDTH)
+        words.append((code(label), " " if label else "", share, *((" ", code(text)) if text else ())))
+    return joined("; ", words)
 
 
 def plain(text: str, width: int | None = None) -> str:
-    """Write words in Markdown, cut to a width before they are escaped."""
+    """Write words without signs that Markdown escapes, cut to a width."""
     for short, long in _EXTREMES:
         text = text.replace(short, long)
-    return prose(text if width is None else fmt.cut_end(text, width))
+    return text if width is None else fmt.cut_end(text, width)
 
 
 def fitted(move: str, width: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,13 @@ from rooflens import format as fmt
 from rooflens.model.summary import bound_times_ns, by_stake, first_move, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
+from rooflens.report.document import Heading, code, joined, paragraph, strong
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.program import program_lines
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, synthetic_words
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, plain, row, short_name
-from rooflens.report.text.markdown_parts import code
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.summary import KernelSummary
     from rooflens.report.content import Content
+    from rooflens.report.document import Document, Span, Words
 
 ROWS_PART = 0.25
 """Part of the size that is kept for kernels which get one line each, where there are that many."""
@@ -57,11 +60,11 @@ def digest(
     limit_bytes = max(max_tokens, LEAST_TOKENS) * BYTES_PER_TOKEN
     head = _head(page, limit_bytes // 2)
     kernels = by_stake(page.kernels)
-    blocks, rows = _shown(page, kernels[:top], limit_bytes - _size(head) - _size(_READING) - _CUT_BYTES)
+    blocks, rows = _shown(page, kernels[:top], limit_bytes - _size(head) - len(_READING) - 2 - _CUT_BYTES)
     left = kernels[len(blocks) + len(rows) :]
-    reading = _READING if blocks or rows else ""
-    parts = (head, *blocks, "\n".join(rows), _cut(left, limit_bytes // BYTES_PER_TOKEN), reading)
-    return "\n\n".join(part for part in parts if part) + "\n"
+    lines = (*_cut(left, limit_bytes // BYTES_PER_TOKEN), *((paragraph(_READING),) if blocks or rows else ()))
+    parts = (*head, *chain.from_iterable(blocks), *chain.from_iterable(rows), *lines)
+    return f"{to_markdown(parts)}\n"
 
 
 def tokens_of(text: str) -> int:
@@ -69,9 +72,9 @@ def tokens_of(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
 
 
-def _size(text: str) -> int:
+def _size(blocks: Document) -> int:
     """Return the bytes of a part with the empty line after it."""
-    return len(text.encode("utf-8", "replace")) + 2
+    return len(to_markdown(blocks).encode("utf-8", "replace")) + 2
 
 
 def _title(reports: Sequence[AnalyzedReport]) -> str:
@@ -81,20 +84,20 @@ def _title(reports: Sequence[AnalyzedReport]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "") or "no report"
 
 
-def _head(page: Content, most_bytes: int) -> str:
-    """Write what ran, where, and how its time divides: as many lines as there is room for."""
-    kept = f"# {code(fmt.cut_middle(page.title, _TITLE_WIDTH))}"
+def _head(page: Content, most_bytes: int) -> Document:
+    """Say what ran, where, and how its time divides: as many lines as there is room for."""
+    kept: Document = (Heading(code(fmt.cut_middle(page.title, _TITLE_WIDTH)), 1),)
     for line in _head_lines(page):
-        more = f"{kept}\n{line}"
+        more = (*kept, paragraph(line))
         if _size(more) > most_bytes:
             break
         kept = more
     return kept
 
 
-def _head_lines(page: Content) -> Iterator[str]:
+def _head_lines(page: Content) -> Iterator[Words]:
     if words := synthetic_words(page):
-        yield f"**Synthetic data.** {plain(words, _LINE_WIDTH)}"
+        yield strong("Synthetic data."), f" {plain(words, _LINE_WIDTH)}"
     told = "; ".join(part for part in (", ".join(facts(page)), ", ".join(counts(page))) if part)
     if told:
         yield f"{plain(told, _LINE_WIDTH)}."
@@ -103,34 +106,34 @@ def _head_lines(page: Content) -> Iterator[str]:
         shares = (f"{fmt.percent(ns / page.total_ns)} {BOUND_LABELS[bound]}" for bound, ns in times_ns)
         yield f"GPU time: {plain(', '.join(shares), _LINE_WIDTH)}."
     if page.failed_count:
-        names = _named(dict.fromkeys(code(short_name(launch.shown)) for launch in page.failed))
+        names = _named(dict.fromkeys(short_name(launch.shown) for launch in page.failed))
         why = "; ".join(reason for reason, _ in failure_counts(page.analyses)) or "its counters hold no number"
         launches = fmt.count(page.failed_count, "launch")
-        yield f"Failed, and in no number here: {launches} of {names}: {plain(why, _LINE_WIDTH)}."
+        yield f"Failed, and in no number here: {launches} of ", *names, f": {plain(why, _LINE_WIDTH)}."
         if not page.kernels:
             yield f"Try: {fitted(first_move(page.failed[0].analysis), MOVE_WIDTH)}."
     if page.unread:
-        names = _named(code(PurePath(source).name) for source, _ in page.unread)
-        yield f"Not read: {names}: {plain(str(page.unread[0][1]), _LINE_WIDTH)}."
+        names = _named(PurePath(source).name for source, _ in page.unread)
+        yield "Not read: ", *names, f": {plain(str(page.unread[0][1]), _LINE_WIDTH)}."
     yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.reports))
 
 
-def _named(names: Iterable[str]) -> str:
+def _named(names: Iterable[str]) -> tuple[str | Span, ...]:
     listed = list(names)
     more = len(listed) - _NAMED
-    return ", ".join(listed[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    return *joined(", ", [*map(code, listed[:_NAMED])]), f" and {more:,} more" if more > 0 else ""
 
 
-def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[str], list[str]]:
-    """Write as many kernels as there is room for: those worth it as a block each, the next ones as a line each."""
-    blocks: list[str] = []
+def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:
+    """Show as many kernels as there is room for: those worth it as a block each, the next ones as a line each."""
+    blocks: list[Document] = []
     for group in worth(kernels):
-        text = block(len(blocks) + 1, group, page)
+        made = block(len(blocks) + 1, group, page)
         later = _rows(kernels, len(blocks) + 1, int(room_bytes * ROWS_PART))
-        if _size(text) + sum(map(_size, later)) > room_bytes:
+        if _size(made) + sum(map(_size, later)) > room_bytes:
             break
-        blocks.append(text)
-        room_bytes -= _size(text)
+        blocks.append(made)
+        room_bytes -= _size(made)
     return blocks, _rows(kernels, len(blocks), room_bytes)
 
 
@@ -139,24 +142,26 @@ def worth(kernels: Sequence[KernelSummary]) -> Iterator[KernelSummary]:
     return (group for group in kernels if group.at_stake_ns >= RANKED_FROM_SHARE * kernels[0].at_stake_ns)
 
 
-def _rows(kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list[str]:
-    rows: list[str] = []
+def _rows(kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list[Document]:
+    rows: list[Document] = []
     for place in range(start, len(kernels)):
-        text = row(place + 1, kernels[place])
-        room_bytes -= _size(text)
+        made = row(place + 1, kernels[place])
+        room_bytes -= _size(made)
         if room_bytes < 0:
             break
-        rows.append(text)
+        rows.append(made)
     return rows
 
 
-def _cut(left: Sequence[KernelSummary], tokens: int) -> str:
+def _cut(left: Sequence[KernelSummary], tokens: int) -> Document:
     """Say what was left out, where something was."""
     if not left:
-        return ""
+        return ()
     part = time_part(left)
     share = "" if part is None else f" with {plain(fmt.percent(part))} of GPU time"
     return (
-        f"truncated, {fmt.count(len(left), 'more kernel')}{share}: ask for one by its name, or for more kernels or "
-        f"tokens (now {tokens:,} tokens, estimated at {BYTES_PER_TOKEN} bytes each)."
+        paragraph(
+            f"truncated, {fmt.count(len(left), 'more kernel')}{share}: ask for one by its name, or for more kernels or "
+            f"tokens (now {tokens:,} tokens, estimated at {BYTES_PER_TOKEN} bytes each)."
+        ),
     )

@@ -36,21 +36,30 @@ def test_amounts_are_those_of_all_launches_and_shares_of_the_median_one() -> Non
     """Two launches of 1 and 3 ms: 4 ms, 6 GFLOP and 2 GB; rates, shares and intensity are those of the longer."""
     cells = row(launch(1000, 1.5e9, 5e9), launch(3000, 0.5e9, 1e9))
     raw = {
-        key: float(cells[key].raw) for key in ("launches", "time", "share", "ai-dram", "share-dram", "flops", "bytes")
+        key: float(cells[key].raw)
+        for key in (
+            "launches",
+            "time",
+            "share",
+            "dram_per_byte",
+            "dram_share",
+            "work_amount_per_s",
+            "kernel_dram_bytes",
+        )
     }
     assert raw == pytest.approx(
         {
             "launches": 2,
             "time": 4e6,
             "share": 1,
-            "ai-dram": 2,
-            "share-dram": 0.5e9 / 3e-3 / 1.555e12,
-            "flops": 1e9 / 3e-3,
-            "bytes": 2e9,
+            "dram_per_byte": 2,
+            "dram_share": 0.5e9 / 3e-3 / 1.555e12,
+            "work_amount_per_s": 1e9 / 3e-3,
+            "kernel_dram_bytes": 2e9,
         }
     )
-    assert cells["flop"].text == "6.00 GFLOP"
-    assert (cells["ai-dram"].text, cells["time"].text) == ("2.00", "4.00 ms")
+    assert cells["kernel_work"].text == "6.00 GFLOP"
+    assert (cells["dram_per_byte"].text, cells["time"].text) == ("2.00", "4.00 ms")
 
 
 def test_the_part_of_its_roof_is_of_the_lowest_one() -> None:
@@ -65,16 +74,15 @@ def test_launches_that_differ_have_a_span() -> None:
     one, other = launch(10, 1e6, 1e6, registers_per_thread=40), launch(20, 1e6, 1e6, registers_per_thread=40)
     other = replace(other, kernel=replace(other.kernel, grid=(8, 4, 2)))
     cells = row(one, other)
-    assert (cells["grid"].text, cells["grid"].raw, cells["grid"].also) == ("64 to 1,024", "1024", "64")
-    assert (cells["registers"].text, cells["block"].text) == ("40", "256")
-    assert (cells["smem"].text, cells["smem"].raw) == (fmt.MISSING, "")
+    assert (cells["grid_size"].text, cells["grid_size"].raw, cells["grid_size"].also) == ("64 to 1,024", "1024", "64")
+    assert (cells["registers_per_thread"].text, cells["block_size"].text) == ("40", "256")
+    assert (cells["smem_per_block_bytes"].text, cells["smem_per_block_bytes"].raw) == (fmt.MISSING, "")
 
 
-def test_occupancy_is_weighted_by_time_and_missing_where_one_lacks_it() -> None:
-    """20 % for 1 ms and 60 % for 3 ms are 50 %; a launch without a counter leaves none."""
-    first = launch(1000, 1e6, 1e6, achieved_occupancy=0.2)
-    second = launch(3000, 1e6, 1e6, achieved_occupancy=0.6)
-    assert float(row(first, second)["occupancy"].raw) == pytest.approx(0.5)
+def test_occupancy_spans_the_launches_and_is_missing_where_one_lacks_it() -> None:
+    """20 % and 60 % are a span; a launch without a counter leaves none."""
+    first, second = (launch(time, 1e6, 1e6, achieved_occupancy=part) for time, part in ((1000, 0.2), (3000, 0.6)))
+    assert (row(first, second)["occupancy"].text, row(first, second)["occupancy"].raw) == ("20 % to 60 %", "0.6")
     assert row(first, launch(3000, 1e6, 1e6))["occupancy"].raw == ""
 
 
@@ -85,17 +93,18 @@ def test_winnable_is_that_of_all_launches() -> None:
         for one, factor in ((launch(100, 1e6, 1e6), 4.0), (launch(200, 1e6, 1e6), 2.0))
     ]
     cells = row(*made)
-    assert float(cells["winnable"].raw) == pytest.approx(175e3)
-    assert float(cells["potential"].raw) == 2.0
+    assert float(cells["winnable_ns"].raw) == pytest.approx(175e3)
+    assert float(cells["verdict_potential"].raw) == 2.0
 
 
 def test_failed_launches_have_no_numbers() -> None:
     """A kernel that failed says so, and every number of it is missing and not zero."""
     cells = row(samples.failed(index=0), samples.failed(index=1))
     assert (cells["bound"].text, cells["bound"].raw, cells["launches"].raw) == ("failed", "failed", "2")
-    assert {cells[key].raw for key in ("time", "share", "leader", "roof", "winnable", "flops", "ai-dram", "grid")} == {
-        ""
-    }
+    assert {
+        cells[key].raw
+        for key in ("time", "share", "leader", "roof", "winnable_ns", "work_amount_per_s", "dram_per_byte", "grid_size")
+    } == {""}
 
 
 def test_columns_without_a_value_are_left_out() -> None:
@@ -103,8 +112,8 @@ def test_columns_without_a_value_are_left_out() -> None:
     content = build_content([samples.report(samples.without_flops())], "test", default_thresholds())
     rows = [subject(group, "v1") for group in content.listed]
     keys = {column.key for column, _ in filled(columns(gpus=1, reports=1), rows)}
-    assert {"name", "time", "bound", "share-dram"} <= keys
-    assert not {"ai-dram", "roof", "registers"} & keys
+    assert {"name", "time", "bound", "dram_share"} <= keys
+    assert not {"dram_per_byte", "roof", "registers_per_thread"} & keys
     for gpus, reports in ((1, 2), (2, 1)):
         shown = {column.key for column in columns(gpus=gpus, reports=reports) if column.shown}
         assert ("gpu" in shown, "report" in shown) == (gpus > 1, reports > 1)

@@ -95,9 +95,9 @@ def test_columns_come_and_go(open_page: Callable[..., Page], axe: str, width: in
     page = opened.page
     opened.row("k1").get_by_role("link").click()
     page.locator("#columns > summary").press("Enter")
-    page.locator("[data-column=ai-dram]").press(" ")
+    page.locator("[data-column=dram_per_byte]").press(" ")
     page.locator("[data-column=share]").press(" ")
-    assert opened.state("cols") == "share,ai-dram"
+    assert opened.state("cols") == "share,dram_per_byte"
     assert faults(page, axe) == []
     sheet = page.locator(".sheet").bounding_box()
     assert sheet is not None
@@ -105,14 +105,14 @@ def test_columns_come_and_go(open_page: Callable[..., Page], axe: str, width: in
     page.keyboard.press("Escape")
     assert page.locator(".sheet").is_hidden()
     assert opened.state("k") == "k1"
-    assert page.locator("th[data-key=ai-dram]").is_visible()
+    assert page.locator("th[data-key=dram_per_byte]").is_visible()
     assert page.locator("th[data-key=share]").is_hidden()
     box, card = page.locator("#kernels .scroll").first.bounding_box(), opened.card("k1").bounding_box()
     assert box is not None
     assert card is not None
     assert card["width"] <= box["width"]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.locator("[data-column=ai-dram]").evaluate("box => box.click()")
+    page.locator("[data-column=dram_per_byte]").evaluate("box => box.click()")
     page.locator("[data-column=share]").evaluate("box => box.click()")
     assert opened.state("cols") == ""
 

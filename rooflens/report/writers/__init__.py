@@ -1,0 +1,1 @@
+"""Write a document: on a terminal, as Markdown, as HTML."""

@@ -1,0 +1,117 @@
+"""Write a document as GitHub-flavoured Markdown, where text stays text whatever a report puts into it.
+
+Names out of a report stand in code spans: nothing in one is HTML, a link, a mention or a reference. Sentences are
+escaped, and what GitHub links without any mark-up is taken apart by an invisible joiner.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rooflens.report.document import Bullets, Folded, Heading, Paragraph, Span, Table, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.report.document import Block, Document, Item, Words
+
+_JOINER = "\u2060"
+_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_LINKED = (re.compile(r"(@|#)()"), re.compile(r"(:)(//)"), re.compile(r"(www)(\.)", re.IGNORECASE))
+"""What GitHub links as bare words: the joiner goes between, for a link would swallow the escapes behind it."""
+
+_TICKS = re.compile("`+")
+_SPACES = " \t\r\n\v\f\u2028\u2029\u0085"
+
+# Renderers differ in how they read a backslash before a pipe inside a cell, so that none may stand there.
+_CELL = str.maketrans({"|": "\\|", "\\": "\u29f5"})
+
+
+def to_markdown(document: Document) -> str:
+    """Write the blocks with an empty line between them; it holds no HTML but folded parts."""
+    return "\n\n".join(filter(None, map(_block, document)))
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"{'#' * block.level} {line(block.words)}"
+    if isinstance(block, Paragraph):
+        if block.kind == "warning":
+            return "\n".join(("> [!WARNING]", *(f"> {line(words)}" for words in block.lines)))
+        return ("\\\n" if block.kind == "facts" else "\n").join(map(line, block.lines))
+    if isinstance(block, Bullets):
+        items = (_item(item, f"{i}. " if block.numbered else "- ") for i, item in enumerate(block.items, start=1))
+        return "\n".join(items)
+    if isinstance(block, Folded):
+        return f"<details><summary>{prose(block.title)}</summary>\n\n{to_markdown(block.blocks)}\n\n</details>"
+    return _table(block)
+
+
+def _item(item: Item, mark: str) -> str:
+    indent = " " * len(mark)
+    lines = [f"{mark}{line(item.words)}", *(f"{indent}{line(words)}" for words in item.lines)]
+    return "\n".join((*lines, *(f"{indent}- {line(words)}" for words in item.items)))
+
+
+def _table(table: Table) -> str:
+    rules = "|".join("---:" if column.right else "---" for column in table.columns)
+    rows = (_row([_cell(words) for words in row]) for row in table.rows)
+    head = _row([prose(column.heading) for column in table.columns])
+    title = f"**{line(table.title)}**\n\n" if table.title else ""
+    return title + "\n".join((head, f"|{rules}|", *rows))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(words: Words) -> str:
+    """Write a cell: the pipes in a code span end none."""
+    return "".join(
+        code(span.text).translate(_CELL) if span.style == "code" else _span(span) for span in spans(words)
+    ).strip()
+
+
+def line(words: Words) -> str:
+    """Write a line."""
+    return "".join(map(_span, spans(words)))
+
+
+def _span(span: Span) -> str:
+    if span.style == "code":
+        return code(span.text)
+    if span.style == "literal":
+        return _escaped(span.text)
+    return f"**{prose(span.text)}**" if span.style == "strong" and span.text else prose(span.text)
+
+
+def code(text: str) -> str:
+    """Set a text as one code span on one line; empty text stays empty."""
+    text = " ".join(_visible(text).split())
+    if not text:
+        return ""
+    fence = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
+    pad = " " if text[0] == "`" or text[-1] == "`" else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def prose(text: str) -> str:
+    """Escape a sentence; what stands between backticks in it becomes code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return _escaped(text)
+    return "".join(_escaped(part) if i % 2 == 0 else code(part) for i, part in enumerate(parts))
+
+
+def _escaped(text: str) -> str:
+    text = _SPECIAL.sub(r"\\\1", _visible(text)).translate(_ENTITIES)
+    for linked in _LINKED:
+        text = linked.sub(rf"\1{_JOINER}\2", text)
+    return text
+
+
+def _visible(text: str) -> str:
+    """Make line ends spaces, and replace what would be invisible or would turn the text around."""
+    return "".join(" " if char in _SPACES else char if char.isprintable() or char == "\u00a0" else "?" for char in text)
