@@ -15,8 +15,8 @@ from rooflens.model.records import Outside
 from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
-    from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Finding, Kernel
+    from rooflens.model.verdict.facts import Facts
 
 pytestmark = pytest.mark.corpus
 

@@ -9,8 +9,8 @@ from support.kernels import make_kernel
 
 from rooflens import format as fmt
 from rooflens.model.findings.find import find_findings
-from rooflens.model.findings.rule import Facts
 from rooflens.model.records import LEVELS, Bottleneck, Distances, Level, Pipe
+from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
@@ -34,12 +34,9 @@ def make_facts(
         pipes={
             name: Pipe(None, "inst", "counter", share=share) for name, share in shares.items() if name not in LEVELS
         },
-        flags=(),
-        bound="latency",
-        wall=None,
-        at_roof=False,
-        distances=Distances(headroom=1 / top if top else None),
         limits=default_thresholds(),
+        bound="latency",
+        distances=Distances(headroom=1 / top if top else None),
     )
     return replace(facts, **changes)
 

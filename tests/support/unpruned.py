@@ -6,14 +6,13 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.reports.resolve import step_of, ways_of
+from rooflens.ingest.reports.resolve import Step, ways_of
 from rooflens.model.counters.recipes import CyclesOverTime, Exact, bases_of
 from rooflens.model.counters.table import COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.ingest.reports.resolve import Step
 
 FORMS = (
     "sum",
@@ -44,8 +43,8 @@ def resolved_without_a_plan(stored: Mapping[str, float]) -> tuple[dict[str, floa
     sources: dict[str, str] = {}
     for name, ways in _steps():
         for way in ways:
-            found = way.find(stored, values) if all(needed in stored for needed in way.needs) else None
-            if found is not None and math.isfinite(found):
+            found = way.value(stored, values) if all(needed in stored for needed in way.needs) else math.nan
+            if math.isfinite(found) and (found or not name.endswith("_clock_hz")):
                 values[name], sources[name] = found, way.source
                 break
     return values, sources
@@ -53,7 +52,7 @@ def resolved_without_a_plan(stored: Mapping[str, float]) -> tuple[dict[str, floa
 
 @cache
 def _steps() -> list[Step]:
-    ways = (
-        (counter, [way for recipe in counter.recipes for way in ways_of(recipe, EVERYTHING)]) for counter in COUNTERS
-    )
-    return [step_of(counter, found) for counter, found in ways]
+    return [
+        Step(counter.name, tuple(way for recipe in counter.recipes for way in ways_of(recipe, EVERYTHING)))
+        for counter in COUNTERS
+    ]

@@ -17,7 +17,7 @@ from rooflens.ingest.reports.unpacking import RERECORD_HINT
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -38,6 +38,9 @@ Codes: TypeAlias = "Mapping[int, Code]"
 
 MOST_IN_TEXT = 20
 """How many kernels, the longest, have their hottest instructions as SASS text and by source line."""
+
+
+_NEWER_HINT = "a newer version of rooflens may know them; `--reader ncu-report` reads with NVIDIA's module"
 
 
 class ReadOptions(Struct, frozen=True):
@@ -101,7 +104,7 @@ def make_report(
     """
     source = as_unicode(source)
     kernels: list[Kernel] = []
-    codes = _Codes(are_few=_are_few(container.result_count))
+    codes = _Codes(are_few=container.result_count <= MOST_IN_TEXT)
     unread: dict[str, None] = {}
     for result in results:
         kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
@@ -113,21 +116,17 @@ def make_report(
         raise InputError(f"damaged: only {len(kernels)} of {container.result_count} results can be read", RERECORD_HINT)
     told = codes.of_longest()
     values, instances = raw.finish() if raw else (None, None)
+    lost = unread_reason([*unread])
     return Report(
         run=_run(container, source, reader),
         kernels=tuple(with_codes(kernels, told)),
         raw=values,
         instances=instances,
         notes=container.sessions[0].notes if container.sessions else (),
-        loss=_loss([*unread]),
+        loss=InputError(lost, _NEWER_HINT) if lost else None,
         untold={index: code for index, code in told.items() if index not in codes.unlisted.keys() | codes.refused},
         unlisted=codes.unlisted,
     )
-
-
-def _are_few(kernels: int) -> bool:
-    """Return whether all kernels of a report have their code by source line."""
-    return kernels <= MOST_IN_TEXT
 
 
 def lacks_texts(report: Report, options: ReadOptions) -> bool:
@@ -187,13 +186,6 @@ def with_codes(kernels: Iterable[Kernel], codes: Codes) -> Iterator[Kernel]:
     for kernel in kernels:
         found = codes.get(kernel.index)
         yield kernel if found is None else with_code(kernel, found)
-
-
-def _loss(unread: Sequence[str]) -> InputError | None:
-    """Return the error for metrics whose values could not be read."""
-    why = unread_reason(unread)
-    hint = "a newer version of rooflens may know them; `--reader ncu-report` reads with NVIDIA's module"
-    return InputError(why, hint) if why else None
 
 
 def raw_table(digest: str, options: ReadOptions) -> RawTable | None:

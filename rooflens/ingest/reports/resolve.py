@@ -9,9 +9,10 @@ NaN stands for what is not known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from itertools import chain, product
 from math import inf, isfinite, isnan, nan
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -34,9 +35,9 @@ from rooflens.model.counters.recipes import (
 from rooflens.model.counters.table import COUNTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator
 
-    from rooflens.model.counters.recipes import Counter, Recipe
+    from rooflens.model.counters.recipes import Recipe
 
 NS_PER_S = 1e9
 BITS_PER_BYTE = 8
@@ -62,8 +63,6 @@ _SETS_KEPT, _STEPS_KEPT = 256, 1 << 12
 """Sizes of the caches of plans by set of names, of which a report has a handful, and of steps that plans share."""
 
 Values: TypeAlias = Mapping[str, float]
-Find: TypeAlias = Callable[[Values, Values], float]
-"""Finds a value in the stored metrics and in the counters resolved so far; NaN where they give none."""
 
 
 class Way(NamedTuple):
@@ -71,13 +70,90 @@ class Way(NamedTuple):
 
     Attributes:
         needs: Names that must be stored.
-        find: Finds the value.
+        form: How they give it, as `_FORMULAS` names it.
         source: The stored names or the formula.
+        by: The counter, such as a clock, or the attributes that it takes besides.
+        parts: The ways that a sum adds up, or whose rate is divided by a share.
     """
 
     needs: tuple[str, ...]
-    find: Find
+    form: str
     source: str
+    scale: float = 1.0
+    by: tuple[str, ...] = ()
+    parts: tuple[Way, ...] = ()
+
+    def value(self, stored: Values, resolved: Values) -> float:
+        """Find the value in the stored metrics and in the counters resolved so far; NaN where they give none."""
+        return _FORMULAS[self.form](self, stored, resolved)
+
+
+_FORMULAS: Mapping[str, Callable[[Way, Values, Values], float]] = {
+    "read": lambda way, stored, _: stored[way.needs[0]] * way.scale,
+    "share": lambda way, stored, _: stored[way.needs[0]] / 100,
+    "active share": lambda way, stored, known: stored[way.needs[0]] / 100 * _active_part(stored, known),
+    "share of cycles": lambda way, stored, _: stored[way.needs[0]] / 100 * stored[way.needs[1]] * way.scale,
+    "rate": lambda way, stored, known: stored[way.needs[0]] * _duration_s(known),
+    "cycle rate": lambda way, stored, known: stored[way.needs[0]] * known.get(way.by[0], nan) * _duration_s(known),
+    "over time": lambda way, stored, known: stored[way.needs[0]] / _duration_s(known),
+    "over rate": lambda way, stored, _: stored[way.needs[0]] / _positive(stored[way.needs[1]]) * way.scale,
+    "over share": lambda way, stored, known: (
+        _positive(way.parts[0].value(stored, known))
+        / (_at_least(stored[way.needs[0]], MIN_PCT_FOR_PEAK) / 100)
+        * way.scale
+    ),
+    "sum": lambda way, stored, known: reduce(add, (part.value(stored, known) for part in way.parts), 0.0) * way.scale,
+    "peak": lambda way, stored, _: _positive(stored[way.needs[0]]) * way.scale,
+    "peak a cycle": lambda way, stored, known: _positive(stored[way.needs[0]] * known.get(way.by[0], nan)) * way.scale,
+    "per SM": lambda way, _, known: way.scale * known.get("sm_count", nan) * known.get(way.by[0], nan),
+    "same": lambda way, _, known: known.get(way.by[0], nan),
+    "memory bus": lambda way, stored, _: _memory_bus_bytes_per_s(stored, *way.needs, *way.by),
+    "host link": lambda way, stored, _: _host_link_bytes_per_s(stored, way.by),
+}
+"""Form -> the value of a way, by what is stored and what is known so far."""
+
+
+def _positive(value: float) -> float:
+    return value if value > 0 else nan
+
+
+def _at_least(value: float, least: float) -> float:
+    return value if value >= least else nan
+
+
+def _duration_s(resolved: Values) -> float:
+    return resolved.get("duration_ns", nan) / NS_PER_S or nan
+
+
+def _active_part(stored: Values, resolved: Values) -> float:
+    """Return the fraction of the elapsed cycles in which the average SM was active, 0 to 1."""
+    counted = stored.get("sm__cycles_elapsed.avg", nan) or nan
+    elapsed = resolved.get("sm_clock_hz", nan) * _duration_s(resolved) if isnan(counted) else counted
+    part = resolved.get("sm_cycles_active_avg", nan) / (elapsed or nan)
+    return 1.0 if part > 1 else part
+
+
+def _memory_bus_bytes_per_s(stored: Values, clock: str, pins: str, integrated: str) -> float:
+    if stored.get(integrated, 0.0):
+        return nan
+    return (stored[clock] or nan) * 1e3 * BITS_PER_PIN_AND_CYCLE * (stored[pins] or nan) / BITS_PER_BYTE
+
+
+def _host_link_bytes_per_s(stored: Values, names: tuple[str, ...]) -> float:
+    """Work out what `HostLink` says of its names; NaN where the link is not known, or the memory is shared."""
+    is_c2c, is_shared = (stored.get(name, 0.0) == 1 for name in names[4:])
+    if is_shared:
+        return nan
+    if is_c2c:
+        return C2C_BYTES_PER_S
+    # Of two ends the lower counts; what is 0 or missing is not known, and infinite.
+    rate, width = (
+        min((number for name in ends if (number := stored.get(name, nan)) > 0), default=inf)
+        for ends in (names[:2], names[2:4])
+    )
+    payload = 128 / 130 if rate > FASTEST_8B10B_MT_PER_S else 8 / 10
+    pcie = rate * 1e6 * payload * width / BITS_PER_BYTE
+    return pcie if pcie < inf else nan
 
 
 class Step(NamedTuple):
@@ -125,12 +201,15 @@ def resolve(stored: Values) -> Resolved:
 
 
 def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
-    """Put the value of each step that works into `found`; return where it came from."""
+    """Put the value of each step that works into `found`; return where it came from.
+
+    A clock of 0 Hz was not measured: nothing runs without a clock.
+    """
     sources: dict[str, str] = {}
     for name, ways in steps:
         for way in ways:
-            value = way.find(stored, resolved)
-            if isfinite(value):
+            value = way.value(stored, resolved)
+            if isfinite(value) and (value or not name.endswith("_clock_hz")):
                 found[name], sources[name] = value, way.source
                 break
     return sources
@@ -155,27 +234,9 @@ def plan_for(names: tuple[str, ...]) -> Plan:
         for place, wanted in enumerate(_bases_by_counter())
     )
     tensor = sorted(base for base in by_base if base.startswith(_TENSOR))
-    ops = (Step(base.removeprefix(_TENSOR), tuple(_amount(Amount(((base,),)), stored))) for base in tensor)
-    peaks = (Step(base.removeprefix(_TENSOR), tuple(_peak(Peak(base, "sm_clock_hz")))) for base in tensor)
+    ops = (Step(base.removeprefix(_TENSOR), tuple(ways_of(Amount(((base,),)), stored))) for base in tensor)
+    peaks = (Step(base.removeprefix(_TENSOR), tuple(ways_of(Peak(base, "sm_clock_hz"), stored))) for base in tensor)
     return _pruned(counters, stored), _pruned(ops, stored), _pruned(peaks, stored)
-
-
-def step_of(counter: Counter, ways: Iterable[Way]) -> Step:
-    """Make the step of a counter. A clock of 0 Hz was not measured: nothing runs without a clock."""
-    is_clock = counter.name.endswith("_clock_hz")
-    return Step(counter.name, tuple(_unless_zero(way) if is_clock else way for way in ways))
-
-
-def _unless_zero(way: Way) -> Way:
-    return way._replace(find=lambda stored, resolved: _unless(way.find(stored, resolved), 0))
-
-
-def _unless(value: float, unwanted: float) -> float:
-    return nan if value == unwanted else value
-
-
-def _positive(value: float) -> float:
-    return value if value > 0 else nan
 
 
 def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step, ...]:
@@ -196,231 +257,95 @@ def _step_among(place: int, names: tuple[str, ...]) -> Step:
     """Make the step of a counter, by its place in the table, if these of its metrics are stored."""
     counter, stored = COUNTERS[place], frozenset(names)
     ways = (way for recipe in counter.recipes for way in ways_of(recipe, stored))
-    return step_of(counter, [way for way in ways if stored.issuperset(way.needs)])
+    return Step(counter.name, tuple(way for way in ways if stored.issuperset(way.needs)))
 
 
 def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
     """Yield the ways of one recipe, without most of those that need a name which is not stored."""
     match recipe:
         case Exact(names=names, scale=scale):
-            yield from (_read(name, scale) for name in names if name in stored)
+            yield from (Way((name,), "read", name, scale) for name in names if name in stored)
         case Amount():
-            yield from _amount(recipe, stored)
-        case Peak():
-            yield from _peak(recipe)
+            yield from _ways_to_amount(recipe, stored)
+        case Peak(base=base, clock=clock, scale=scale):
+            a_cycle, direct = f"{base}.sum.peak_sustained", f"{base}.sum.peak_sustained_elapsed.per_second"
+            yield Way((a_cycle,), "peak a cycle", f"{a_cycle} x f", scale, (clock,))
+            yield Way((direct,), "peak", direct, scale)
+            yield from _ways_over_share(base, base, scale)
         case RateOverShare(rate=rate, share=share):
-            yield from _over_share(rate, share)
-        case PerSm():
-            yield _per_sm(recipe)
-        case Share() | ShareOfCycles():
-            yield from _share(recipe) if isinstance(recipe, Share) else _share_of_cycles(recipe)
-        case CyclesOverTime() | CyclesOverRate():
-            yield from _cycles_over(recipe)
+            yield from _ways_over_share(rate, share)
+        case PerSm(units_per_cycle=units, clock=clock):
+            yield Way((), "per SM", f"{units:g} per SM and cycle x SMs x f", units, (clock,))
         case Same(counter=counter):
-            yield Way((), lambda _, resolved: resolved.get(counter, nan), f"= {counter}")
-        case MemoryBus() | HostLink():
-            yield _memory_bus(recipe) if isinstance(recipe, MemoryBus) else _host_link(recipe)
+            yield Way((), "same", f"= {counter}", by=(counter,))
+        case MemoryBus(clock=clock, pins=pins, shared=integrated):
+            yield Way((clock, pins), "memory bus", f"{clock} x 2 x {pins} / 8", by=(integrated,))
+        case HostLink(names=names):
+            yield Way(names[:1], "host link", "rate x width of the PCIe link, or NVLink-C2C", by=names)
+        case _:
+            yield from _ways_by_cycles(recipe)
 
 
-def _duration_s(resolved: Values) -> float:
-    return _unless(resolved.get("duration_ns", nan) / NS_PER_S, 0)
+def _ways_by_cycles(recipe: Share | ShareOfCycles | CyclesOverTime | CyclesOverRate) -> Iterator[Way]:
+    """Yield the ways from per cents of a period and from counts of cycles; those from active cycles come last."""
+    match recipe:
+        case Share(bases=bases):
+            yield from (Way((pct,), "share", pct) for base in bases for pct in _pcts(base, "elapsed"))
+            on_sm = (base for base in bases if base.startswith(("sm__", "smsp__")))
+            for pct in (pct for base in on_sm for pct in _pcts(base, "active")):
+                yield Way((pct,), "active share", f"{pct} x active / elapsed cycles")
+        case ShareOfCycles(share=share, cycles=cycles, scale=scale):
+            for pct in _pcts(share, "elapsed"):
+                yield Way((pct, f"{cycles}.sum"), "share of cycles", f"{pct} x {cycles}.sum", scale)
+        case CyclesOverTime(names=names):
+            yield from (Way((name,), "over time", f"{name} / t") for name in names)
+        case CyclesOverRate(bases=bases, scale=scale):
+            for name in (f"{base}.{rollup}" for base in bases for rollup in _ROLLUPS):
+                yield Way((name, f"{name}.per_second"), "over rate", f"{name} / {name}.per_second", scale)
 
 
-def _read(name: str, scale: float = 1.0) -> Way:
-    return Way((name,), lambda stored, _: stored[name] * scale, name)
-
-
-def _amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
-    """Yield the ways to one amount: all parts in one form, then each part in whatever form it has."""
-    forms = {base: _forms(base, stored) for group in recipe.groups for base in group}
-    for form in range(len(_FORMS)):
-        for group in recipe.groups:
-            if all(form in forms[base] for base in group):
-                yield _added([forms[base][form] for base in group], recipe.scale)
-    for group in recipe.groups:
-        if len(group) > 1:
-            for parts in product(*(forms[base].values() for base in group)):
-                yield _added(parts, recipe.scale)
-
-
-def _forms(base: str, stored: Container[str]) -> dict[int, Way]:
-    """Return the ways to the amount of one base metric, by the place of its form among all of them."""
-    names = ((i, f"{base}{ending}", make) for i, (ending, make) in enumerate(_FORMS))
-    return {i: make(name) for i, name, make in names if name in stored}
-
-
-def _added(parts: Sequence[Way], scale: float) -> Way:
-    if len(parts) == 1 and parts[0].source == parts[0].needs[0]:
-        return _read(parts[0].source, scale)
-    finds = [part.find for part in parts]
-
-    def find(stored: Values, resolved: Values) -> float:
-        total = 0.0
-        for find_part in finds:
-            total = total + find_part(stored, resolved)
-        return total * scale
-
-    return Way(tuple(name for part in parts for name in part.needs), find, " + ".join(part.source for part in parts))
-
-
-def _as_rate(name: str) -> Way:
-    def find(stored: Values, resolved: Values) -> float:
-        return stored[name] * _duration_s(resolved)
-
-    return Way((name,), find, f"{name} x t")
-
-
-def _as_cycle_rate(name: str) -> Way:
-    clock = _CLOCK_OF_UNIT.get(name.partition("__")[0], "")
-
-    def find(stored: Values, resolved: Values) -> float:
-        return stored[name] * resolved.get(clock, nan) * _duration_s(resolved)
-
-    return Way((name,), find, f"{name} x f x t")
-
-
-_FORMS: tuple[tuple[str, Callable[[str], Way]], ...] = (
-    (".sum", _read),
-    (".sum.per_second", _as_rate),
-    (".sum.per_cycle_elapsed", _as_cycle_rate),
-    ("", _read),
+_FORMS: tuple[tuple[str, str, str], ...] = (
+    (".sum", "read", ""),
+    (".sum.per_second", "rate", " x t"),
+    (".sum.per_cycle_elapsed", "cycle rate", " x f x t"),
+    ("", "read", ""),
 )
-"""Endings of an amount's names. Sums of Pascal, and of reports of 2018 and 2019, have no roll-up."""
+"""Endings of an amount's names, and how each gives it. Sums of Pascal, and of reports of 2018 and 2019, have none."""
 
 
-def _over_time(name: str, source: str) -> Way:
-    def find(stored: Values, resolved: Values) -> float:
-        return stored[name] / _duration_s(resolved)
-
-    return Way((name,), find, source)
-
-
-def _cycles_over(recipe: CyclesOverTime | CyclesOverRate) -> Iterator[Way]:
-    """Yield the ways from cycles to a clock, or to the time by a clock."""
-    if isinstance(recipe, CyclesOverTime):
-        yield from (_over_time(name, f"{name} / t") for name in recipe.names)
-    else:
-        names = (f"{base}.{rollup}" for base in recipe.bases for rollup in _ROLLUPS)
-        yield from (_over_rate(name, recipe.scale) for name in names)
-
-
-def _over_rate(name: str, scale: float) -> Way:
-    rate = f"{name}.per_second"
-
-    def find(stored: Values, _: Values) -> float:
-        return stored[name] / _positive(stored[rate]) * scale
-
-    return Way((name, rate), find, f"{name} / {rate}")
-
-
-def _peak(recipe: Peak) -> Iterator[Way]:
-    """Yield the ways to a peak rate in units per second; one that is not above 0 counts as missing."""
-    base, clock, scale = recipe.base, recipe.clock, recipe.scale
-    a_cycle, direct = f"{base}.sum.peak_sustained", f"{base}.sum.peak_sustained_elapsed.per_second"
-
-    def from_cycle(stored: Values, resolved: Values) -> float:
-        return _positive(stored[a_cycle] * resolved.get(clock, nan)) * scale
-
-    yield Way((a_cycle,), from_cycle, f"{a_cycle} x f")
-    yield Way((direct,), lambda stored, _: _positive(stored[direct]) * scale, direct)
-    yield from _over_share(base, base, scale)
+def _ways_to_amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
+    """Yield the ways to one amount: all parts in one form, then each part in whatever form it has."""
+    forms: dict[str, dict[int, Way]] = {}
+    for base in chain.from_iterable(recipe.groups):
+        clock = _CLOCK_OF_UNIT.get(base.partition("__")[0], "")
+        forms[base] = {
+            i: Way((f"{base}{ending}",), form, f"{base}{ending}{source}", by=(clock,))
+            for i, (ending, form, source) in enumerate(_FORMS)
+            if f"{base}{ending}" in stored
+        }
+    alike = [
+        tuple(forms[base][form] for base in group)
+        for form in range(len(_FORMS))
+        for group in recipe.groups
+        if all(form in forms[base] for base in group)
+    ]
+    mixed = (product(*(forms[base].values() for base in group)) for group in recipe.groups if len(group) > 1)
+    for parts in (*alike, *chain.from_iterable(mixed)):
+        needs, source = tuple(name for part in parts for name in part.needs), " + ".join(part.source for part in parts)
+        is_plain = len(parts) == 1 and parts[0].form == "read"
+        yield (
+            Way(needs, "read", source, recipe.scale) if is_plain else Way(needs, "sum", source, recipe.scale, (), parts)
+        )
 
 
-def _over_share(rate_base: str, share_base: str, scale: float = 1.0) -> Iterator[Way]:
+def _ways_over_share(rate_base: str, share_base: str, scale: float = 1.0) -> Iterator[Way]:
     """Yield the ways to a peak as the achieved rate over its share of peak, best both from the same pass."""
+    rate, amount = f"{rate_base}.sum.per_second", f"{rate_base}.sum"
     for pct in _pcts(share_base, "elapsed"):
-        for rate in (
-            _read(f"{rate_base}.sum.per_second"),
-            _over_time(f"{rate_base}.sum", f"({rate_base}.sum / t)"),
-        ):
-            yield _divided(rate, pct, scale)
-
-
-def _divided(rate: Way, pct: str, scale: float) -> Way:
-    find_rate = rate.find
-
-    def find(stored: Values, resolved: Values) -> float:
-        share = (stored[pct] if stored[pct] >= MIN_PCT_FOR_PEAK else nan) / 100
-        return _positive(find_rate(stored, resolved)) / share * scale
-
-    return Way((pct, *rate.needs), find, f"{rate.source} / {pct}")
-
-
-def _per_sm(recipe: PerSm) -> Way:
-    units, clock = recipe.units_per_cycle, recipe.clock
-
-    def find(_: Values, resolved: Values) -> float:
-        return units * resolved.get("sm_count", nan) * resolved.get(clock, nan)
-
-    return Way((), find, f"{units:g} per SM and cycle x SMs x f")
+        yield Way((pct, rate), "over share", f"{rate} / {pct}", scale, parts=(Way((rate,), "read", rate),))
+        over_time = Way((amount,), "over time", f"({amount} / t)")
+        yield Way((pct, amount), "over share", f"{over_time.source} / {pct}", scale, parts=(over_time,))
 
 
 def _pcts(base: str, period: str) -> tuple[str, ...]:
     return tuple(f"{base}.{rollup}.pct_of_peak_sustained_{period}" for rollup in ("sum", "avg"))
-
-
-def _share(recipe: Share) -> Iterator[Way]:
-    """Yield the ways to a share of the peak over the elapsed time; those from the SMs' active cycles come last."""
-    for base in recipe.bases:
-        yield from (_hundredth(pct) for pct in _pcts(base, "elapsed"))
-    for base in recipe.bases:
-        if base.startswith(("sm__", "smsp__")):
-            yield from (_of_active(pct) for pct in _pcts(base, "active"))
-
-
-def _hundredth(pct: str) -> Way:
-    return Way((pct,), lambda stored, _: stored[pct] / 100, pct)
-
-
-def _of_active(pct: str) -> Way:
-    def find(stored: Values, resolved: Values) -> float:
-        return stored[pct] / 100 * _active_part(stored, resolved)
-
-    return Way((pct,), find, f"{pct} x active / elapsed cycles")
-
-
-def _active_part(stored: Values, resolved: Values) -> float:
-    """Return the fraction of the elapsed cycles in which the average SM was active, 0 to 1."""
-    counted = _unless(stored.get("sm__cycles_elapsed.avg", nan), 0)
-    elapsed = resolved.get("sm_clock_hz", nan) * _duration_s(resolved)
-    elapsed = _unless(elapsed if isnan(counted) else counted, 0)
-    part = resolved.get("sm_cycles_active_avg", nan) / elapsed
-    return 1.0 if part > 1 else part
-
-
-def _memory_bus(recipe: MemoryBus) -> Way:
-    def find(stored: Values, _: Values) -> float:
-        clock_khz, pins = (_unless(stored[name], 0) for name in (recipe.clock, recipe.pins))
-        bytes_per_s = clock_khz * 1e3 * BITS_PER_PIN_AND_CYCLE * pins / BITS_PER_BYTE
-        return nan if stored.get(recipe.shared, 0.0) else bytes_per_s
-
-    return Way((recipe.clock, recipe.pins), find, f"{recipe.clock} x 2 x {recipe.pins} / 8")
-
-
-def _share_of_cycles(recipe: ShareOfCycles) -> Iterator[Way]:
-    """Yield the ways to an amount as a per cent of one for every cycle."""
-    for pct in _pcts(recipe.share, "elapsed"):
-        yield _of_cycles(pct, f"{recipe.cycles}.sum", recipe.scale)
-
-
-def _of_cycles(pct: str, cycles: str, scale: float) -> Way:
-    return Way((pct, cycles), lambda stored, _: stored[pct] / 100 * stored[cycles] * scale, f"{pct} x {cycles}")
-
-
-def _host_link(recipe: HostLink) -> Way:
-    def least(stored: Values, names: Sequence[str]) -> float:
-        """Return the lower of two attributes; what is 0 or missing is not known, and infinite."""
-        return min((number for name in names if (number := stored.get(name, nan)) > 0), default=inf)
-
-    def find(stored: Values, _: Values) -> float:
-        is_c2c, is_shared = (stored.get(name, 0.0) == 1 for name in recipe.names[4:])
-        if is_shared:
-            return nan
-        if is_c2c:
-            return C2C_BYTES_PER_S
-        rate, width = (least(stored, ends) for ends in (recipe.names[:2], recipe.names[2:4]))
-        payload = 128 / 130 if rate > FASTEST_8B10B_MT_PER_S else 8 / 10
-        pcie = rate * 1e6 * payload * width / BITS_PER_BYTE
-        return pcie if pcie < inf else nan
-
-    return Way(recipe.names[:1], find, "rate x width of the PCIe link, or NVLink-C2C")

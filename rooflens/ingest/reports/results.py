@@ -144,7 +144,10 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
     """Resolve one raw result into a kernel record, without its code (`with_code`)."""
     resolved = resolve(raw.numbers)
     capability, device, grid, block = identity(*map(raw.numbers.get, IDENTITY))
-    status = _status(raw, resolved.values)
+    # Where every measurement is NaN, profiling failed; where some are, the kernel lacks what they would have told.
+    is_measured_at_all = not raw.nan_count or bool(resolved.values.keys() & MEASURED)
+    lacks_some = raw.nan_count or raw.unread or "duration_ns" not in resolved.values
+    status: Status = "failed" if not is_measured_at_all else "partial" if lacks_some else "ok"
     kernel = Kernel(
         digest=digest,
         source=source,
@@ -172,8 +175,10 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         rules=tuple(map(checked_rule, raw.rules)),
         series=raw.series,
     )
-    why = _impossible_others(raw.numbers)
-    return checked(kernel) if why is None else failed_kernel(kernel, why)
+    for name, limit in limits_of_others(tuple(raw.numbers)):
+        if (why := beyond(raw.numbers[name], limit)) is not None:
+            return failed_kernel(kernel, reason(name, raw.numbers[name], why))
+    return checked(kernel)
 
 
 def unread_reason(names: Sequence[str]) -> str | None:
@@ -191,13 +196,8 @@ def with_code(kernel: Kernel, code: Code) -> Kernel:
 
 def checked(kernel: Kernel) -> Kernel:
     """Mark a kernel as failed if it holds an impossible value: here, where damage enters, before anything uses it."""
-    why = _impossible(kernel)
-    return kernel if why is None else failed_kernel(kernel, why)
-
-
-def _impossible(kernel: Kernel) -> str | None:
     offsets = [spot.pc for spot in kernel.hotspots if spot.pc is not None]
-    return (
+    why = (
         find_impossible(kernel.counters, kernel.counter_sources)
         or first_impossible(kernel.thread_opcodes, COUNT, "thread instructions of")
         or first_impossible(kernel.warp_opcodes, COUNT, "warp instructions of")
@@ -207,14 +207,7 @@ def _impossible(kernel: Kernel) -> str | None:
         or first_impossible({"furthest": max(offsets, default=0)}, CODE_BYTES, "offset of the code,")
         or (_impossible_series(kernel.series) if kernel.series else None)
     )
-
-
-def _impossible_others(numbers: Mapping[str, float]) -> str | None:
-    """Return why one of the numbers read outside the table of counters is impossible; None if none is."""
-    for name, limit in limits_of_others(tuple(numbers)):
-        if (why := beyond(numbers[name], limit)) is not None:
-            return reason(name, numbers[name], why)
-    return None
+    return kernel if why is None else failed_kernel(kernel, why)
 
 
 @lru_cache(maxsize=_SETS_KEPT)
@@ -301,13 +294,6 @@ def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], d
         elif isnan(value):  # type: ignore[arg-type]  # as above
             nan_count += is_measured(name)
     return numbers, texts, nan_count
-
-
-def _status(raw: RawResult, values: Mapping[str, float]) -> Status:
-    """Tell a result whose profiling failed (every measurement is NaN) from one that lacks some."""
-    if raw.nan_count and not values.keys() & MEASURED:
-        return "failed"
-    return "partial" if raw.nan_count or raw.unread or "duration_ns" not in values else "ok"
 
 
 Size: TypeAlias = "tuple[int, int, int] | None"

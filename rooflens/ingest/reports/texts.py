@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass
-from rooflens.ingest.metrics.sass import addresses, with_sass
+from rooflens.ingest.metrics.code import clean_text
 from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.report import with_codes
 
@@ -59,7 +59,7 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
     told: dict[int, Told] = {}
     may_be_kept = options.reader != "direct"
     for place, (path, report) in enumerate(reports):
-        wanted = addresses(report.untold) if options.texts else {}
+        wanted = _addresses(report.untold) if options.texts else {}
         known = kept_sass(report.run.digest, wanted) if wanted and may_be_kept else None
         if report.unlisted or (wanted and known is None):
             asked[place] = Asked(path, report.run.digest, wanted, report.unlisted)
@@ -68,9 +68,38 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
     answers = _answers([*asked.values()], options)
     done = []
     for place, (_, report) in enumerate(reports):
-        answer = told[place] if place in told else answers.pop(0)
-        done.append(_completed(report, asked.get(place), answer))
+        bare, answer = replace(report, untold={}, unlisted={}), told[place] if place in told else answers.pop(0)
+        if isinstance(answer, InputError):
+            note = f"{_UNLISTED if report.unlisted else _MISSING}: {answer}"
+            done.append(replace(bare, notes=(*report.notes, note)))
+            continue
+        if place in asked and asked[place].addresses:
+            keep_sass(report.run.digest, asked[place].addresses, answer.texts)
+        codes = {index: _with_sass(code, answer.texts.get(index, {})) for index, code in report.untold.items()}
+        done.append(replace(bare, kernels=tuple(with_codes(report.kernels, {**codes, **answer.codes}))))
     return done
+
+
+def _addresses(codes: Mapping[int, Code]) -> dict[int, list[int]]:
+    """Return the addresses of the hottest instructions, hottest first, by index of the result."""
+    spots = {
+        index: [code.start + spot.pc for spot in code.hotspots if spot.by == "sass" and spot.pc is not None]
+        for index, code in codes.items()
+    }
+    return {index: found for index, found in spots.items() if found}
+
+
+def _with_sass(code: Code, texts: Mapping[int, str]) -> Code:
+    """Add the disassembler's text by address to the hottest instructions."""
+    if not texts:
+        return code
+    spots = (
+        replace(spot, sass=clean_text(texts.get(code.start + spot.pc)))
+        if spot.by == "sass" and spot.pc is not None
+        else spot
+        for spot in code.hotspots
+    )
+    return replace(code, hotspots=tuple(spots))
 
 
 def _answers(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]:
@@ -86,13 +115,3 @@ def _answers(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputE
     except InputError as error:
         return [error] if len(asked) == 1 else [answer for one in asked for answer in _answers([one], options)]
     return found
-
-
-def _completed(report: Report, asked: Asked | None, answer: Told | InputError) -> Report:
-    bare = replace(report, untold={}, unlisted={})
-    if isinstance(answer, InputError):
-        return replace(bare, notes=(*report.notes, f"{_UNLISTED if report.unlisted else _MISSING}: {answer}"))
-    if asked and asked.addresses:
-        keep_sass(report.run.digest, asked.addresses, answer.texts)
-    codes = {**with_sass(report.untold, answer.texts), **answer.codes}
-    return replace(bare, kernels=tuple(with_codes(report.kernels, codes)))

@@ -16,8 +16,8 @@ from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Kernel
+    from rooflens.model.verdict.facts import Facts
 
 _PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
 _LETTERS: Mapping[str, str] = {"fp32": "f", "fp64": "d"}
@@ -86,12 +86,24 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
     - write fused forms: `fmaf(a, b, c)`, `tl.fma`, polynomials by Horner's rule
     - fold a scale or a bias into the constants of the multiplication before or after it
     """
-    mixes = [mix for dtype in _LETTERS if (mix := _mix(facts.kernel, dtype)) is not None]
-    found = [mix for mix in mixes if _is_worth_a_word(facts, mix)]
-    if not found:
+    limit, opcodes, unfused = facts.limits.fusable_share, facts.kernel.thread_opcodes, []
+    for dtype, (own, pipe) in _PIPES.items():
+        mix = _mix(facts.kernel, dtype)
+        if mix is None:
+            continue
+        parts = {own: 1.0}  # of what its pipes do, its arithmetic; of a shared pipe only where that is counted
+        if opcodes:
+            beside = sum(n for opcode, n in opcodes.items() if opcode.partition(".")[0].startswith(_BESIDE[dtype]))
+            parts[pipe] = mix.total / (mix.total + beside)
+        elif dtype != "fp32":
+            parts[pipe] = 1.0
+        apart = mix.apart / mix.total / 2
+        busy = max((facts.share(name) or 0.0) * part for name, part in parts.items())
+        if apart > limit and (mix.sparable >= limit / 2 or apart * busy >= limit):
+            unfused.append((mix, Waste({name: mix.sparable * part for name, part in parts.items()})))
+    if not unfused:
         return None
-    mix = max(found, key=lambda one: spared(facts, _unfused_waste(facts, one)))
-    waste = _unfused_waste(facts, mix)
+    mix, waste = max(unfused, key=lambda pair: spared(facts, pair[1]))
     return Found(
         evidence=(
             Evidence("sparable_share", mix.sparable, "share", f"min(add, mul) / all: {mix.source}"),
@@ -106,28 +118,6 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
         confidence="medium",
         severity=weigh(facts, waste),
     )
-
-
-def _is_worth_a_word(facts: Facts, mix: _Mix) -> bool:
-    """Return whether much stands apart, and pairs of it could be joined or keep a pipe busy."""
-    limit, apart = facts.limits.fusable_share, mix.apart / mix.total / 2
-    parts = _parts_of_pipes(facts.kernel, mix)
-    busy = max(((facts.share(name) or 0.0) * part for name, part in parts.items()), default=0.0)
-    return apart > limit and (mix.sparable >= limit / 2 or apart * busy >= limit)
-
-
-def _unfused_waste(facts: Facts, mix: _Mix) -> Waste:
-    return Waste({name: mix.sparable * part for name, part in _parts_of_pipes(facts.kernel, mix).items()})
-
-
-def _parts_of_pipes(kernel: Kernel, mix: _Mix) -> dict[str, float]:
-    """Return which part of a precision's pipes its arithmetic makes up, 0 to 1; a shared pipe only where counted."""
-    own, pipe = _PIPES[mix.dtype]
-    opcodes = kernel.thread_opcodes
-    if not opcodes:
-        return {own: 1.0} if mix.dtype == "fp32" else {own: 1.0, pipe: 1.0}
-    beside = sum(n for opcode, n in opcodes.items() if opcode.partition(".")[0].startswith(_BESIDE[mix.dtype]))
-    return {own: 1.0, pipe: mix.total / (mix.total + beside)}
 
 
 def _mix(kernel: Kernel, dtype: str) -> _Mix | None:
@@ -208,8 +198,14 @@ def slow_fp64(facts: Facts) -> Found | None:
     top = max(busy, key=lambda one: busy[one], default=None)
     if counted == 0 or (counted is None and (top is None or busy[top] < facts.limits.contributing_share)):
         return None
-    slower = _fp64_slower(facts)
-    if slower is None or slower.value < facts.limits.slow_fp64_ratio:
+    fp64, fp32 = (_peak(facts, dtype) for dtype in ("fp64", "fp32"))
+    if fp64 and fp32:
+        slower = Evidence("fp64_slower", fp32 / fp64, "x", "fp32 peak / fp64 peak")
+    elif facts.counter("fp64_slower_factor"):
+        slower = facts.measured("fp64_slower", "x", "fp64_slower_factor")
+    else:
+        return None
+    if slower.value < facts.limits.slow_fp64_ratio:
         return None
     waste = Waste(dict.fromkeys(_PIPES["fp64"], 1 - 1 / slower.value))
     evidence = [slower]
@@ -231,15 +227,6 @@ def slow_fp64(facts: Facts) -> Found | None:
         speedup_up_to=speedup(facts, waste),
         severity="contributes" if full and severity == "note" else severity,
     )
-
-
-def _fp64_slower(facts: Facts) -> Evidence | None:
-    """Return how many times slower the chip's fp64 is than its fp32; None where neither peaks nor driver tell."""
-    fp64, fp32 = (_peak(facts, dtype) for dtype in ("fp64", "fp32"))
-    if fp64 and fp32:
-        return Evidence("fp64_slower", fp32 / fp64, "x", "fp32 peak / fp64 peak")
-    name = "fp64_slower_factor"
-    return facts.measured("fp64_slower", "x", name) if facts.counter(name) else None
 
 
 def _peak(facts: Facts, dtype: str) -> float | None:
@@ -270,13 +257,17 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     - compute in bf16 or fp16: `torch.autocast`
     - in your own kernel use `tl.dot`, CUTLASS or `mma.sync`, and pad sizes to multiples of 8
     """
-    kernel, busy = facts.kernel, facts.share("fp32")
-    if busy is None or busy < facts.limits.matrix_pipe_share or _uses_matrix(facts):
+    kernel, limits, busy = facts.kernel, facts.limits, facts.share("fp32")
+    if busy is None or busy < limits.matrix_pipe_share:
         return None
+    tensor = (pipe for name, pipe in facts.pipes.items() if name.startswith("tensor_") and name != "tensor_pipe")
+    has_matrix = any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in kernel.warp_opcodes)
     mix = _mix(kernel, "fp32")
-    if mix is None:
+    if has_matrix or any(pipe.amount for pipe in tensor) or mix is None:
         return None
-    if mix.fma < facts.limits.matrix_fma_part * mix.total or _special_part(kernel) > facts.limits.matrix_special_part:
+    special = sum(threads for opcode, threads in kernel.thread_opcodes.items() if opcode.startswith("MUFU"))
+    special_part = special / mix.fma if mix.fma else 0.0
+    if mix.fma < limits.matrix_fma_part * mix.total or special_part > limits.matrix_special_part:
         return None
     fp32_peak = _peak(facts, "fp32")
     peaks = {key: peak for key in _TENSOR_FOR_FP32 if (peak := _peak(facts, key))}
@@ -301,21 +292,6 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
         confidence="medium",
         severity="contributes",
     )
-
-
-def _uses_matrix(facts: Facts) -> bool:
-    if any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in facts.kernel.warp_opcodes):
-        return True
-    return any(
-        pipe.amount for name, pipe in facts.pipes.items() if name.startswith("tensor_") and name != "tensor_pipe"
-    )
-
-
-def _special_part(kernel: Kernel) -> float:
-    """Return special functions over fp32 multiply-adds, 0 where opcodes are not known."""
-    special = sum(threads for opcode, threads in kernel.thread_opcodes.items() if opcode.startswith("MUFU"))
-    mix = _mix(kernel, "fp32")
-    return special / mix.fma if mix is not None and mix.fma else 0.0
 
 
 ARITHMETIC: tuple[FindingRule, ...] = (

@@ -19,8 +19,9 @@ from rooflens.model.records import Finding
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.findings.rule import Facts, FindingRule, Found, Holdings
+    from rooflens.model.findings.rule import FindingRule, Found, Holdings
     from rooflens.model.records import Severity
+    from rooflens.model.verdict.facts import Facts
 
 MOST_ADVISED = 6
 """At most this many findings that cost time: nobody reads more, so the rest become notes."""
@@ -37,42 +38,42 @@ def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
 
     Each rule runs over all kernels of which enough is known before the next one does.
     """
-    found: list[list[Finding]] = [[] for _ in kernels]
+    findings: list[list[Finding]] = [[] for _ in kernels]
     alike: defaultdict[Holdings, list[tuple[Facts, list[Finding]]]] = defaultdict(list)
     known = [holdings_of(facts.kernel, traced=facts.in_program is not None) for facts in kernels]
-    for holdings, facts, own in zip(known, kernels, found, strict=True):
+    for holdings, facts, own in zip(known, kernels, findings, strict=True):
         alike[holdings].append((facts, own))
     for holdings, members in alike.items():
-        for rule in _that_can_tell(holdings):
+        causes, _ = _that_can_tell(holdings)
+        for rule in causes:
             find = rule.find
             for facts, own in members:
                 if (result := find(facts)) is not None:
                     own.append(_finding(facts, rule, result))
-    return [_ranked(*each) for each in zip(kernels, found, known, strict=True)]
+    return [_ranked(*each) for each in zip(kernels, findings, known, strict=True)]
 
 
 @lru_cache(maxsize=1024)
-def _that_can_tell(holdings: Holdings) -> tuple[FindingRule, ...]:
-    """Return the rules that need no more than is known."""
+def _that_can_tell(holdings: Holdings) -> tuple[tuple[FindingRule, ...], frozenset[str]]:
+    """Return the rules of causes that need no more than is known, and the ids of those of the waits too."""
     held = held_of(holdings)
-    return tuple(rule for rule in CAUSES if rule.can_tell(held))
+    able = [rule for rule in RULES if rule.can_tell(held)]
+    return tuple(rule for rule in able if rule in CAUSES), frozenset(rule.id for rule in able)
 
 
-@lru_cache(maxsize=1024)
-def _looked_for(holdings: Holdings) -> frozenset[str]:
-    """Return the ids of all rules, those of the waits included, that need no more than is known."""
-    held = held_of(holdings)
-    return frozenset(rule.id for rule in RULES if rule.can_tell(held))
-
-
-def _ranked(facts: Facts, found: list[Finding], holdings: Holdings) -> tuple[Finding, ...]:
-    """Put what was found in order, with what the kernel waits for and what NVIDIA found."""
-    found += [_finding(facts, rule, result) for rule in long_waits(facts) if (result := rule.find(facts)) is not None]
-    if facts.bound == "latency" and all(finding.severity == "note" for finding in found):
-        found += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
-    looked = _looked_for(holdings) if facts.kernel.rules else frozenset()
-    found += nvidia_rules(facts, {finding.id for finding in found}, looked)
-    return _few(sorted(found, key=_rank))
+def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[Finding, ...]:
+    """Put findings in order, with what the kernel waits for and what NVIDIA found; too many become notes."""
+    findings += [
+        _finding(facts, rule, result) for rule in long_waits(facts) if (result := rule.find(facts)) is not None
+    ]
+    if facts.bound == "latency" and all(finding.severity == "note" for finding in findings):
+        findings += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
+    if facts.kernel.rules:
+        findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1])
+    ranked = sorted(findings, key=_rank)
+    costing = [finding for finding in ranked if finding.severity != "note"]
+    demoted = [replace(finding, severity="note", speedup_up_to=None) for finding in costing[MOST_ADVISED:]]
+    return (*costing[:MOST_ADVISED], *demoted, *(finding for finding in ranked if finding.severity == "note"))
 
 
 def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
@@ -88,61 +89,40 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
-    severity = found.severity or _severity(facts, found)
+    """Hold a speed-up to what the kernel can reach at all, its potential or that with reuse, and judge it."""
+    gain, distances = found.speedup_up_to, facts.distances
+    reach = [factor for factor in (distances.potential, distances.potential_by_reuse) if factor is not None]
+    if gain is not None and reach:
+        gain = max(1.0, min(gain, max(reach)))
+    severity = found.severity or _severity(facts, found.bears_on, gain)
     return Finding(
         id=rule.id,
         title=rule.title,
         severity=severity,
         evidence=found.evidence,
         move=found.move,
-        speedup_up_to=None if severity == "note" else _bounded(facts, found.speedup_up_to),
+        speedup_up_to=None if severity == "note" else gain,
         where=found.where,
         confidence=found.confidence,
     )
 
 
-def _severity(facts: Facts, found: Found) -> Severity:
+def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Severity:
     """Judge by what the waste bears on: the wall, something else that is busy, or nothing that costs time.
 
     Where a unit is full for a part of the run, time is lost in the rest of it, to SMs that idle and not to warps
-    that wait.
+    that wait. A gain limits a waiting kernel where it is a good part of what that could be faster, or either is not
+    known. Factors multiply, so parts are those of their logarithms: 1.13x is 6 % of 7.8x, and leaves 6.9x unexplained.
     """
-    if facts.full_for_a_while and LATENCY in found.bears_on:
-        return "limiter" if IDLE in found.bears_on else "note"
-    wall = facts.wall.resource if facts.wall else None
-    gain = _bounded(facts, found.speedup_up_to)
-    worth = gain is None or gain >= facts.limits.limiter_gain
-    waiting = facts.bound in {"latency", "overhead"} and LATENCY in found.bears_on
-    bounds = wall in found.bears_on or (waiting and _explains(facts, gain))
-    if bounds and worth:
+    if facts.full_for_a_while and LATENCY in bears_on:
+        return "limiter" if IDLE in bears_on else "note"
+    limits, headroom, waits = facts.limits, facts.distances.headroom, LATENCY in bears_on
+    explains = waits and facts.bound in {"latency", "overhead"}
+    if explains and gain is not None and headroom is not None and headroom > 1:
+        explains = math.log(gain) >= limits.limiter_part_of_headroom * math.log(headroom)
+    is_at_wall = facts.wall is not None and facts.wall.resource in bears_on
+    if (is_at_wall or explains) and (gain is None or gain >= limits.limiter_gain):
         return "limiter"
-    busy = max((facts.share(resource) or 0.0 for resource in found.bears_on - {LATENCY, IDLE}), default=0.0)
-    waits = LATENCY in found.bears_on and not facts.at_roof
-    return "contributes" if waits or busy >= facts.limits.contributing_share else "note"
-
-
-def _explains(facts: Facts, gain: float | None) -> bool:
-    """Return whether a gain is a good part of what a waiting kernel could be faster; True where either is not known.
-
-    Factors multiply, so parts are those of their logarithms: 1.13x is 6 % of 7.8x, and leaves 6.9x unexplained.
-    """
-    headroom = facts.distances.headroom
-    if gain is None or headroom is None or headroom <= 1:
-        return True
-    return math.log(gain) >= facts.limits.limiter_part_of_headroom * math.log(headroom)
-
-
-def _bounded(facts: Facts, speedup: float | None) -> float | None:
-    """Hold a speed-up to what the kernel can reach at all: its potential, or that with reuse."""
-    known = [factor for factor in (facts.distances.potential, facts.distances.potential_by_reuse) if factor is not None]
-    if speedup is None or not known:
-        return speedup
-    return max(1.0, min(speedup, max(known)))
-
-
-def _few(ranked: Sequence[Finding]) -> tuple[Finding, ...]:
-    costing = [finding for finding in ranked if finding.severity != "note"]
-    too_many = costing[MOST_ADVISED:]
-    demoted = [replace(finding, severity="note", speedup_up_to=None) for finding in too_many]
-    notes = [finding for finding in ranked if finding.severity == "note"]
-    return (*costing[:MOST_ADVISED], *demoted, *notes)
+    busy = max((facts.share(resource) or 0.0 for resource in bears_on - {LATENCY, IDLE}), default=0.0)
+    is_waiting = waits and not facts.at_roof
+    return "contributes" if is_waiting or busy >= limits.contributing_share else "note"

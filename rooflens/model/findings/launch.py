@@ -1,15 +1,37 @@
-"""Findings about launches: kernels as short as their launch, and gaps around launches."""
+"""Findings about how a launch fills the GPU: its time, its grid, the load of the SMs, their warps, and their lanes."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from rooflens.format import duration
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found
-from rooflens.model.records import Evidence
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rooflens.format import count, duration, percent, si, si_of, significant
+from rooflens.model.counters.execution import WARP_THREADS
+from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
+from rooflens.model.findings.stalls import is_usual_wait, stall, stall_shares
+from rooflens.model.records import Evidence, Place, ratio
+from rooflens.model.roofline.levels import shares_of
+from rooflens.model.roofline.occupancy import (
+    MOST_THREADS,
+    block_limits,
+    next_step,
+    occupancy_limiters,
+    set_aside_bytes,
+    tail_share,
+    warps_of,
+)
+from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
-    from rooflens.model.findings.rule import Facts
+    from rooflens.model.records import Hotspot, Kernel, Severity
+    from rooflens.model.verdict.facts import Facts
+
+_IDLE_WAITS = frozenset({LATENCY, IDLE})
+_WAVES = {"waves": "waves", "grid_size": "blocks", "sm_count": "SMs"}
+"""What a grid is judged by: counter -> unit."""
 
 
 def short_kernel(facts: Facts) -> Found | None:
@@ -64,7 +86,655 @@ def launch_gaps(facts: Facts) -> Found | None:
     )
 
 
+def small_grid(facts: Facts) -> Found | None:
+    """Say that the grid has fewer blocks than the GPU holds at once.
+
+    A wave is as many blocks as all SMs hold at once. A grid below one wave leaves SMs, or slots on them, empty for
+    the whole run. Counters: `launch__waves_per_multiprocessor`, the grid and the number of SMs. Confirm with a larger
+    problem: the time barely grows until the wave is full. The speed-up is that of a full wave, capped
+    by what the busiest unit allows. It does not show whether the problem can be split into more blocks.
+
+    Try:
+    - use smaller tiles, so that there are more blocks (`BLOCK_M`, `BLOCK_N`)
+    - split the reduction over blocks: CUTLASS split-K or stream-K, split keys in attention for decoding
+    - batch several problems into one launch
+    - run it concurrently with others: streams, or branches of a CUDA graph
+    """
+    waves, blocks, sms = (facts.counter(name) for name in _WAVES)
+    an_sm = ratio(blocks, sms)
+    if not waves or (waves >= facts.limits.small_grid_waves and (an_sm is None or an_sm >= 1)):
+        return None
+    beside: Severity = "note" if facts.at_roof else "contributes"
+    words, gain, severity = f"the grid is {significant(waves)} waves", 1 / waves, None
+    if an_sm and blocks and sms:
+        what = f"leaves {count(int(sms - blocks), 'SM')} without a block" if an_sm < 1 else "does not fill the GPU once"
+        words = f"the grid of {count(int(blocks), 'block')} is {significant(waves)} waves on {sms:,.0f} SMs and {what}"
+        gain = max(gain, 1 / an_sm)
+        severity = None if an_sm < 1 or waves <= facts.limits.empty_grid_waves else beside
+    return Found(
+        evidence=tuple(facts.measured(name, unit) for name, unit in _WAVES.items() if facts.counter(name) is not None),
+        move=f"launch more blocks: split the work finer, split the reduction, or batch: {words}",
+        bears_on=_IDLE_WAITS,
+        speedup_up_to=facts.without_wait(gain),
+        severity=severity,
+    )
+
+
+def idle_share(facts: Facts) -> float | None:
+    """Return the part of the run in which the mean SM had no work, 0 to 1; None where not measured."""
+    active = facts.counter("sm_cycles_active_avg")
+    elapsed = facts.counter("sm_cycles_elapsed_avg") or facts.counter("elapsed_cycles")
+    return max(0.0, 1 - active / elapsed) if active is not None and elapsed else None
+
+
+def tail_wave(facts: Facts) -> Found | None:
+    """Say that the last wave of blocks does not fill the GPU, and SMs were measured idle.
+
+    When the blocks do not divide into whole waves, the last ones run with some of the SMs empty. What that would
+    cost is easily computed but rarely true, because blocks do not end together: so it is reported only where SMs were
+    idle for part of the run, and it promises no more than the smaller of the two. Counters: waves, active
+    cycles of the average SM, elapsed cycles. Confirm with the time series, or with a grid of whole waves. It does not
+    tell the tail from SMs that are idle at the start.
+
+    Try:
+    - try other tile sizes, for a full last wave or a short one (`triton.autotune`)
+    - launch as many blocks as fit at once and let each loop over tiles: a persistent kernel, stream-K
+    - let the next kernel start in the tail: a second stream, programmatic dependent launch on CC 9.0 and later
+    """
+    waves, idle = facts.counter("waves"), idle_share(facts)
+    if waves is None or waves <= 1 or idle is None or idle < facts.limits.tail_idle_share:
+        return None
+    rest = waves - math.floor(waves)
+    computed = tail_share(waves)
+    if not computed or not rest:
+        return None
+    # Idle SMs that whole waves would leave as well are no reason to change them.
+    severity: Severity | None = None
+    waste = min(idle, computed)
+    if waste < facts.limits.tail_idle_share:
+        severity = "note"
+    elif waste < facts.limits.tail_share:
+        severity = "note" if facts.at_roof else "contributes"
+    return Found(
+        evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
+        move=f"choose a block size that fills the last wave, or write a persistent kernel: of "
+        f"{significant(waves)} waves the last is {percent(rest)} full, and SMs are idle for {percent(idle)} of "
+        "the time",
+        bears_on=_IDLE_WAITS,
+        speedup_up_to=facts.without_wait(1 / (1 - waste)),
+        severity=severity,
+    )
+
+
+def _idle(facts: Facts, idle: float) -> Evidence:
+    names = ("sm_cycles_active_avg", "sm_cycles_elapsed_avg", "elapsed_cycles")
+    sources = [facts.kernel.counter_sources.get(name, name) for name in names if facts.counter(name) is not None]
+    return Evidence("idle SM time", idle, "share", f"1 - {sources[0]} / {sources[1]}")
+
+
+class _Uneven(Struct, frozen=True):
+    """How unevenly the units of one kind work.
+
+    Attributes:
+        ratio: Busiest unit over the mean of those that have work.
+        waste: Part of the run that goes if all did as much as the mean, 0 to 1.
+    """
+
+    key: str
+    name: str
+    ratio: float
+    waste: float
+    evidence: Evidence
+
+
+_UNITS = {
+    key: (name, f"{key}_cycles_active_avg", f"{key}_cycles_active_max", f"{key}_cycles_elapsed_avg", otherwise)
+    for key, name, otherwise in (
+        ("sm", "SM", "elapsed_cycles"),
+        ("smsp", "SM sub-partition", "elapsed_cycles"),
+        ("l1", "L1 cache", "elapsed_cycles"),
+        ("l2", "L2 slice", ""),
+        ("dram", "DRAM channel", ""),
+    )
+}
+"""Kind of unit -> its name, and the counters of cycles: active in the mean and in the busiest, and all, two ways."""
+_SM_UNITS, _MEMORY_UNITS = ("sm", "smsp", "l1"), ("l2", "dram")
+
+
+def _most_uneven(facts: Facts, units: tuple[str, ...], of_one: float = 1.0) -> _Uneven | None:
+    """Return the most uneven kind; `of_one` is how many units there are for each that has work."""
+    counters, sources, worst = facts.kernel.counters, facts.kernel.counter_sources, None
+    for key in units:
+        name, mean_name, most_name, elapsed_name, otherwise = _UNITS[key]
+        mean, most = counters.get(mean_name), counters.get(most_name)
+        elapsed = counters.get(elapsed_name) or counters.get(otherwise)
+        if not mean or not most or most < mean or not elapsed:
+            continue
+        source = f"{sources.get(most_name, most_name)} / {sources.get(mean_name, mean_name)}"
+        if of_one > 1:
+            mean, source = min(most, mean * of_one), f"{source} x blocks / SMs"
+        waste = (1 - mean / most) * min(1.0, mean / elapsed)
+        if worst is None or waste > worst.waste:
+            evidence = Evidence(f"busiest {name} over the mean", most / mean, "x", source)
+            worst = _Uneven(key, name, most / mean, waste, evidence)
+    return worst
+
+
+def _cost(facts: Facts, waste: float) -> Severity | None:
+    return "note" if waste < facts.limits.imbalance_cost_share else None
+
+
+def load_imbalance(facts: Facts) -> Found | None:
+    """Say that some SMs, or parts of them, work longer than others.
+
+    A kernel ends with its slowest SM; the time that the others idle until then is lost. Blocks or warps with more work
+    than others cause it, as in triangular or sparse problems. Counters: active cycles of the busiest SM, SM
+    sub-partition or L1 cache against the average; where the grid has fewer blocks than there are SMs, the average is
+    over units that have a block (a note covers the rest). The most uneven kind counts. The part of the time that an
+    even load would save is (1 - mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time
+    series (a long tail) or by scheduling the work dynamically. It does not show which blocks take longer.
+
+    Try:
+    - split the work finer: with more blocks than fit at once, whichever SM is free takes the next
+    - start the longest pieces first, such as the long rows of causal attention
+    - schedule tiles dynamically: a persistent kernel with an atomic counter
+    - balance by elements instead of rows, as merge-based sparse products do
+    """
+    sms_a_block = max(1.0, ratio(facts.counter("sm_count"), facts.counter("grid_size")) or 1.0)
+    worst = _most_uneven(facts, _SM_UNITS, sms_a_block)
+    if worst is None:
+        return _tail_seen(facts) or _idle_seen(facts)
+    if worst.waste < facts.limits.imbalance_share:
+        return _tail_seen(facts) or _empty_seen(facts)
+    return Found(
+        evidence=(worst.evidence,),
+        move=f"split the work finer or schedule it dynamically: the busiest {worst.name} works "
+        f"{significant(worst.ratio)}x as long as the average one",
+        bears_on=_IDLE_WAITS,
+        speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
+        severity=_cost(facts, worst.waste),
+    )
+
+
+def _empty_seen(facts: Facts) -> Found | None:
+    """Say that SMs without a block are all there is to it: true, and `small_grid` says what it costs."""
+    worst = _most_uneven(facts, _SM_UNITS)
+    if worst is None or worst.waste < facts.limits.imbalance_share:
+        return None
+    return Found(
+        evidence=(worst.evidence,),
+        move=f"launch a block for every SM: counting those without one, the busiest {worst.name} works "
+        f"{significant(worst.ratio)}x as long as the average one",
+        severity="note",
+    )
+
+
+def _tail_seen(facts: Facts) -> Found | None:
+    """Say the same by the time series: a long tail in which ever fewer warps run."""
+    phases = facts.phases
+    if phases is None or phases.warps_in_tail is None:
+        return None
+    waste = phases.tail * (1 - phases.warps_in_tail)
+    if waste < facts.limits.imbalance_share:
+        return None
+    evidence = (
+        Evidence("part of the run after the plateau", phases.tail, "share", "time series"),
+        Evidence("warps in that part over those on the plateau", phases.warps_in_tail, "share", "time series"),
+    )
+    return Found(
+        evidence=evidence,
+        move=f"split the work finer or schedule it dynamically: for the last {percent(phases.tail)} of the run only "
+        f"{percent(phases.warps_in_tail)} of the warps are left",
+        bears_on=_IDLE_WAITS,
+        speedup_up_to=facts.without_wait(1 / (1 - waste)),
+        confidence="medium",
+        severity=_cost(facts, waste),
+    )
+
+
+def _idle_seen(facts: Facts) -> Found | None:
+    """Say the same by the mean SM alone: in a kernel that is not short it idles longer than the last wave explains."""
+    waves, idle, time_ns = facts.counter("waves"), idle_share(facts), facts.kernel.duration_ns
+    if waves is None or waves < 1 or idle is None or time_ns is None or time_ns < facts.limits.short_duration_ns:
+        return None
+    waste = idle - (tail_share(waves) or 0.0)
+    if waste < facts.limits.imbalance_cost_share:
+        return None
+    return Found(
+        evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
+        move=f"split the work finer or schedule it dynamically: SMs are idle for {percent(idle)} of the time, more "
+        f"than the last of {significant(waves)} waves explains, so some blocks take longer than others",
+        bears_on=_IDLE_WAITS,
+        speedup_up_to=facts.without_wait(1 / (1 - waste)),
+        confidence="medium",
+    )
+
+
+def partition_imbalance(facts: Facts) -> Found | None:
+    """Say that some L2 slices or DRAM channels take more of the traffic than others.
+
+    Addresses are spread over L2 slices and DRAM channels; a stride that is a multiple of that pattern hits the same few
+    again and again, and they fill up while others idle. Counters: active cycles of the busiest slice or channel against
+    the average, weighted by the part of the time in which they are active at all, because very little traffic is always
+    uneven. Confirm by padding the leading dimension. It does not show which array it is.
+
+    Try:
+    - pad the leading dimension so that it is not a power of two (`cudaMallocPitch`, a slice of a wider tensor)
+    - reorder the blocks, so that those that run together touch different rows
+    - look for an address that all blocks read or update, and give each block its own copy
+    """
+    worst = _most_uneven(facts, _MEMORY_UNITS)
+    if worst is None or worst.waste < facts.limits.imbalance_share:
+        return None
+    return Found(
+        evidence=(worst.evidence,),
+        move=f"pad the leading dimension or change the stride to spread the addresses: the busiest {worst.name} "
+        f"works {significant(worst.ratio)}x as long as the average one",
+        bears_on=frozenset({worst.key}),
+        speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
+        severity=_cost(facts, worst.waste),
+    )
+
+
+def low_occupancy(facts: Facts) -> Found | None:
+    """Say that the launch allows few warps on an SM, and what would allow more.
+
+    An SM hides latency by switching to another warp. It holds as many blocks as the scarcest of registers, shared
+    memory, warp slots and block slots allows; all that tie are named, with the amount that would let one more in,
+    and the speed-up if time fell with each warp added. Counters: the theoretical occupancy and the
+    `launch__occupancy_limit_*`. Confirm by changing the launch and profiling again. It is a note where schedulers
+    have enough warps, or the grid no more blocks. Such a grid, if it fills most slots and its warps wait mostly as
+    in any kernel, needs larger blocks: twice the warps are at most twice as fast. More independent work per thread
+    comes first where warps wait long on fixed latencies, or where delivering operands keeps a unit busiest.
+    It does not show which wins.
+
+    Try:
+    - change what the evidence names, by the step it gives, and measure again
+    - registers: `__launch_bounds__`, a smaller tile per thread, in Triton more `num_warps`; watch for `local_memory`
+    - shared memory: fewer stages (`num_stages`), smaller tiles
+    - otherwise keep more independent work in flight in each warp, which needs no occupancy
+    """
+    allowed = facts.counter("theoretical_occupancy")
+    if not allowed or allowed >= facts.limits.full_occupancy_share:
+        return None
+    if (larger := _larger_blocks(facts)) is not None:
+        return larger
+    limits = _limits(facts)
+    reasons = [limit.words for limit in limits]
+    because = f": {'; '.join(reasons)}" if reasons else ""
+    together = ", and all of these have to change together" if len(reasons) > 1 else ""
+    return Found(
+        evidence=(
+            facts.measured("theoretical_occupancy", "share"),
+            *(number for limit in limits for number in limit.evidence),
+        ),
+        move=_either_way(facts, f"raise occupancy, now at most {percent(allowed)}{because}{together}"),
+        bears_on=WAITS,
+        speedup_up_to=facts.without_wait(min([1 / allowed, *(limit.more for limit in limits if limit.more)])),
+        severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
+    )
+
+
+_DELIVERY = frozenset({"l1", "smem", "lsu", "mio"})
+"""Levels and pipes that bring operands to the threads: they carry less where a thread reuses what it holds."""
+
+
+def _either_way(facts: Facts, raise_it: str) -> str:
+    """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first."""
+    shares = shares_of(facts.levels, facts.pipes)
+    busiest = max(shares, key=lambda name: shares[name], default=None)
+    stalls = facts.kernel.stalls
+    leading = max(stalls, key=lambda reason: stalls[reason], default=None)
+    are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts))
+    if are_long and stalls["wait"] > facts.limits.dominant_stall:
+        return f"give each thread more independent work, as warps wait on fixed latencies most; or {raise_it}"
+    if busiest not in _DELIVERY or shares[busiest] < facts.limits.contributing_share:
+        return f"{raise_it}; or keep the warps as they are and give each thread more independent work"
+    label = resource_label(busiest, facts.kernel.gpu)
+    return (
+        f"let each thread compute more results from what it loads, as {label} is {percent(shares[busiest])} busy "
+        f"delivering operands, even at a lower occupancy; or {raise_it}"
+    )
+
+
+def _has_no_more_blocks(facts: Facts) -> bool:
+    blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
+    limits = block_limits(facts.kernel)
+    return bool(limits and blocks and sms and blocks <= sms * limits[0][1])
+
+
+def _larger_blocks(facts: Facts) -> Found | None:
+    """Find that only more warps a block are left to fill waits that every kernel has.
+
+    The grid has no more blocks, and fills enough of the slots that its size is not what is wrong with it.
+    """
+    waves, threads = facts.counter("waves"), facts.counter("block_size")
+    if waves is None or waves <= facts.limits.empty_grid_waves or not _has_no_more_blocks(facts):
+        return None
+    if not threads or 2 * threads > MOST_THREADS or not is_usual_wait(facts, stall_shares(facts)):
+        return None
+    allowed, block = facts.measured("theoretical_occupancy", "share"), facts.measured("block_size", "threads")
+    warps = warps_of(threads)
+    do = (
+        f"share the work of a block of {count(int(threads), 'thread')} among more warps, such as {2 * warps:.0f} "
+        f"instead of {warps:.0f}, as the grid has no more blocks and occupancy is at most {percent(allowed.value)}"
+    )
+    found = stall(facts, "wait", do, extra=(allowed, block))
+    if found is None:
+        return None
+    return replace(found, speedup_up_to=facts.without_wait(2.0), where=(), confidence="medium")
+
+
+def _has_warps_enough(facts: Facts) -> bool:
+    """Return whether schedulers have a ready warp and issue most of the time; False where that is not measured."""
+    ready, issued = facts.counter("eligible_warps_per_cycle"), facts.counter("issue_active_per_cycle")
+    if ready is None or issued is None:
+        return False
+    return ready >= facts.limits.eligible_warps and issued >= facts.limits.covered_issue_share
+
+
+class _Limit(Struct, frozen=True):
+    """What allows no more blocks on an SM.
+
+    Attributes:
+        more: Warps that its named step allows over those allowed now, as a factor; None where no step is named.
+    """
+
+    words: str
+    evidence: tuple[Evidence, ...] = ()
+    more: float | None = None
+
+
+def _limits(facts: Facts) -> list[_Limit]:
+    """Say in words what allows no more blocks on an SM, with the numbers that are its evidence."""
+    limits = block_limits(facts.kernel)
+    if not limits:
+        return []
+    blocks = limits[0][1]
+    # How many blocks an SM can hold by what does not limit yet.
+    room = next((limit for _, limit in limits if limit > blocks), math.inf)
+    now, described = f"{count(int(blocks), 'block')} per SM", []
+    for limiter in occupancy_limiters(facts.kernel):
+        step = next_step(facts.kernel, limiter)
+        if limiter == "shared memory" and (wider := _wider(facts, blocks, room)):
+            described.append(wider)
+            continue
+        if step is None:
+            described.append(_Limit(f"{limiter} allow{'s' if limiter == 'shared memory' else ''} {now}"))
+            continue
+        more, then = ratio(min(step.blocks, room), blocks), f"{step.blocks:.0f}"
+        if limiter == "registers":
+            words = f"{step.now:.0f} registers per thread allow {now}, {step.to:.0f} would allow {then}"
+        elif limiter == "shared memory":
+            taken, to = si(step.now, "B"), si(step.to, "B")
+            words = f"{taken} of shared memory per block allow {now}, {to} would allow {then}"
+        else:
+            more = ratio(step.blocks * warps_of(step.to), blocks * warps_of(step.now))
+            size, to = count(int(step.now), "thread"), f"{step.to:,.0f}"
+            words = f"blocks of {size} use up the block slots with {now}, blocks of {to} would fill the warp slots too"
+            if limiter == "warps a block":
+                words = f"blocks of {size} leave warp slots empty with {now}, blocks of {to} would fill more of them"
+                words += f" with {then}"
+        evidence = (
+            Evidence(f"{limiter} now", step.now, step.unit, _SOURCES[limiter]),
+            Evidence(f"{limiter} that would allow more", step.to, step.unit, "CUDA's occupancy arithmetic"),
+        )
+        described.append(_Limit(words, evidence, more))
+    return described
+
+
+_SOURCES = {
+    "registers": "launch__registers_per_thread",
+    "shared memory": "launch__shared_mem_per_block_allocated",
+    "warps a block": "launch__block_size",
+    "block slots": "launch__block_size",
+}
+
+
+def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
+    """Say that the SM could set aside more shared memory than it did for this launch."""
+    held, most = set_aside_bytes(facts.kernel.counters), facts.counter("sm_smem_bytes")
+    block, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes") or 0.0
+    if held is None or most is None or not block or most // block <= blocks:
+        return None
+    now = f"{si(block - driver, 'B')} of shared memory per block allow {count(int(blocks), 'block')} per SM"
+    words = (
+        f"{now} in the {si(held, 'B')} that the SM reserved, and it can reserve {si(most, 'B')}, enough for "
+        f"{most // block:.0f} (the carveout preference)"
+    )
+    numbers = (
+        Evidence("shared memory reserved", held, "B", "launch__shared_mem_config_size"),
+        Evidence("shared memory an SM can reserve", most, "B", facts.kernel.counter_sources.get("sm_smem_bytes", "")),
+    )
+    return _Limit(words, numbers, ratio(min(most // block, room), blocks))
+
+
+def achieved_occupancy_gap(facts: Facts) -> Found | None:
+    """Say that far fewer warps are on an SM than the launch allows.
+
+    The launch would allow more warps than are measured: blocks are too few to fill the SMs, they end at different
+    times, or they are so short that launching new ones cannot keep up, as the instructions per warp show; within a
+    block, warps that exit early leave their slots empty until the last one is done. Counters: theoretical occupancy,
+    and achieved occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against
+    the mean. It is a note where the schedulers have enough warps already. It does not show which of these it is where
+    none stands out.
+
+    Try:
+    - fill the grid first where `small_grid` is reported too, and balance the work where `load_imbalance` is
+    - let each thread process several elements (a grid-stride loop), where warps exit almost as soon as they start
+    - launch smaller blocks, whose slots are freed sooner
+    """
+    allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
+    if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
+        return None
+    waves = facts.counter("waves")
+    evidence = [facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share")]
+    is_small = waves is not None and waves < facts.limits.small_grid_waves
+    fill = "give blocks, and the warps in them, equal work"
+    if is_small:  # `small_grid` says what there is to say
+        fill = f"launch more blocks than the {significant(waves)} waves of this grid"
+    elif (each := _instructions_a_warp(facts)) is not None and each.value < facts.limits.short_warp_instructions:
+        evidence.append(each)
+        executed = count(round(each.value), "instruction")
+        fill = f"loop over several elements per thread, as each warp executes only {executed}"
+    return Found(
+        evidence=tuple(evidence),
+        move=f"{fill}: achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}",
+        bears_on=WAITS,
+        speedup_up_to=facts.without_wait(allowed / achieved),
+        severity="note" if is_small or _has_warps_enough(facts) else None,
+    )
+
+
+def _instructions_a_warp(facts: Facts) -> Evidence | None:
+    """Return how many instructions a warp executes: counted by opcode, or else by address, or else in all."""
+    executed = float(sum(facts.kernel.warp_opcodes.values()))
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    if not executed:
+        executed, source = facts.kernel.code_totals.get("warp_inst", 0.0), "inst_executed"
+    if not executed and facts.counter("executed_inst"):
+        counted = facts.measured("executed_inst", "inst")
+        executed, source = counted.value, counted.source
+    blocks, block = facts.counter("grid_size"), facts.counter("block_size")
+    each = ratio(executed or None, blocks * warps_of(block) if blocks and block else None)
+    if each is None:
+        return None
+    return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
+
+
+_HALF = 0.5
+"""Resident warps of which half the lanes are empty hide half of the waits they could."""
+_PLACES = 3
+_PLACE_SHARE = 0.05
+"""Less of the lost lanes in one place than this points nowhere."""
+
+
+def thread_divergence(facts: Facts) -> Found | None:
+    """Say that, on average, few of a warp's 32 threads do work in an instruction.
+
+    A warp issues an instruction once for all of its threads. Where a branch diverges, each path is issued
+    with the other threads idle; threads that are predicated off are idle too. Counters: the smaller of
+    `smsp__thread_inst_executed_per_inst_executed.ratio` and
+    `smsp__thread_inst_executed_pred_on_per_inst_executed.ratio`, else thread instructions over warp instructions of the
+    opcode tables (predicated-on). Divergent branches (`smsp__sass_branch_targets_threads_divergent`) are shown with
+    it. Confirm at the lines it names, which lose most lanes. It does not tell branches of the algorithm from the bounds
+    check at the end of an array. Blocks that are not a multiple of 32 threads leave lanes idle as well: where that
+    explains it, `partial_warps` is reported.
+
+    Try:
+    - assign an item to a warp instead of a thread, with lanes over its elements: long rows of sparse matrices
+    - sort, bin or compact the items so that a warp's threads take the same path (`torch.sort`, `cub::DeviceSelect`)
+    - turn short branches into selects: `c ? a : b`, `tl.where`
+    """
+    kernel, least, threads = facts.kernel, facts.limits.active_threads, None
+    names = [name for name in ("threads_per_inst", "threads_on_per_inst") if facts.counter(name)]
+    if names:
+        threads = facts.measured("threads_per_inst", "threads", min(names, key=kernel.counters.__getitem__))
+    elif mean := ratio(sum(kernel.thread_opcodes.values()), sum(kernel.warp_opcodes.values())):
+        threads = Evidence("threads_per_inst", mean, "threads", "thread / warp instructions by opcode")
+    if threads is None or threads.value >= least:
+        return None
+    waste = Waste(dict.fromkeys(facts.pipes, 1 - threads.value / WARP_THREADS))
+    # Idle lanes are those that blocks leave empty where enough of the threads that are there do work.
+    block, fill = _block_size(kernel), warp_fill(kernel)
+    by_block = fill is not None and fill != 1 and (block == 1 or threads.value >= least * fill)
+    switched_off = (facts.counter("threads_per_inst") or 0.0) >= least
+    branches = facts.counter("divergent_branch_count")
+    evidence, said = [threads], f"{significant(threads.value)} of 32 threads do work in an instruction"
+    parting = ""
+    if branches and not by_block and not switched_off:
+        evidence.append(facts.measured("divergent_branch_count", "branches"))
+        parting = f" and the threads of a warp part at {si_of(branches, 'branches')}"
+    move = (
+        f"group threads that take the same path: {said}{parting}; sort or compact the work by branch, "
+        "or let a warp share the items of one thread"
+    )
+    if by_block:
+        move = f"change the block size, not the branches: {said}, as blocks of {block} do not fill warps"
+    elif switched_off:
+        move = (
+            f"give idle threads work: {said}, the others are predicated off; split the work so that "
+            "whole warps skip what they need not do"
+        )
+    return Found(
+        evidence=tuple(evidence),
+        move=move,
+        bears_on=waste.bears_on,
+        speedup_up_to=speedup(facts, _issued(facts, waste)),
+        where=_idle_places(kernel),
+        severity="note" if by_block else weigh(facts, waste),
+    )
+
+
+def _issued(facts: Facts, waste: Waste) -> Waste:
+    """Return the waste of the issue slots where those are measured: a pipe's other cycles do not shorten with it."""
+    return Waste({"issue": waste.parts["issue"]}) if facts.share("issue") is not None else waste
+
+
+def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
+    """Return the lines, or where there are none the instructions, that lose most lanes; at most three."""
+    if "warp_inst" not in kernel.code_totals or "thread_inst" not in kernel.code_totals:
+        return ()
+    total = kernel.code_totals["warp_inst"] * WARP_THREADS - kernel.code_totals["thread_inst"]
+    if total <= 0:
+        return ()
+
+    def lost(spot: Hotspot) -> float:
+        return spot.measures.get("warp_inst", 0.0) * WARP_THREADS - spot.measures.get("thread_inst", 0.0)
+
+    grain = "line" if any(hotspot.by == "line" for hotspot in kernel.hotspots) else "sass"
+    ranked = sorted((spot for spot in kernel.hotspots if spot.by == grain), key=lost, reverse=True)[:_PLACES]
+    return tuple(Place(spot, lost(spot) / total) for spot in ranked if lost(spot) >= _PLACE_SHARE * total)
+
+
+def partial_warps(facts: Facts) -> Found | None:
+    """Say that the threads of a block do not fill its warps.
+
+    A block is divided into warps of 32 threads; the last one holds the remainder, and costs as much as a full
+    one. Counters: the block size. Confirm by launching a multiple of 32 threads, with a bounds check in the kernel. It
+    does not show whether the data dictate the block size, so that several rows would have to share a block.
+
+    Try:
+    - launch blocks of a multiple of 32 threads, 128 or 256 to start with, and guard with `if (i < n)`
+    - let a block handle several rows: `dim3 block(32, 4)`
+    - flatten small dimensions into one index
+    """
+    threads, fill = _block_size(facts.kernel), warp_fill(facts.kernel)
+    if threads is None or fill is None or fill == 1:
+        return None
+    idle = 1 - fill
+    waste = Waste(dict.fromkeys(facts.pipes, idle))
+    blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
+    crowded = blocks is not None and sms is not None and blocks >= sms
+    holds_back = facts.bound == "latency" and crowded and idle >= _HALF
+    return Found(
+        evidence=(
+            Evidence("block_size", float(threads), "threads", "launch__block_size"),
+            Evidence("warp_fill", fill, "share", "threads / (32 x warps of a block)"),
+        ),
+        move=f"make the block size a multiple of 32 threads: blocks of {threads} fill {percent(fill)} of the lanes in "
+        f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
+        bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
+        speedup_up_to=facts.without_wait(1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),
+        severity="limiter" if holds_back else weigh(facts, waste),
+    )
+
+
+def warp_fill(kernel: Kernel) -> float | None:
+    """Return which part of the lanes of its warps a block fills, 0 to 1; None where its size is not known."""
+    threads = _block_size(kernel)
+    return threads / (-(-threads // WARP_THREADS) * WARP_THREADS) if threads else None
+
+
+def _block_size(kernel: Kernel) -> int | None:
+    if kernel.block is not None:
+        return kernel.block[0] * kernel.block[1] * kernel.block[2]
+    threads = kernel.counters.get("block_size")
+    return int(threads) if threads else None
+
+
 LAUNCH: tuple[FindingRule, ...] = (
     FindingRule("short_kernel", "as short as its launch", short_kernel, (("duration_ns",),)),
     FindingRule("launch_gaps", "gaps around its launches", launch_gaps, (("in_program",),)),
+)
+_IDLE_SMS = tuple(("waves", "sm_cycles_active_avg", elapsed) for elapsed in ("sm_cycles_elapsed_avg", "elapsed_cycles"))
+"""What tells that SMs idle for longer than the last wave explains."""
+
+BALANCE: tuple[FindingRule, ...] = (
+    FindingRule("small_grid", "grid below one wave", small_grid, (("waves",),)),
+    FindingRule("tail_wave", "partial last wave", tail_wave, _IDLE_SMS),
+    FindingRule(
+        "load_imbalance",
+        "imbalance between SMs",
+        load_imbalance,
+        (
+            *(_UNITS[key][1:3] for key in _SM_UNITS),
+            ("series",),
+            *_IDLE_SMS,
+        ),
+    ),
+    FindingRule(
+        "partition_imbalance",
+        "imbalance between memory partitions",
+        partition_imbalance,
+        tuple(_UNITS[key][1:3] for key in _MEMORY_UNITS),
+    ),
+)
+OCCUPANCY: tuple[FindingRule, ...] = (
+    FindingRule("low_occupancy", "low occupancy", low_occupancy, (("theoretical_occupancy",),)),
+    FindingRule(
+        "achieved_occupancy_gap",
+        "low achieved occupancy",
+        achieved_occupancy_gap,
+        (("theoretical_occupancy", "achieved_occupancy"),),
+    ),
+)
+DIVERGENCE: tuple[FindingRule, ...] = (
+    FindingRule(
+        "thread_divergence",
+        "idle threads in warps",
+        thread_divergence,
+        (("threads_per_inst",), ("threads_on_per_inst",), ("thread_opcodes", "warp_opcodes")),
+    ),
+    FindingRule("partial_warps", "partly filled warps", partial_warps, (("block_size",),)),
 )

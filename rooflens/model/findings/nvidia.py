@@ -19,10 +19,10 @@ from rooflens.format import percent
 from rooflens.model.records import Evidence, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
-    from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Rule
+    from rooflens.model.verdict.facts import Facts
 
 NVIDIA_RULE = "nvidia_rule"
 _WHOLE_PCT = 100.0
@@ -71,13 +71,27 @@ def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) 
     """
     rules = [rule for rule in facts.kernel.rules if rule.speedup_pct and not covered_by(rule) & set(found)]
     by_title: dict[str, Rule] = {}
-    for rule in _sorted(rules):
+    for rule in sorted(rules, key=lambda rule: -(rule.speedup_pct or 0.0)):
         by_title.setdefault(rule.title or rule.identifier, rule)
-    return tuple(_finding(facts, rule, looked) for rule in by_title.values())
-
-
-def _sorted(rules: Iterable[Rule]) -> list[Rule]:
-    return sorted(rules, key=lambda rule: -(rule.speedup_pct or 0.0))
+    findings = []
+    for title, rule in by_title.items():
+        estimate = rule.speedup_pct or 0.0
+        saved = estimate / _WHOLE_PCT
+        faster = _WHOLE_PCT / (_WHOLE_PCT - estimate) if estimate < _WHOLE_PCT else None
+        is_much = faster is None or faster >= facts.limits.limiter_gain
+        costs = not facts.at_roof and is_much and covered_by(rule).isdisjoint(looked)
+        findings.append(
+            Finding(
+                id=NVIDIA_RULE,
+                title=f"NVIDIA: {title}",
+                severity="contributes" if costs else "note",
+                evidence=(Evidence("time it would save", saved, "share", f"NVIDIA's rule {rule.identifier}"),),
+                move=f"see NVIDIA's rule `{title}`, which estimates {percent(saved)} less time",
+                speedup_up_to=faster if costs else None,
+                confidence="low",
+            )
+        )
+    return tuple(findings)
 
 
 def covered_by(rule: Rule) -> frozenset[str]:
@@ -87,20 +101,3 @@ def covered_by(rule: Rule) -> frozenset[str]:
         return frozenset({f"stall_{match[1].lower().replace(' ', '_')}"}) if match else frozenset()
     fitting = (ids for identifier, part, ids in _COVERED if identifier == rule.identifier and part in rule.title)
     return next(fitting, frozenset())
-
-
-def _finding(facts: Facts, rule: Rule, looked: Collection[str]) -> Finding:
-    estimate = rule.speedup_pct or 0.0
-    title = rule.title or rule.identifier
-    faster = _WHOLE_PCT / (_WHOLE_PCT - estimate) if estimate < _WHOLE_PCT else None
-    is_much = faster is None or faster >= facts.limits.limiter_gain
-    costs = not facts.at_roof and is_much and covered_by(rule).isdisjoint(looked)
-    return Finding(
-        id=NVIDIA_RULE,
-        title=f"NVIDIA: {title}",
-        severity="contributes" if costs else "note",
-        evidence=(Evidence("time it would save", estimate / _WHOLE_PCT, "share", f"NVIDIA's rule {rule.identifier}"),),
-        move=f"see NVIDIA's rule `{title}`, which estimates {percent(estimate / _WHOLE_PCT)} less time",
-        speedup_up_to=faster if costs else None,
-        confidence="low",
-    )

@@ -1,7 +1,6 @@
 """What a rule of the findings is: it reads the facts of one kernel and says what it found, or nothing.
 
-Then it says what waste costs: the part of a kernel's time that goes with it, and how much that matters; and last what
-the rules of stalls share: how much of a warp's time a reason takes, and the finding that it makes.
+Then it says what waste costs: the part of a kernel's time that goes with it, and how much that matters.
 """
 
 from __future__ import annotations
@@ -11,35 +10,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
-from rooflens.format import percent, significant
-from rooflens.model.counters.balance import SAMPLED_AS, STALLS
-from rooflens.model.hotspots import STALL, places
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.levels import shares_of
-from rooflens.model.roofline.opcodes import executed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from rooflens.model.bounds import Bound
-    from rooflens.model.records import (
-        Bottleneck,
-        Confidence,
-        Distances,
-        Kernel,
-        Level,
-        Phases,
-        Pipe,
-        Place,
-        Severity,
-    )
-    from rooflens.model.unprofiled import InProgram
-    from rooflens.model.verdict.thresholds import Thresholds
+    from rooflens.model.records import Confidence, Evidence, Kernel, Place, Severity
+    from rooflens.model.verdict.facts import Facts
 
 LATENCY = "latency"
 """Among what a finding bears on: a kernel that waits, where no unit is full."""
 IDLE = "idle"
 """Among what a finding bears on: SMs that stand idle for a part of the run, whatever the others do."""
+WAITS = frozenset({LATENCY})
 
 SAID = re.compile(r"Say that,? ")
 """How every docstring of a rule begins: what follows is the finding."""
@@ -50,66 +34,6 @@ _TRY = "Try:\n"
 
 _MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
-
-
-class Facts(Struct, frozen=True):
-    """What a rule may read: everything that is known of one kernel before its findings.
-
-    Attributes:
-        bound: The class of the verdict, decided before.
-        wall: The resource of the wall; None for latency, overhead and unknown.
-        at_roof: The wall's resource is full.
-        in_program: A typical launch of it without the profiler; None where none was timed.
-        full_for_a_while: The wall's unit is full on the plateau of the run, and not on average.
-    """
-
-    kernel: Kernel
-    levels: Mapping[str, Level]
-    pipes: Mapping[str, Pipe]
-    flags: tuple[str, ...]
-    bound: Bound
-    wall: Bottleneck | None
-    at_roof: bool
-    distances: Distances
-    limits: Thresholds
-    phases: Phases | None = None
-    in_program: InProgram | None = None
-    full_for_a_while: bool = False
-
-    def counter(self, name: str) -> float | None:
-        """Return a resolved counter; None where the report does not hold it."""
-        return self.kernel.counters.get(name)
-
-    def share(self, resource: str) -> float | None:
-        """Return the share of a level or pipe; None where not measured."""
-        place = self.levels.get(resource) or self.pipes.get(resource)
-        return place.share if place else None
-
-    def measured(self, name: str, unit: str, counter: str | None = None) -> Evidence:
-        """Make a resolved counter evidence, with the stored metrics it came from.
-
-        Raises:
-            KeyError: The counter is not resolved.
-        """
-        counter = counter or name
-        return Evidence(name, self.kernel.counters[counter], unit, self.kernel.counter_sources.get(counter, counter))
-
-    def without_wait(self, factor: float) -> float | None:
-        """Hold the speed-up of a wait to what the busiest unit allows; None for kernels as short as their launch.
-
-        Of their time nobody can tell what a wait costs and what the launch. None, too, for a factor that says nothing
-        because no unit does anything.
-        """
-        time_ns, headroom = self.kernel.duration_ns, self.distances.headroom
-        if time_ns is None or time_ns < self.limits.overhead_duration_ns:
-            return None
-        if headroom is None and factor > self.limits.open_headroom:
-            return None
-        return max(1.0, factor if headroom is None else min(factor, headroom))
-
-    def places(self, measure: str) -> tuple[Place, ...]:
-        """Return the lines, or where there are none the instructions, with most of a measure; at most three."""
-        return places(self.kernel, measure)
 
 
 class Found(Struct, frozen=True):
@@ -268,154 +192,3 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
         return "limiter"
     waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0
     return "limiter" if waits >= limits.limiting_waste_share else "contributes"
-
-
-_MEASURED_AS = {
-    reason: (f"{STALL}{reason}_cycles", SAMPLED_AS.get(reason, reason))
-    for reason in STALLS
-    if reason not in SAMPLED_AS.values()
-}
-"""Reason -> the counter of its cycles, and how the warp sampler spells it."""
-WAITS = frozenset({LATENCY})
-
-
-def stall(
-    facts: Facts, reason: str, do: str, bears_on: frozenset[str] = WAITS, extra: tuple[Evidence, ...] = ()
-) -> Found | None:
-    """Find one reason to wait; `do` is what helps, said before the numbers.
-
-    The busiest unit decides what it is worth: the wait can vanish, and the kernel be bound by that unit all the same.
-    """
-    share, issued = stall_shares(facts).get(reason), _issued(facts)
-    if share is None or share <= facts.limits.dominant_stall:
-        return None
-    if issued is not None and issued >= facts.limits.full_issue_share:
-        return None
-    evidence, words = _numbers(facts, reason, share)
-    gains = [1 / kept for kept in (1 - share, issued) if kept]
-    return Found(
-        evidence=(*evidence, *extra),
-        move=f"{do}: {words}",
-        bears_on=bears_on,
-        speedup_up_to=facts.without_wait(min(gains)) if gains else None,
-        where=_where(facts, reason),
-        confidence="high" if issued is not None else "medium",
-    )
-
-
-def stall_shares(facts: Facts) -> dict[str, float]:
-    """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
-    counters, stalls = facts.kernel.counters, facts.kernel.stalls
-    between = counters.get("warp_latency_cycles")
-    if not between and not stalls:
-        return {}
-    issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
-    waiting = 1 - issued / samples if issued is not None and samples else 1.0
-    shares = {}
-    for reason, (counter, sampled_as) in _MEASURED_AS.items():
-        cycles = counters.get(counter)
-        if cycles is not None and between:
-            shares[reason] = min(1.0, cycles / between)
-        elif (share := stalls.get(reason, stalls.get(sampled_as))) is not None:
-            shares[reason] = share * waiting
-    return shares
-
-
-def is_usual_wait(facts: Facts, shares: Mapping[str, float]) -> bool:
-    """Return whether fixed latencies take no more cycles than in any kernel; False where that is not known.
-
-    `shares` are those of `stall_shares`. Where a warp does little else than wait for them, they are worth a change
-    all the same.
-    """
-    share, between = shares.get("wait"), facts.counter("warp_latency_cycles")
-    if share is None or between is None:
-        return False
-    return share <= _MAJORITY and share * between <= facts.limits.usual_wait_cycles
-
-
-_MAJORITY = 0.5
-
-
-def _issued(facts: Facts) -> float | None:
-    """Return the part of the cycles in which a scheduler issues, of those with work where that is known."""
-    active = facts.counter("issue_active_per_cycle")
-    return active if active is not None else facts.share("issue")
-
-
-def _numbers(facts: Facts, reason: str, share: float) -> tuple[tuple[Evidence, ...], str]:
-    what = _NEUTRAL.get(reason, STALLS[reason])
-    counter = f"stall_{reason}_cycles"
-    if facts.counter(counter) is None or not facts.counter("warp_latency_cycles"):
-        evidence = Evidence(f"{reason} stalls", share, "share", "samples of the warps")
-        return (evidence,), f"a warp {_during(what)} {percent(share)} of its time"
-    cycles, between = (facts.measured(name, "cycles") for name in (counter, "warp_latency_cycles"))
-    evidence = Evidence(f"{reason} stalls", share, "share", f"{cycles.source} / {between.source}")
-    words = (
-        f"a warp {_during(what)} {percent(share)} of its time, {significant(cycles.value)} of "
-        f"{significant(between.value)} cycles between two instructions"
-    )
-    return (evidence, cycles, between), words
-
-
-_NEUTRAL = {
-    "short_scoreboard": "waits for results from the memory instruction queue",
-    "mio_throttle": "waits for room in the memory instruction queue",
-}
-"""What a move says instead of the general words, which name what the kernel may not use at all."""
-
-
-def _during(what: str) -> str:
-    """Say what a warp does, up to the part of its time that follows."""
-    return "is ready while another one is selected for" if what.startswith("is ready") else f"{what} for"
-
-
-def _where(facts: Facts, reason: str) -> tuple[Place, ...]:
-    for spelling in (reason, SAMPLED_AS.get(reason, reason)):
-        if found := facts.places(f"{STALL}{spelling}"):
-            return found
-    return ()
-
-
-_QUEUED: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    (
-        "shared-memory instructions",
-        ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
-        "keep more values in registers and use wider shared-memory accesses",
-    ),
-    (
-        "special functions",
-        ("MUFU",),
-        "use fewer special functions, such as one reciprocal for several divisions",
-    ),
-    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles"),
-    ("conversions", ("I2F", "F2I", "F2F", "FRND"), "convert fewer values between types"),
-)
-"""What goes through the memory input/output queue: name, opcodes, and what there is to do about it."""
-
-
-def queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
-    """Find a wait for the queue behind which shared memory and special functions stand, and say what stands in it."""
-    table = facts.kernel.warp_opcodes
-    total = sum(table.values())
-    parts = {name: executed(table, opcodes) / total for name, opcodes, _ in _QUEUED if total}
-    name = max(parts, key=lambda queued: parts[queued], default=None)
-    if name is None or not parts[name]:
-        return stall(facts, reason, otherwise)
-    do = next(do for queued, _, do in _QUEUED if queued == name)
-    part = Evidence(f"{name} of all", parts[name], "share", "sass__inst_executed_per_opcode_with_modifier_all")
-    return stall(
-        facts,
-        reason,
-        f"{do}, {name} being {percent(parts[name])} of all instructions",
-        bears_on=frozenset({LATENCY, *_BEHIND_QUEUE[name]}),
-        extra=(part,),
-    )
-
-
-_BEHIND_QUEUE = {
-    "shared-memory instructions": ("smem", "l1", "mio"),
-    "special functions": ("xu", "mio"),
-    "shuffles": ("l1", "mio"),
-    "conversions": ("xu", "mio"),
-}
-"""Levels and pipes that such instructions keep busy."""

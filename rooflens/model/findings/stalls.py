@@ -14,18 +14,146 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rooflens.format import percent, si_of
-from rooflens.model.counters.balance import SAMPLED_ONLY, STALLS
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found, is_usual_wait, queue_stall, stall, stall_shares
-from rooflens.model.hotspots import STALL
+from rooflens.format import percent, si_of, significant
+from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
+from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
+from rooflens.model.hotspots import STALL, places
 from rooflens.model.records import Evidence
+from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
-    from rooflens.model.findings.rule import Facts, Found
+    from rooflens.model.verdict.facts import Facts
     from rooflens.model.verdict.thresholds import Thresholds
+
+
+_COHERENT_LOAD = re.compile(r"LDG?\b.*\.STRONG\b")
+_COHERENT_STORE = re.compile(r"(STG?\b|ATOMG?\b.*\.(EXCH|CAS)\b).*\.STRONG\b")
+"""Opcodes of volatile, relaxed, acquiring and releasing accesses.
+
+Atomics that add are no such store: a histogram has them, too, and no block waits for it.
+"""
+_NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})
+"""Pipes that do no arithmetic, and CUDA-core fp16, whose count is an upper bound."""
+_SMALL_BLOCK = 128
+"""Blocks of four warps wait little for one another."""
+_MEASURED_AS = {
+    reason: (f"{STALL}{reason}_cycles", SAMPLED_AS.get(reason, reason))
+    for reason in STALLS
+    if reason not in SAMPLED_AS.values()
+}
+"""Reason -> the counter of its cycles, and how the warp sampler spells it."""
+_NEUTRAL = {
+    "short_scoreboard": "waits for results from the memory instruction queue",
+    "mio_throttle": "waits for room in the memory instruction queue",
+}
+"""What a move says instead of the general words, which name what the kernel may not use at all."""
+_MAJORITY = 0.5
+
+
+def stall(
+    facts: Facts, reason: str, do: str, bears_on: frozenset[str] = WAITS, extra: tuple[Evidence, ...] = ()
+) -> Found | None:
+    """Find one reason to wait; `do` is what helps, said before the numbers.
+
+    The busiest unit decides what it is worth: the wait can vanish, and the kernel be bound by that unit all the same.
+    """
+    share, issued = stall_shares(facts).get(reason), facts.counter("issue_active_per_cycle")
+    if issued is None:
+        issued = facts.share("issue")
+    if share is None or share <= facts.limits.dominant_stall:
+        return None
+    if issued is not None and issued >= facts.limits.full_issue_share:
+        return None
+    what, counter = _NEUTRAL.get(reason, STALLS[reason]), f"stall_{reason}_cycles"
+    during = "is ready while another one is selected for" if what.startswith("is ready") else f"{what} for"
+    words = f"a warp {during} {percent(share)} of its time"
+    evidence: tuple[Evidence, ...] = (Evidence(f"{reason} stalls", share, "share", "samples of the warps"),)
+    if facts.counter(counter) is not None and facts.counter("warp_latency_cycles"):
+        cycles, between = (facts.measured(name, "cycles") for name in (counter, "warp_latency_cycles"))
+        part = Evidence(f"{reason} stalls", share, "share", f"{cycles.source} / {between.source}")
+        evidence = (part, cycles, between)
+        words += f", {significant(cycles.value)} of {significant(between.value)} cycles between two instructions"
+    gains = [1 / kept for kept in (1 - share, issued) if kept]
+    spellings = dict.fromkeys((reason, SAMPLED_AS.get(reason, reason)))
+    where = (places(facts.kernel, f"{STALL}{spelling}") for spelling in spellings)
+    return Found(
+        evidence=(*evidence, *extra),
+        move=f"{do}: {words}",
+        bears_on=bears_on,
+        speedup_up_to=facts.without_wait(min(gains)) if gains else None,
+        where=next(filter(None, where), ()),
+        confidence="high" if issued is not None else "medium",
+    )
+
+
+def stall_shares(facts: Facts) -> dict[str, float]:
+    """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
+    counters, stalls = facts.kernel.counters, facts.kernel.stalls
+    between = counters.get("warp_latency_cycles")
+    if not between and not stalls:
+        return {}
+    issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
+    waiting = 1 - issued / samples if issued is not None and samples else 1.0
+    shares = {}
+    for reason, (counter, sampled_as) in _MEASURED_AS.items():
+        cycles = counters.get(counter)
+        if cycles is not None and between:
+            shares[reason] = min(1.0, cycles / between)
+        elif (share := stalls.get(reason, stalls.get(sampled_as))) is not None:
+            shares[reason] = share * waiting
+    return shares
+
+
+def is_usual_wait(facts: Facts, shares: Mapping[str, float]) -> bool:
+    """Return whether fixed latencies take no more cycles than in any kernel; False where that is not known.
+
+    `shares` are those of `stall_shares`. Where a warp does little else than wait for them, they are worth a change
+    all the same.
+    """
+    share, between = shares.get("wait"), facts.counter("warp_latency_cycles")
+    if share is None or between is None:
+        return False
+    return share <= _MAJORITY and share * between <= facts.limits.usual_wait_cycles
+
+
+_QUEUED: tuple[tuple[str, tuple[str, ...], str, tuple[str, ...]], ...] = (
+    (
+        "shared-memory instructions",
+        ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
+        "keep more values in registers and use wider shared-memory accesses",
+        ("smem", "l1", "mio"),
+    ),
+    (
+        "special functions",
+        ("MUFU",),
+        "use fewer special functions, such as one reciprocal for several divisions",
+        ("xu", "mio"),
+    ),
+    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles", ("l1", "mio")),
+    ("conversions", ("I2F", "F2I", "F2F", "FRND"), "convert fewer values between types", ("xu", "mio")),
+)
+"""What goes through the memory input/output queue: name, opcodes, what there is to do about it, and what it fills."""
+
+
+def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
+    """Find a wait for the queue behind which shared memory and special functions stand, and say what stands in it."""
+    table = facts.kernel.warp_opcodes
+    total = sum(table.values())
+    name, opcodes, do, behind = max(_QUEUED, key=lambda queued: executed(table, queued[1]))
+    part = executed(table, opcodes) / total if total else 0.0
+    if not part:
+        return stall(facts, reason, otherwise)
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    return stall(
+        facts,
+        reason,
+        f"{do}, {name} being {percent(part)} of all instructions",
+        bears_on=frozenset({LATENCY, *behind}),
+        extra=(Evidence(f"{name} of all", part, "share", source),),
+    )
 
 
 def long_scoreboard(facts: Facts) -> Found | None:
@@ -42,7 +170,8 @@ def long_scoreboard(facts: Facts) -> Found | None:
     - run more warps, where `low_occupancy` is reported too
     - reuse more from shared memory and registers, so that fewer loads go far
     """
-    copies = facts.kernel.capability >= (8, 0) and _uses_shared_memory(facts)
+    allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
+    copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
     wall = facts.wall
@@ -86,7 +215,7 @@ def short_scoreboard(facts: Facts) -> Found | None:
     - use wider reads: `float4`, `ldmatrix`
     - use cheaper functions: `exp2f` for `expf`, one reciprocal for several divisions
     """
-    return queue_stall(facts, "short_scoreboard", "move independent work between these instructions and their use")
+    return _queue_stall(facts, "short_scoreboard", "move independent work between these instructions and their use")
 
 
 def mio_throttle(facts: Facts) -> Found | None:
@@ -101,7 +230,7 @@ def mio_throttle(facts: Facts) -> Found | None:
     - reduce several values in a thread before the shuffles; `redux.sync` for integers on CC 8.0 and later
     - use fewer special functions: `exp2f`, shared reciprocals, a polynomial for some of them
     """
-    return queue_stall(facts, "mio_throttle", "issue fewer instructions to this queue")
+    return _queue_stall(facts, "mio_throttle", "issue fewer instructions to this queue")
 
 
 def math_pipe_throttle(facts: Facts) -> Found | None:
@@ -154,41 +283,22 @@ def barrier(facts: Facts) -> Found | None:
     - double-buffer tiles, which removes one of two barriers from the loop
     - arrive early and wait late: `cuda::barrier`, `mbarrier`; for warpgroup products `wgmma.wait_group 1` instead of 0
     """
-    block = facts.counter("block_size")
-    if (chained := _chained(facts)) is not None:
-        loads, stores = chained
+    block, source = facts.counter("block_size"), "sass__inst_executed_per_opcode_with_modifier_all"
+    loads, stores = (
+        sum(count for opcode, count in facts.kernel.warp_opcodes.items() if fitting.match(opcode))
+        for fitting in (_COHERENT_LOAD, _COHERENT_STORE)
+    )
+    if loads and stores:
         do = (
             "let each thread process more elements, for fewer blocks and fewer barriers an element, as blocks seem to "
-            f"wait for one another ({si_of(loads.value, 'coherent loads')}, {si_of(stores.value, 'coherent stores')})"
+            f"wait for one another ({si_of(loads, 'coherent loads')}, {si_of(stores, 'coherent stores')})"
         )
-        return stall(facts, "barrier", do, extra=chained)
+        counted = (("coherent loads", loads), ("coherent stores", stores))
+        extra = tuple(Evidence(name, float(count), "instructions", source) for name, count in counted)
+        return stall(facts, "barrier", do, extra=extra)
     smaller = f" or launch smaller blocks than {block:,.0f} threads" if block and block > _SMALL_BLOCK else ""
     do = f"give the warps of a block equal work between barriers, use fewer barriers{smaller}"
     return stall(facts, "barrier", do)
-
-
-def _chained(facts: Facts) -> tuple[Evidence, Evidence] | None:
-    """Return what blocks load and store so that others see it at once; None where they do not do both.
-
-    Atomics that add are no such store: a histogram has them, too, and no block waits for it.
-    """
-    table = facts.kernel.warp_opcodes
-    counts = {
-        name: float(sum(count for opcode, count in table.items() if fitting.match(opcode)))
-        for name, fitting in _COHERENT.items()
-    }
-    if not all(counts.values()):
-        return None
-    source = "sass__inst_executed_per_opcode_with_modifier_all"
-    loads, stores = (Evidence(name, count, "instructions", source) for name, count in counts.items())
-    return loads, stores
-
-
-_COHERENT = {
-    "coherent loads": re.compile(r"LDG?\b.*\.STRONG\b"),
-    "coherent stores": re.compile(r"(STG?\b|ATOMG?\b.*\.(EXCH|CAS)\b).*\.STRONG\b"),
-}
-"""Opcodes of volatile, relaxed, acquiring and releasing accesses."""
 
 
 def wait(facts: Facts) -> Found | None:
@@ -385,12 +495,6 @@ def misc(facts: Facts) -> Found | None:
     return stall(facts, "misc", "look at the hottest instruction to see what these warps wait for")
 
 
-_NO_MATH = frozenset({"issue", "lsu", "mio", "tex", "adu", "cbu", "uniform", "fp16"})
-"""Pipes that do no arithmetic, and CUDA-core fp16, whose count is an upper bound."""
-_SMALL_BLOCK = 128
-"""Blocks of four warps wait little for one another."""
-
-
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
     """Return the largest wait of a latency-bound kernel in which none stands out: it is better than no cause."""
     shares = stall_shares(facts)
@@ -425,11 +529,6 @@ def long_waits(facts: Facts) -> Iterator[FindingRule]:
     """Yield the rules of the reasons that take over `dominant_stall` of a warp's time: no other finds anything."""
     least = facts.limits.dominant_stall
     return (_RULE_OF[reason] for reason, share in stall_shares(facts).items() if share > least)
-
-
-def _uses_shared_memory(facts: Facts) -> bool:
-    allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
-    return allocated is not None and driver is not None and allocated > driver
 
 
 def _tensor(facts: Facts) -> frozenset[str]:

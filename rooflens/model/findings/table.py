@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.model.findings.access import ACCESS
 from rooflens.model.findings.arithmetic import ARITHMETIC
-from rooflens.model.findings.atomics import ATOMICS
-from rooflens.model.findings.balance import BALANCE
-from rooflens.model.findings.divergence import DIVERGENCE
-from rooflens.model.findings.launch import LAUNCH
-from rooflens.model.findings.local import LOCAL
-from rooflens.model.findings.occupancy import OCCUPANCY
-from rooflens.model.findings.shared import SHARED
+from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
+from rooflens.model.findings.memory import ATOMICS, MEMORY
 from rooflens.model.findings.stalls import STALLED
 
 if TYPE_CHECKING:
@@ -20,9 +14,7 @@ if TYPE_CHECKING:
 
 CAUSES: tuple[FindingRule, ...] = (
     *LAUNCH,
-    *ACCESS,
-    *LOCAL,
-    *SHARED,
+    *MEMORY,
     *DIVERGENCE,
     *ATOMICS,
     *ARITHMETIC,

@@ -113,16 +113,14 @@ def _tensor_roofs(kernel: Kernel, attainable: Attainable) -> dict[str, Rate]:
     the opcodes say otherwise. It gets the faster rate, or none: mma.sync's would call it done far below its roof.
     """
     tensor = {name: rate for name, rate in attainable.rates.items() if name.startswith("tensor_")}
-    if attainable.compute_capability.partition(".")[0] not in _FASTER_THAN_MMA or _mma_only(kernel):
+    has_faster = attainable.compute_capability.partition(".")[0] in _FASTER_THAN_MMA
+    if kernel.warp_opcodes and not any("GMMA" in op or op.startswith("UTC") for op in kernel.warp_opcodes):
+        has_faster = False
+    if not has_faster:
         return tensor
     faster = {name: rate for name, rate in tensor.items() if name.endswith(_WGMMA)}
     fp64 = {name: rate for name, rate in tensor.items() if name == "tensor_fp64"}
     return fp64 | faster | {name.removesuffix(_WGMMA): rate for name, rate in faster.items()}
-
-
-def _mma_only(kernel: Kernel) -> bool:
-    """Return whether the kernel's opcodes are known, and no wgmma or tcgen05 is among them."""
-    return bool(kernel.warp_opcodes) and not any("GMMA" in op or op.startswith("UTC") for op in kernel.warp_opcodes)
 
 
 def _scaled(rate: Rate, run_clock_hz: float, sm_clock_hz: float | None) -> Rate | None:

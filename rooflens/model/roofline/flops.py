@@ -15,10 +15,7 @@ from rooflens.model.roofline.datasheets import ACC16, datasheet_of
 from rooflens.model.roofline.opcodes import THREAD_FLOP, is_matrix, is_tcgen05, tensor_op, thread_flop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from rooflens.model.records import Kernel
-    from rooflens.model.roofline.opcodes import TensorOp
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
 """Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""
@@ -100,6 +97,31 @@ class Flops:
     complete: bool
     flags: frozenset[str]
 
+    @property
+    def total(self) -> float | None:
+        """Operations that are FLOPs and counted; None where a part is unknown."""
+        return sum(work.ops for work in self.work if work.is_float and work.is_counted) if self.complete else None
+
+    @property
+    def needed_ns(self) -> float | None:
+        """What the arithmetic needs at its peaks; None where a part of it or of its peaks is unknown."""
+        parts = [work for work in self.work if work.ops and work.is_counted]
+        if not self.complete or any(not work.peak_ops_per_s for work in parts):
+            return None
+        return sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s) * 1e9
+
+    @property
+    def peak_per_s(self) -> float | None:
+        """The roof of a mix of precisions: total FLOP over the time each part needs at its own peak.
+
+        None when a part's peak is unknown, or when there is no floating-point work.
+        """
+        parts = [work for work in self.work if work.is_float and work.ops and work.is_counted]
+        if not parts or any(not work.peak_ops_per_s for work in parts):
+            return None
+        time_s = sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s)
+        return sum(work.ops for work in parts) / time_s
+
 
 def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
     """Give the dense peaks of a tensor type by instruction, where a chip has two with roofs of their own.
@@ -119,7 +141,7 @@ def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
 
 def count_flops(kernel: Kernel) -> Flops:
     """Count the operations of one kernel."""
-    scalar = tuple(_scalar(kernel))
+    scalar = [_scalar_work(kernel, *counted) for counted in _scalar_counts(kernel)]
     tensor, tensor_known, flags = _tensor(kernel)
     if any(work.ops and not work.is_counted for work in scalar):
         flags |= {"fp16_is_upper_bound"}
@@ -127,53 +149,44 @@ def count_flops(kernel: Kernel) -> Flops:
     return Flops((*scalar, *tensor), fp32_known and tensor_known, frozenset(flags))
 
 
-def _scalar(kernel: Kernel) -> Iterator[Work]:
-    counts = _scalar_opcodes(kernel.thread_opcodes) if kernel.thread_opcodes else _scalar_sass(kernel)
-    for dtype, (counted, counted_from) in counts.items():
-        ops, source = _packed(kernel, counted, counted_from) if dtype == "fp16" else (counted, counted_from)
-        peak, peak_source = _scalar_peak(kernel, dtype)
-        yield Work(dtype, dtype, ops, source, peak, peak_source)
-
-
-def _packed(kernel: Kernel, ops: float, source: str) -> tuple[float, str]:
-    """Take from packed fp16 the multiply-adds that only load a constant; where nothing tells them, it is a bound."""
-    constants = kernel.code_totals.get("fp16_constant_threads")
-    if constants is not None:
-        return max(0.0, ops - THREAD_FLOP["HFMA2"][1] * constants), source
-    return ops, UPPER_BOUND if ops and _has_packed_multiply_adds(kernel) else source
-
-
-def _has_packed_multiply_adds(kernel: Kernel) -> bool:
+def _scalar_counts(kernel: Kernel) -> list[tuple[str, float, str]]:
+    """Return type, operations and source of the arithmetic outside the tensor cores, as far as it is counted."""
     if kernel.thread_opcodes:
-        return any(opcode.startswith("HFMA2") for opcode in kernel.thread_opcodes)
-    return bool(kernel.counters.get("hfma_threads"))
-
-
-def _scalar_opcodes(thread_opcodes: Mapping[str, int]) -> dict[str, tuple[float, str]]:
-    totals = dict.fromkeys(SCALAR_DTYPES, 0.0)
-    for opcode, count in thread_opcodes.items():
-        found = thread_flop(opcode)
-        if found is not None:
-            totals[found[0]] += found[1] * count
-    return {dtype: (ops, "opcode") for dtype, ops in totals.items()}
-
-
-def _scalar_sass(kernel: Kernel) -> dict[str, tuple[float, str]]:
-    counts = {}
+        totals = dict.fromkeys(SCALAR_DTYPES, 0.0)
+        for opcode, count in kernel.thread_opcodes.items():
+            found = thread_flop(opcode)
+            if found is not None:
+                totals[found[0]] += found[1] * count
+        return [(dtype, ops, "opcode") for dtype, ops in totals.items()]
+    counts = []
     for dtype, (_, packed) in SCALAR_DTYPES.items():
         add, mul, fma = map(kernel.counters.get, SCALAR_COUNTERS[dtype])
         if fma is not None:
             source = "estimated" if add is None or mul is None else "sass"
-            counts[dtype] = (packed * ((add or 0.0) + (mul or 0.0) + 2 * fma), source)
+            counts.append((dtype, packed * ((add or 0.0) + (mul or 0.0) + 2 * fma), source))
     return counts
 
 
-def _scalar_peak(kernel: Kernel, dtype: str) -> tuple[float | None, str | None]:
+def _scalar_work(kernel: Kernel, dtype: str, ops: float, source: str) -> Work:
+    """Find the peak of one type.
+
+    From packed fp16 the multiply-adds are taken that only load a constant; where nothing tells them, it is a bound.
+    """
+    if dtype == "fp16":
+        constants = kernel.code_totals.get("fp16_constant_threads")
+        is_packed = any(opcode.startswith("HFMA2") for opcode in kernel.thread_opcodes)
+        if not kernel.thread_opcodes:
+            is_packed = bool(kernel.counters.get("hfma_threads"))
+        if constants is not None:
+            ops = max(0.0, ops - THREAD_FLOP["HFMA2"][1] * constants)
+        elif ops and is_packed:
+            source = UPPER_BOUND
     letter, packed = SCALAR_DTYPES[dtype]
     threads_per_s = kernel.counters.get(f"{letter}fma_peak_threads_per_s")
-    if threads_per_s is not None:
-        return 2 * packed * threads_per_s, "report"
-    return _datasheet_peak(kernel, dtype)
+    peak, peak_source = (
+        _datasheet_peak(kernel, dtype) if threads_per_s is None else (2 * packed * threads_per_s, "report")
+    )
+    return Work(dtype, dtype, ops, source, peak, peak_source)
 
 
 def _datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]:
@@ -185,129 +198,87 @@ def _datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]
 
 def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
     """Return tensor work, whether it is known, and flags."""
-    counted = _tensor_counters(kernel)
-    flags = _sparse_flag(kernel.tensor_ops)
-    if _has_no_matrix_opcode(kernel) and not any(work.ops for work in counted):
-        return (), True, flags
-    wrong_counter = (
-        bool(kernel.tensor_ops) and not any(work.ops for work in counted) and _busy(kernel) > TENSOR_IDLE_SHARE
-    )
+    counted, table = _tensor_counters(kernel), kernel.warp_opcodes or kernel.thread_opcodes
+    is_sparse = any(name.endswith("sparsity_on") and ops for name, ops in kernel.tensor_ops.items())
+    flags = {"sparse_tensor_work"} if is_sparse else set()
+    if table and not counted and not any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in table):
+        return (), True, flags  # the table names every instruction, and none uses the tensor cores
+    busy = max(kernel.counters.get("tensor_float_busy_share", 0.0), kernel.counters.get("tensor_busy_share", 0.0))
+    wrong_counter = bool(kernel.tensor_ops) and not counted and busy > TENSOR_IDLE_SHARE
     if kernel.warp_opcodes:
         return _tensor_opcodes(kernel, counted, wrong_counter=wrong_counter, flags=flags)
     if wrong_counter:
         return (), False, flags | {"tensor_counter_reads_zero"}
-    if kernel.tensor_ops:
-        explained = _explains(kernel, counted)
-        return counted, explained, flags if explained else flags | {"tensor_flop_unknown"}
-    return _tensor_estimate(kernel, flags)
-
-
-def _has_no_matrix_opcode(kernel: Kernel) -> bool:
-    """Return whether an opcode table names every instruction, and none of them uses the tensor cores."""
-    table = kernel.warp_opcodes or kernel.thread_opcodes
-    return bool(table) and not any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in table)
-
-
-def _explains(kernel: Kernel, counted: Iterable[Work]) -> bool:
-    """Return whether the counted operations make up at least half of what kept the tensor pipe busy.
-
-    A report can hold the counters of some types only; the rest of the work is then unknown, not zero.
-    """
-    works, duration_ns = tuple(counted), kernel.duration_ns
-    if _busy(kernel) <= TENSOR_NOISE_SHARE or duration_ns is None or any(not work.peak_ops_per_s for work in works):
-        return True
-    used = sum(work.ops / work.peak_ops_per_s for work in works if work.peak_ops_per_s) / (duration_ns / 1e9)
-    return used >= _busy(kernel) / 2
-
-
-def _busy(kernel: Kernel) -> float:
-    return max(kernel.counters.get("tensor_float_busy_share", 0.0), kernel.counters.get("tensor_busy_share", 0.0))
-
-
-def _sparse_flag(tensor_ops: Mapping[str, float]) -> set[str]:
-    return (
-        {"sparse_tensor_work"}
-        if any(name.endswith("sparsity_on") and ops for name, ops in tensor_ops.items())
-        else set()
-    )
+    if not kernel.tensor_ops:
+        return _tensor_estimate(kernel, flags)
+    # A report can hold the counters of some types only: what is counted has to make up half of what kept the pipe busy.
+    duration_ns, peaks = kernel.duration_ns, [work.peak_ops_per_s for work in counted]
+    if busy > TENSOR_NOISE_SHARE and duration_ns is not None and all(peaks):
+        used = sum(work.ops / peak for work, peak in zip(counted, peaks, strict=True) if peak) / (duration_ns / 1e9)
+        if used < busy / 2:
+            return counted, False, flags | {"tensor_flop_unknown"}
+    return counted, True, flags
 
 
 def _tensor_opcodes(
     kernel: Kernel, counted: tuple[Work, ...], *, wrong_counter: bool, flags: set[str]
 ) -> tuple[tuple[Work, ...], bool, set[str]]:
     if any(is_tcgen05(opcode) for opcode in kernel.warp_opcodes):
-        known = any(work.ops for work in counted) and not wrong_counter
+        known = bool(counted) and not wrong_counter
         return (counted, True, flags) if known else ((), False, flags | {"tcgen05_without_operation_counters"})
     matrix = {opcode: tensor_op(opcode) for opcode in kernel.warp_opcodes if is_matrix(opcode)}
-    exact = all(op is not None and not op.warpgroup for op in matrix.values())
-    if matrix and not exact and _covers(counted, matrix.values()):
-        return counted, True, flags
-    if None in matrix.values():
-        return (), False, flags | {"tensor_flop_unknown"}
     operations = [(op, kernel.warp_opcodes[opcode]) for opcode, op in matrix.items() if op is not None]
-    if any(op.warpgroup for op, _ in operations):
+    are_all_read, is_warpgroup = len(operations) == len(matrix), any(op.warpgroup for op, _ in operations)
+    if not are_all_read or is_warpgroup:
+        # Counters that hold work of every type that the opcodes name are more exact.
+        types = {work.dtype_key.removeprefix("tensor_").removesuffix("_sparse") for work in counted}
+        if types and {op.dtype for op, _ in operations} <= types:
+            return counted, True, flags
+    if not are_all_read:
+        return (), False, flags | {"tensor_flop_unknown"}
+    if is_warpgroup:
         flags = flags | {"wgmma_count_estimated"}
     if any(op.sparse for op, _ in operations):
         flags = flags | {"sparse_tensor_work"}
-    return tuple(_from_opcodes(kernel, operations)), True, flags
-
-
-def _covers(counted: Iterable[Work], operations: Iterable[TensorOp | None]) -> bool:
-    """Return whether the counters hold work of every type that the opcodes name."""
-    types = {work.dtype_key.removeprefix("tensor_").removesuffix("_sparse") for work in counted if work.ops}
-    return bool(types) and {op.dtype for op in operations if op is not None} <= types
-
-
-def _from_opcodes(kernel: Kernel, operations: Iterable[tuple[TensorOp, int]]) -> Iterator[Work]:
     totals: dict[_TensorKind, float] = defaultdict(float)
     for op, count in operations:
-        instruction = "wgmma" if op.warpgroup else "mma"
-        totals[_TensorKind(op.dtype, op.half_accumulate, instruction, op.sparse)] += op.ops * count
-    for kind, ops in totals.items():
-        yield _tensor_work(kernel, kind, ops, "estimated" if kind.instruction == "wgmma" else "opcode")
+        totals[_TensorKind(op.dtype, op.half_accumulate, "wgmma" if op.warpgroup else "mma", op.sparse)] += (
+            op.ops * count
+        )
+    work = (
+        _tensor_work(kernel, kind, ops, "estimated" if kind.instruction == "wgmma" else "opcode")
+        for kind, ops in totals.items()
+    )
+    return tuple(work), True, flags
 
 
 def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
-    """Choose for each type between its base counters and their split by instruction: both hold the same operations."""
-    families: dict[str, dict[str, list[Work]]] = defaultdict(lambda: {"base": [], "split": []})
-    for family, kind, ops in _counted_kinds(kernel.tensor_ops):
-        families[kind.dtype][family].append(_tensor_work(kernel, kind, ops, "tensor_ops"))
-    return tuple(work for family in families.values() for work in _better(family["base"], family["split"]) if work.ops)
+    """Return what is counted of each type: by instruction, unless the report holds only a part of that split.
 
-
-def _better(base: list[Work], split: list[Work]) -> list[Work]:
-    """Take the split, which says the instruction, unless the report holds only a part of it."""
-    total_base, total_split = (sum(work.ops for work in works) for works in (base, split))
-    return split if split and total_split >= total_base * (1 - _SAME_COUNT) else base
-
-
-def _counted_kinds(tensor_ops: Mapping[str, float]) -> Iterator[tuple[str, _TensorKind, float]]:
-    """Yield family, kind and operations of each counter; a plain name beside its sparse and dense parts is left out."""
-    for name, ops in tensor_ops.items():
+    Base counters and their split hold the same operations. A plain counter is left out beside its sparse and dense
+    parts, a part beside the plain one but not its twin, and one without accumulator beside the same split by it.
+    """
+    names = kernel.tensor_ops
+    families: dict[str, tuple[list[Work], list[Work]]] = defaultdict(lambda: ([], []))
+    for name, ops in names.items():
         match = _COUNTER_NAME.match(name)
-        if match is None or _is_said_twice(name, tensor_ops) or _has_targets(name, match, tensor_ops):
+        plain, _, part = name.partition("_sparsity_")
+        has_parts = f"{plain}_sparsity_on" in names and f"{plain}_sparsity_off" in names
+        is_said_twice = not has_parts and plain in names if part else has_parts
+        if match is None or is_said_twice:
+            continue
+        ending = f"_sparsity_{part}" if part else ""
+        if match["dst"] is None and any(f"{plain}_dst_{dst}{ending}" in names for dst in ("fp16", "fp32")):
             continue
         instruction = next((key for key, opcodes in _INSTRUCTIONS.items() if match["op"] in opcodes), "")
-        kind = _TensorKind(_counter_dtype(match), match["dst"] == "fp16", instruction, match["sparsity"] == "on")
-        yield "split" if match["op"] else "base", kind, ops
-
-
-def _is_said_twice(name: str, tensor_ops: Mapping[str, float]) -> bool:
-    """Return whether a plain counter stands beside both its parts, or a part beside the plain one but not its twin."""
-    plain, _, part = name.partition("_sparsity_")
-    both = f"{plain}_sparsity_on" in tensor_ops and f"{plain}_sparsity_off" in tensor_ops
-    return not both and plain in tensor_ops if part else both
-
-
-def _has_targets(name: str, match: re.Match[str], tensor_ops: Mapping[str, float]) -> bool:
-    """Return whether a counter without accumulator stands beside the same one split by accumulator."""
-    stem, _, part = name.partition("_sparsity_")
-    ending = f"_sparsity_{part}" if part else ""
-    return match["dst"] is None and any(f"{stem}_dst_{dst}{ending}" in tensor_ops for dst in ("fp16", "fp32"))
-
-
-def _counter_dtype(match: re.Match[str]) -> str:
-    return _DTYPE_OF_COUNTER.get(match["dtype"], match["dtype"])
+        dtype = _DTYPE_OF_COUNTER.get(match["dtype"], match["dtype"])
+        kind = _TensorKind(dtype, match["dst"] == "fp16", instruction, match["sparsity"] == "on")
+        families[dtype][bool(match["op"])].append(_tensor_work(kernel, kind, ops, "tensor_ops"))
+    counted: list[Work] = []
+    for base, split in families.values():
+        least = sum(work.ops for work in base) * (1 - _SAME_COUNT)
+        counted += split if split and sum(work.ops for work in split) >= least else base
+    return tuple(work for work in counted if work.ops)
 
 
 _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
@@ -361,44 +332,34 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
     for source in sources:
         if (dense := peaks.get(f"{source}_sparsity_off")) is not None:
             return part * dense, "report"
+    # A base name peaks at the sparse rate on CC 9.0 and later, for types that have one.
+    is_sparse = kernel.capability >= _SPARSE_PEAK_IN_BASE_NAME_FROM and kind.dtype not in {"fp64", "int1"}
     for source in sources:
         if (base := peaks.get(source)) is not None:
-            return part * base / (2 if _base_peak_is_sparse(kernel, kind.dtype) else 1), "report"
+            return part * base / (2 if is_sparse else 1), "report"
     published, peak_source = _datasheet_peak(kernel, f"tensor_{kind.dtype}{kind.accumulator}")
     return published and part * published, peak_source
 
 
-def _base_peak_is_sparse(kernel: Kernel, dtype: str) -> bool:
-    """Return whether a counter's base name peaks at the sparse rate: on CC 9.0 and later, for types that have one."""
-    return kernel.capability >= _SPARSE_PEAK_IN_BASE_NAME_FROM and dtype not in {"fp64", "int1"}
-
-
 def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
-    """Estimate tensor work from pipe activity, 1 to 5 % high; the type is not known and taken as fp16."""
+    """Estimate tensor work from pipe activity, 1 to 5 % high; the type is not known and taken as fp16.
+
+    Unused tensor cores are told from busy ones, and both from those that nothing in the report speaks of.
+    """
     busy, duration_ns = kernel.counters.get("tensor_float_busy_share"), kernel.duration_ns
-    if busy is None or busy <= TENSOR_NOISE_SHARE:
-        return _tensor_unmeasured(kernel, flags)
-    kind = _TensorKind("fp16")
-    peak, _ = _tensor_peak(kernel, kind)
-    if peak is None or duration_ns is None:
-        return (), False, flags | {"tensor_flop_unknown"}
-    work = _tensor_work(kernel, kind, busy * peak * duration_ns / 1e9, "estimated")
-    return (work,), True, flags | {"tensor_flop_estimated"}
-
-
-def _tensor_unmeasured(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
-    """Tell unused tensor cores from busy ones, and both from those that nothing in the report speaks of."""
+    if busy is not None and busy > TENSOR_NOISE_SHARE:
+        kind = _TensorKind("fp16")
+        peak, _ = _tensor_peak(kernel, kind)
+        if peak is None or duration_ns is None:
+            return (), False, flags | {"tensor_flop_unknown"}
+        work = _tensor_work(kernel, kind, busy * peak * duration_ns / 1e9, "estimated")
+        return (work,), True, flags | {"tensor_flop_estimated"}
     busy = kernel.counters.get("tensor_busy_share")
     if busy is not None:
         idle = busy <= TENSOR_NOISE_SHARE
         return (), idle, flags if idle else flags | {"tensor_flop_unknown"}
-    measured = _scalar_opcodes(kernel.thread_opcodes) if kernel.thread_opcodes else _scalar_sass(kernel)
-    return (), True, flags | {"tensor_work_not_measured"} if measured and _has_tensor_cores(kernel) else flags
-
-
-def _has_tensor_cores(kernel: Kernel) -> bool:
-    """Return whether the chip has tensor cores; one that is not known is taken to."""
-    gpu = datasheet_of(kernel.gpu)
+    gpu = datasheet_of(kernel.gpu)  # a chip that is not known is taken to have tensor cores
+    has_cores = kernel.compute_capability is None or kernel.capability >= _TENSOR_CORES_FROM
     if gpu is not None:
-        return any(key.startswith("tensor") for key in gpu.peaks)
-    return kernel.compute_capability is None or kernel.capability >= _TENSOR_CORES_FROM
+        has_cores = any(key.startswith("tensor") for key in gpu.peaks)
+    return (), True, flags | {"tensor_work_not_measured"} if has_cores and _scalar_counts(kernel) else flags

@@ -3,17 +3,20 @@
 A level's share is that of its busiest stage. Sources of the stages: Nsight Compute's memory chart and the breakdowns of
 its throughput metrics; shared memory is one wavefront of 128 bytes a cycle and SM. A kernel without shared
 memory has no such level.
+
+The wavefronts that L1's data stage counts for shared memory hold shuffles and one or two wavefronts a warp besides, in
+kernels without a byte of shared memory too: they fill the stage, but are no traffic of shared memory. Source: public
+reports, in which the wavefronts of all instructions equal those of loads, stores and asynchronous copies.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from rooflens.model.counters.memory import WAVEFRONT_BYTES
 from rooflens.model.records import LEVELS, Level, ratio
-from rooflens.model.roofline.shared_memory import delivered_bytes, uses_shared_memory
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -97,19 +100,96 @@ ROOFS: dict[str, tuple[str, ...]] = {
 """Level -> counters of the roof that is drawn, best first. L2's is the tag stage's: all its traffic passes there."""
 
 
+Accuracy = Literal["exact", "lower", "upper"]
+
+_ASYNC_COPIES_FROM = (8, 0)
+_OF_A_BLOCK = ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes")
+_WGMMA = "9.0"
+_FILLS_PAST_LSU = ("UBLKCP", "UTMALDG")
+
+
+class Delivered(Struct, frozen=True):
+    """Bytes that shared memory delivered, where they come from, and whether that is all of them."""
+
+    amount_bytes: float
+    source: str
+    accuracy: Accuracy
+
+
+def uses_shared_memory(kernel: Kernel) -> bool:
+    """Return whether a kernel has shared memory of its own; one whose launch is not known is taken to.
+
+    The kilobyte that the driver takes of each block does not count.
+    """
+    static, dynamic = map(kernel.counters.get, _OF_A_BLOCK)
+    return static != 0 or dynamic != 0
+
+
+def delivered_bytes(kernel: Kernel) -> Delivered | None:
+    """Choose the best count of what shared memory delivered; None where there is none, or nothing counts it."""
+    if not uses_shared_memory(kernel):
+        return None
+    counters, sources, opcodes = kernel.counters, kernel.counter_sources, kernel.warp_opcodes
+    wgmma = counters.get("smem_wgmma_bytes", 0.0)
+    # Warpgroup products and TMA work on shared memory unseen where nothing counts them.
+    is_wgmma_unseen = "smem_wgmma_bytes" not in counters and kernel.compute_capability == _WGMMA
+    is_unseen = any(op.startswith(_FILLS_PAST_LSU) or (is_wgmma_unseen and "GMMA" in op) for op in opcodes)
+    accesses, source = counters.get("smem_access_wavefronts"), sources.get("smem_access_wavefronts", "")
+    if accesses is None and "shared_wavefronts" in kernel.code_totals:
+        accesses, source = kernel.code_totals["shared_wavefronts"], "memory_l1_wavefronts_shared of all instructions"
+    if accesses is not None:
+        return Delivered(accesses * WAVEFRONT_BYTES + wgmma, source, "lower" if is_unseen else "exact")
+    asked, copied = counters.get("smem_op_bytes"), counters.get("smem_async_bytes")
+    if asked is not None:
+        names = [sources.get(f"smem_{part}_bytes") for part in ("op", "async", "wgmma")]
+        # Copies past the registers may be missing where the chip has them and no opcode table denies them.
+        if copied is None and (kernel.compute_capability is None or kernel.capability >= _ASYNC_COPIES_FROM):
+            is_unseen = is_unseen or not opcodes or any(op.startswith("LDGSTS") for op in opcodes)
+        source = " + ".join(name for name in names if name)
+        return Delivered(asked + (copied or 0.0) + wgmma, source, "lower" if is_unseen else "exact")
+    total, other, source = counters.get("smem_bytes"), counters.get("smem_other_bytes"), sources.get("smem_bytes", "")
+    if total is not None and other is not None:
+        return Delivered(max(0.0, total - other), f"{source} - {sources.get('smem_other_bytes', '')}", "lower")
+    return None if total is None else Delivered(total, source, "upper")
+
+
 def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, Level]:
-    """Place one kernel at every level, with its intensity where FLOPs are given; what was not measured stays None."""
-    return {level: _level(kernel, level, flop_total) for level in LEVELS}
+    """Place one kernel at every level, with its intensity where FLOPs are given; what was not measured stays None.
 
-
-def with_intensity(levels: Mapping[str, Level], flop_total: float | None) -> dict[str, Level]:
-    """Add the arithmetic intensity, FLOP per byte; None without FLOPs or without traffic."""
-    if not flop_total:
-        return dict(levels)
-    return {
-        name: replace(level, intensity_flop_per_byte=flop_total / level.amount_bytes) if level.amount_bytes else level
-        for name, level in levels.items()
-    }
+    A stage's share is its rate over its peak; where either is missing, its stored per cent. System memory is DRAM on
+    SoCs only.
+    """
+    counters, duration_ns, levels = kernel.counters, kernel.duration_ns, {}
+    for level in LEVELS:
+        roof = counters.get(next(filter(counters.__contains__, ROOFS[level]), ""))
+        if level == "smem":
+            if not uses_shared_memory(kernel):
+                levels[level] = Level(peak_bytes_per_s=roof)
+                continue
+            delivered = delivered_bytes(kernel)
+            amount_bytes, source = (delivered.amount_bytes, delivered.source or None) if delivered else (None, None)
+        else:
+            amount = next(filter(counters.__contains__, AMOUNTS[level]), "")
+            if amount == "sysmem_bytes" and kernel.compute_capability not in SOC_CAPABILITIES:
+                amount = ""
+            amount_bytes, source = counters.get(amount), kernel.counter_sources.get(amount)
+        stages = {}
+        for name, stored, amount_name, peak_name in _NAMES_OF[level]:
+            done, peak = counters.get(amount_name), counters.get(peak_name)
+            if done is not None and peak and duration_ns:
+                stages[name] = done / (peak * duration_ns / 1e9)
+            elif (share := counters.get(stored)) is not None:
+                stages[name] = share
+        levels[level] = Level(
+            amount_bytes,
+            source,
+            amount_bytes / duration_ns * 1e9 if amount_bytes is not None and duration_ns else None,
+            roof,
+            max(stages.values()) if stages else None,
+            stages,
+            flop_total / amount_bytes if flop_total and amount_bytes else None,
+        )
+    return levels
 
 
 def binding_stage(level: Level) -> str | None:
@@ -135,60 +215,6 @@ def dram_clock_part(kernel: Kernel) -> float | None:
 def device_dram_share(kernel: Kernel, share: float) -> float:
     """Turn a share of DRAM's peak at the profiled clock into one at its own top clock, where both are known."""
     return share * (dram_clock_part(kernel) or 1.0)
-
-
-def _level(kernel: Kernel, level: str, flop_total: float | None) -> Level:
-    counters, duration_ns = kernel.counters, kernel.duration_ns
-    if level == "smem" and not uses_shared_memory(kernel):
-        return Level(peak_bytes_per_s=_roof(kernel, level))
-    amount_bytes, source = _amount(kernel, level)
-    stages = _shares(counters, duration_ns, level)
-    return Level(
-        amount_bytes,
-        source,
-        amount_bytes / duration_ns * 1e9 if amount_bytes is not None and duration_ns else None,
-        _roof(kernel, level),
-        max(stages.values()) if stages else None,
-        stages,
-        flop_total / amount_bytes if flop_total and amount_bytes else None,
-    )
-
-
-def _amount(kernel: Kernel, level: str) -> tuple[float | None, str | None]:
-    """Return the bytes of a level and their source."""
-    if level == "smem":
-        delivered = delivered_bytes(kernel)
-        return (None, None) if delivered is None else (delivered.amount_bytes, delivered.source or None)
-    counters = kernel.counters
-    for name in AMOUNTS[level]:
-        if name in counters and _stands_for(kernel, name):
-            return counters[name], kernel.counter_sources.get(name)
-    return None, None
-
-
-def _roof(kernel: Kernel, level: str) -> float | None:
-    counters = kernel.counters
-    for name in ROOFS[level]:
-        if name in counters:
-            return counters[name]
-    return None
-
-
-def _stands_for(kernel: Kernel, amount: str) -> bool:
-    """Return whether an amount is the level's traffic on this chip: system memory is DRAM on SoCs only."""
-    return amount != "sysmem_bytes" or kernel.compute_capability in SOC_CAPABILITIES
-
-
-def _shares(counters: Mapping[str, float], duration_ns: float | None, level: str) -> dict[str, float]:
-    """Divide the rate of each stage by its peak; where either is missing, take the stored per cent."""
-    shares = {}
-    for name, stored, amount_name, peak_name in _NAMES_OF[level]:
-        amount, peak = counters.get(amount_name), counters.get(peak_name)
-        if amount is not None and peak and duration_ns:
-            shares[name] = amount / (peak * duration_ns / 1e9)
-        elif (share := counters.get(stored)) is not None:
-            shares[name] = share
-    return shares
 
 
 def fullest(

@@ -6,6 +6,7 @@ tensor operation counters; shapes and types stand in the opcode itself.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -175,38 +176,25 @@ def tensor_op(opcode: str) -> TensorOp | None:
     if match is None:
         return None
     base, modifiers = match[1], opcode.split(".")[1:]
-    shape = next((found for modifier in modifiers if (found := _shape(modifier))), None)
+    shapes = (
+        tuple(map(int, match.groups())) if (match := _WARPGROUP_SHAPE.match(modifier)) else _SHAPES.get(modifier)
+        for modifier in modifiers
+    )
+    shape = next(filter(None, shapes), None)
     if shape is None:
         return None
-    m, n, k = shape
     warpgroup = base.endswith("GMMA")
     half = base in {"HMMA", "HGMMA", "QMMA", "QGMMA"} and "F16" in modifiers and "F32" not in modifiers
-    ops = 2.0 * m * n * k / (WARPS_PER_WARPGROUP if warpgroup else 1)
+    # A Volta warp's `mma.m8n8k4` is four 8x8x4 products, issued in four steps, or in two where it accumulates in fp16.
+    products = 2 if half and "884" in modifiers else 1
+    # The first type named is that of the operands, because the accumulator's stands before it.
+    dtype = next((_TYPES[modifier] for modifier in modifiers if modifier in _TYPES), _DEFAULT_TYPE[base])
+    if dtype == "fp4" and base == "QMMA":
+        dtype = "fp6"  # QMMA runs fp4 at the rate of fp6 and fp8; NVIDIA counts them together, apart from OMMA's
     return TensorOp(
-        dtype=_dtype(base, modifiers),
+        dtype=dtype,
         half_accumulate=half,
         warpgroup=warpgroup,
         sparse="SP" in modifiers,
-        ops=ops * _volta_factor(modifiers, half=half),
+        ops=2.0 * math.prod(shape) / (WARPS_PER_WARPGROUP if warpgroup else 1) * products,
     )
-
-
-def _volta_factor(modifiers: list[str], *, half: bool) -> int:
-    """Return how many 8x8x4 products one Volta instruction does.
-
-    A warp's `mma.m8n8k4` is four of them, issued in four steps, or in two where it accumulates in fp16.
-    """
-    return 2 if half and "884" in modifiers else 1
-
-
-def _shape(modifier: str) -> tuple[int, int, int] | None:
-    if match := _WARPGROUP_SHAPE.match(modifier):
-        return int(match[1]), int(match[2]), int(match[3])
-    return _SHAPES.get(modifier)
-
-
-def _dtype(base: str, modifiers: list[str]) -> str:
-    """Return the operand type an opcode names; the first one, because the accumulator's stands before it."""
-    named = next((_TYPES[modifier] for modifier in modifiers if modifier in _TYPES), _DEFAULT_TYPE[base])
-    # QMMA runs fp4 operands at the rate of fp6 and fp8; NVIDIA counts them together, apart from OMMA's.
-    return "fp6" if named == "fp4" and base == "QMMA" else named

@@ -13,10 +13,8 @@ from msgspec import Struct
 from rooflens.model.records import Pipe, ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rooflens.model.records import Kernel
-    from rooflens.model.roofline.flops import Flops, Work
+    from rooflens.model.roofline.flops import Flops
 
 
 class PipeRow(Struct, frozen=True):
@@ -63,49 +61,36 @@ PIPE_ROWS: tuple[PipeRow, ...] = (
 )
 
 
-def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
-    """Place one kernel at every pipe that was measured: FLOP pipes by dtype, then the others."""
-    counters, duration_ns = kernel.counters, kernel.duration_ns
-    pipes = {work.key: _flop_pipe(work, duration_ns) for work in flops.work}
-    for key, unit, shares, amount, peak in _ROWS:
-        pipe = _row_pipe(counters, duration_ns, unit, shares, (counters.get(amount), counters.get(peak)))
-        if pipe is not None:
-            pipes[key] = pipe
-    return pipes
-
-
 _ROWS = tuple((row.key, row.unit, row.shares, row.amount or "", row.peak or "") for row in PIPE_ROWS)
 """The rows taken apart: each kernel goes through all of them."""
 
 
-def _flop_pipe(work: Work, duration_ns: float | None) -> Pipe:
-    per_s = work.ops / duration_ns * 1e9 if duration_ns else None
-    return Pipe(
-        amount=work.ops,
-        unit="FLOP" if work.is_float else "op",
-        source=work.source,
-        amount_per_s=per_s,
-        peak_per_s=work.peak_ops_per_s,
-        share=ratio(per_s, work.peak_ops_per_s),
-        peak_source=work.peak_source,
-    )
+def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
+    """Place one kernel at every pipe that was measured: FLOP pipes by dtype, then the others.
 
-
-def _row_pipe(
-    counters: Mapping[str, float],
-    duration_ns: float | None,
-    unit: str,
-    shares: tuple[str, ...],
-    measured: tuple[float | None, float | None],
-) -> Pipe | None:
-    """Place a kernel at the pipe of a row, whose amount and peak were measured; the largest of its shares counts."""
-    amount, peak = measured
-    per_s = amount / duration_ns * 1e9 if amount is not None and duration_ns else None
-    share = None
-    for name in shares:
-        one = counters.get(name)
-        if one is not None and (share is None or one > share):
-            share = one
-    if per_s is not None and peak and (share is None or per_s / peak > share):
-        share = per_s / peak
-    return None if share is None else Pipe(amount, unit, "counter", per_s, peak, share, "report" if peak else None)
+    Of the shares of one of the others the largest counts, that of its amount over its peak among them.
+    """
+    counters, duration_ns, pipes = kernel.counters, kernel.duration_ns, {}
+    for work in flops.work:
+        per_s = work.ops / duration_ns * 1e9 if duration_ns else None
+        pipes[work.key] = Pipe(
+            amount=work.ops,
+            unit="FLOP" if work.is_float else "op",
+            source=work.source,
+            amount_per_s=per_s,
+            peak_per_s=work.peak_ops_per_s,
+            share=ratio(per_s, work.peak_ops_per_s),
+            peak_source=work.peak_source,
+        )
+    for key, unit, names, amount_name, peak_name in _ROWS:
+        amount, peak, share = counters.get(amount_name), counters.get(peak_name), None
+        per_s = amount / duration_ns * 1e9 if amount is not None and duration_ns else None
+        for name in names:
+            stored = counters.get(name)
+            if stored is not None and (share is None or stored > share):
+                share = stored
+        if per_s is not None and peak and (share is None or per_s / peak > share):
+            share = per_s / peak
+        if share is not None:
+            pipes[key] = Pipe(amount, unit, "counter", per_s, peak, share, "report" if peak else None)
+    return pipes

@@ -79,7 +79,7 @@ def time_bounds(analysis: Analysis) -> Bounds | None:
     measured_ns = analysis.kernel.duration_ns
     if not measured_ns or analysis.kernel.failed:
         return None
-    parts = _math_shares(analysis)
+    parts = {name: pipe.share for name, pipe in analysis.pipes.items() if pipe.is_arithmetic and pipe.amount}
     known = [share for share in parts.values() if share is not None]
     complete = analysis.flop_total is not None and len(known) == len(parts)
     levels = {name: level.share for name, level in analysis.levels.items()}
@@ -89,8 +89,3 @@ def time_bounds(analysis: Analysis) -> Bounds | None:
         math_parts_ns={name: measured_ns * share for name, share in parts.items() if share is not None},
         level_ns={name: measured_ns * share for name, share in levels.items() if share is not None},
     )
-
-
-def _math_shares(analysis: Analysis) -> dict[str, float | None]:
-    """Return the share of each arithmetic pipe that did something, integer tensor operations among them."""
-    return {name: pipe.share for name, pipe in analysis.pipes.items() if pipe.is_arithmetic and pipe.amount}

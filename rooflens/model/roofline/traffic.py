@@ -160,7 +160,7 @@ def find_links(analysis: Analysis, *, apart: bool = True) -> Links:
             Flow(amount(WAVEFRONT_BYTES, "smem_store_wavefronts"), None),
             _whole(levels["smem"]),
         )
-        if _is_measured(levels["smem"])
+        if _whole(levels["smem"]).is_known
         else Link(),
         l2=_link(
             Flow(amount(1.0, "l2_return_bytes"), stage("l2", "return")),
@@ -180,10 +180,6 @@ def _link(read: Flow, written: Flow, whole: Flow) -> Link:
 
 def _whole(level: Level) -> Flow:
     return Flow(level.amount_bytes, level.share)
-
-
-def _is_measured(level: Level) -> bool:
-    return level.amount_bytes is not None or level.share is not None
 
 
 def _share(amount_bytes: float | None, analysis: Analysis) -> float | None:

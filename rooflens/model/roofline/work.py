@@ -13,7 +13,7 @@ from msgspec import Struct
 from rooflens.model.records import ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from rooflens.model.records import Analysis, Level, Pipe
 
@@ -59,8 +59,3 @@ def main_work(analysis: Analysis) -> MainWork:
     times_s = [ratio(pipe.amount, pipe.peak_per_s) for pipe in pipes]
     known = [time_s for time_s in times_s if time_s]
     return MainWork("op", total, per_s, ratio(total, sum(known)) if len(known) == len(times_s) else None)
-
-
-def placed_flop(pipes: Mapping[str, Pipe], flop_total: float | None) -> float | None:
-    """Return the FLOPs that intensities are made of; None where they are the minority of the work."""
-    return flop_total if main_unit(pipes.values()) == "FLOP" else None

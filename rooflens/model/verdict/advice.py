@@ -31,12 +31,20 @@ class _Move(Struct, frozen=True):
         since: The first compute capability that has what it asks for.
         until: The first one that has it no longer.
         unless: What a kernel's counters say where the move is not for it.
+        only_if: What they say where it is.
     """
 
     text: str
     since: tuple[int, int] = (0, 0)
     until: tuple[int, int] = (99, 0)
-    unless: Callable[[Kernel], bool] = lambda _kernel: False
+    unless: Callable[[Kernel], bool] | None = None
+    only_if: Callable[[Kernel], bool] | None = None
+
+    def suits(self, kernel: Kernel) -> bool:
+        """Return whether a kernel and its chip can make the move."""
+        if not self.since <= kernel.capability < self.until or (self.unless and self.unless(kernel)):
+            return False
+        return self.only_if is None or self.only_if(kernel)
 
 
 _WIDEST = 4
@@ -55,10 +63,6 @@ def _has_matrix_work(kernel: Kernel) -> bool:
     return max(shares) >= _TENSOR_NOISE
 
 
-def _has_no_matrix_work(kernel: Kernel) -> bool:
-    return not _has_matrix_work(kernel)
-
-
 _BIT_WORK = frozenset({"LOP3", "LOP", "SHF", "SHL", "SHR", "PRMT", "BFE", "BFI", "BMSK", "SGXT", "I2IP"})
 _INDEX_WORK = frozenset({"IADD3", "IADD", "ISETP", "IMNMX", "VIMNMX", "LEA", "ISCADD", "IABS", "SEL"})
 
@@ -72,21 +76,6 @@ def _has_bit_work(kernel: Kernel) -> bool:
     return bits > index
 
 
-def _has_little_bit_work(kernel: Kernel) -> bool:
-    return not _has_bit_work(kernel)
-
-
-def _reads_once(kernel: Kernel) -> bool:
-    """Return whether DRAM moves about the bytes that global accesses ask for.
-
-    Where they ask for far more, caches serve most of it, and what is moved may be moved again all the same.
-    """
-    moved_bytes, ideal_sectors = (kernel.counters.get(name) for name in ("dram_bytes", "global_ideal_sectors"))
-    if moved_bytes is None or not ideal_sectors:
-        return False
-    return 1 / _RE_READ <= moved_bytes / (ideal_sectors * SECTOR_BYTES) <= _RE_READ
-
-
 def _is_coalesced(kernel: Kernel) -> bool:
     """Return whether global accesses touch hardly more sectors than their bytes fill; False where not measured."""
     sectors, excess = (
@@ -94,10 +83,6 @@ def _is_coalesced(kernel: Kernel) -> bool:
         for what in ("sectors", "excess_sectors")
     )
     return bool(sectors) and excess < default_thresholds().wasted_sector_share * sectors
-
-
-def _is_not_coalesced(kernel: Kernel) -> bool:
-    return not _is_coalesced(kernel)
 
 
 _READS = frozenset(
@@ -117,12 +102,14 @@ def _loads_nothing(kernel: Kernel) -> bool:
     return measured == [0.0, 0.0, 0.0] and not kernel.counters.get("tex_inst")
 
 
-def _loads_something(kernel: Kernel) -> bool:
-    return not _loads_nothing(kernel)
-
-
 def _never_re_reads(kernel: Kernel) -> bool:
-    return _reads_once(kernel) or _loads_nothing(kernel)
+    """Return whether DRAM moves about the bytes that global accesses ask for, or hardly anything is loaded.
+
+    Where they ask for far more, caches serve most of it, and what is moved may be moved again all the same.
+    """
+    moved_bytes, ideal_sectors = (kernel.counters.get(name) for name in ("dram_bytes", "global_ideal_sectors"))
+    part = ratio(moved_bytes, ideal_sectors and ideal_sectors * SECTOR_BYTES)
+    return (part is not None and 1 / _RE_READ <= part <= _RE_READ) or _loads_nothing(kernel)
 
 
 def _lacks(kernel: Kernel, is_one: Callable[[str], bool]) -> bool:
@@ -161,8 +148,8 @@ def _has_no_conversion(kernel: Kernel) -> bool:
     return _lacks(kernel, lambda opcode: opcode_group(opcode) == "conversions")
 
 
-def _has_some_of_these(kernel: Kernel) -> bool:
-    return not (_has_no_exponential(kernel) and _has_no_reciprocal(kernel) and _has_no_conversion(kernel))
+def _has_no_usual_function(kernel: Kernel) -> bool:
+    return _has_no_exponential(kernel) and _has_no_reciprocal(kernel) and _has_no_conversion(kernel)
 
 
 _STORE_LESS = "write fewer bytes: fuse it with the kernel that reads them, or use a narrower type"
@@ -170,7 +157,7 @@ _STORE_WIDER = "store wider: one 16-byte access instead of four"
 
 _MEMORY: Mapping[str, tuple[_Move, ...]] = {
     "dram": (
-        _Move("use a narrower type, or a larger batch where weights are re-read", unless=_has_no_matrix_work),
+        _Move("use a narrower type, or a larger batch where weights are re-read", only_if=_has_matrix_work),
         _Move("use a narrower type", unless=_has_matrix_work),
         _Move(
             "if it moves far more than its inputs and outputs, tile it so that re-reads hit L2", unless=_never_re_reads
@@ -185,12 +172,12 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
             "load wider and coalesced: vector loads, neighbouring threads on neighbouring addresses",
             unless=_is_coalesced,
         ),
-        _Move("load wider: vector loads", unless=_is_not_coalesced),
+        _Move("load wider: vector loads", only_if=_is_coalesced),
         _Move("copy tiles to shared memory with cp.async", (8, 0)),
     ),
     "lsu": (
         _Move("load wider: one 16-byte access instead of four", unless=_loads_nothing),
-        _Move(_STORE_WIDER, unless=_loads_something),
+        _Move(_STORE_WIDER, only_if=_loads_nothing),
     ),
     "smem": (_Move("use larger tiles per warp, so that bytes per operation fall"),),
 }
@@ -222,7 +209,7 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
     "alu": (
         _Move(
             "unpack and mask packed words once, not at each use, or use instructions that take them packed",
-            unless=_has_little_bit_work,
+            only_if=_has_bit_work,
         ),
         _Move("strength-reduce index arithmetic and comparisons; hoist them out of the loop", unless=_has_bit_work),
         _Move("process several elements per thread, so that addresses are computed once"),
@@ -232,13 +219,13 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
         _Move("share reciprocals, and multiply instead of dividing", unless=_has_no_reciprocal),
         _Move("convert fewer values between types", unless=_has_no_conversion),
         _Move("compute some of the exponentials with a polynomial on the FMA pipe", unless=_has_no_exponential),
-        _Move("use fewer special functions, or approximate ones", unless=_has_some_of_these),
+        _Move("use fewer special functions, or approximate ones", only_if=_has_no_usual_function),
     ),
     "issue": (
         _Move("issue fewer instructions: vector loads, unrolled loops, less index arithmetic", unless=_loads_nothing),
-        _Move("issue fewer instructions: unrolled loops, less index arithmetic", unless=_loads_something),
+        _Move("issue fewer instructions: unrolled loops, less index arithmetic", only_if=_loads_nothing),
         _Move("let each thread do more work on data it already holds", unless=_loads_nothing),
-        _Move("let each thread compute several results that share intermediate values", unless=_loads_something),
+        _Move("let each thread compute several results that share intermediate values", only_if=_loads_nothing),
     ),
 }
 _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
@@ -268,46 +255,34 @@ def memory_moves(
     """
     if level in {"l2", "l1"} and _loads_nothing(kernel):
         return (_STORE_LESS,) if level == "l2" else (_STORE_WIDER, _STORE_LESS)
-    others = _texts(kernel, _MEMORY.get(level or "", (_Move("reduce traffic at the busiest memory unit"),)))
+    rows = _MEMORY.get(level or "", (_Move("reduce traffic at the busiest memory unit"),))
+    others = tuple(move.text for move in rows if move.suits(kernel))
     match level:
         case "dram":
-            return (_fewer_bytes(levels["dram"], asked_bytes, at_roof=at_roof), *others)
+            dram_bytes = levels["dram"].amount_bytes
+            moved, asked = f" than its {si(dram_bytes, 'B')}" if dram_bytes else "", ratio(asked_bytes, dram_bytes)
+            if asked and asked <= 1 - default_thresholds().wasted_sector_share:
+                moved += f", of which the SMs asked for {si(asked_bytes, 'B')},"
+            only = f"only moving fewer bytes{moved} helps now" if at_roof else f"move fewer bytes{moved}"
+            first = f"{only}: fuse with a neighbour so that intermediates stay on chip"
         case "l2":
             first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
         case "l1":
             first = _fewer_reloads("keep reused values in registers or shared memory", "l1", "l2", levels)
         case "lsu":
-            return _fewer_accesses(levels, others)
+            # Reuse goes before wider accesses where it spares more of them: where L1 hands out often what reaches it.
+            from_l1, from_smem = (levels[name].amount_bytes or 0.0 for name in ("l1", "smem"))
+            if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
+                return (*others, "keep reused values in registers")
+            tile = "tile, so that reused values stay in shared memory or registers"
+            first = _fewer_reloads(tile, "l1", "l2", levels)
         case "smem":
-            first = _more_reuse(levels["smem"])
+            intensity = levels["smem"].intensity_flop_per_byte
+            now = f": now {significant(intensity)} FLOP per byte" if intensity else ""
+            first = f"reuse each loaded value more often in registers{now}"
         case _:
             return others
     return (first, *others)
-
-
-def _fewer_accesses(levels: Mapping[str, Level], wider: tuple[str, ...]) -> tuple[str, ...]:
-    """Put reuse before wider accesses where it spares more of them: where L1 hands out often what reaches it."""
-    from_l1, from_smem = (levels[name].amount_bytes or 0.0 for name in ("l1", "smem"))
-    if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
-        return (*wider, "keep reused values in registers")
-    tiles = _fewer_reloads("tile, so that reused values stay in shared memory or registers", "l1", "l2", levels)
-    return (tiles, *wider)
-
-
-def _texts(kernel: Kernel, moves: tuple[_Move, ...]) -> tuple[str, ...]:
-    return tuple(
-        move.text for move in moves if move.since <= kernel.capability < move.until and not move.unless(kernel)
-    )
-
-
-def _fewer_bytes(dram: Level, asked_bytes: float | None, *, at_roof: bool) -> str:
-    """Name the bytes moved, and those asked for where a part worth a word was moved beyond them."""
-    moved = f" than its {si(dram.amount_bytes, 'B')}" if dram.amount_bytes else ""
-    asked = ratio(asked_bytes, dram.amount_bytes)
-    if asked and asked <= 1 - default_thresholds().wasted_sector_share:
-        moved += f", of which the SMs asked for {si(asked_bytes, 'B')},"
-    only = f"only moving fewer bytes{moved} helps now" if at_roof else f"move fewer bytes{moved}"
-    return f"{only}: fuse with a neighbour so that intermediates stay on chip"
 
 
 def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) -> str:
@@ -316,12 +291,6 @@ def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) 
     return (
         f"{move}: {near.upper()} delivers {significant(times)}x the bytes that reach it" if (times or 0) > 1 else move
     )
-
-
-def _more_reuse(smem: Level) -> str:
-    intensity = smem.intensity_flop_per_byte
-    now = f": now {significant(intensity)} FLOP per byte" if intensity else ""
-    return f"reuse each loaded value more often in registers{now}"
 
 
 def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roof: bool) -> tuple[str, ...]:
@@ -334,21 +303,15 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
         at_roof: The pipe is full.
     """
     key = "tensor" if pipe and pipe.startswith("tensor") else (pipe or "").removesuffix("_pipe")
-    moves = _texts(kernel, _COMPUTE.get(key, (_Move("issue fewer instructions to the busiest pipe"),)))
+    rows = _COMPUTE.get(key, (_Move("issue fewer instructions to the busiest pipe"),))
+    moves = tuple(move.text for move in rows if move.suits(kernel))
     if at_roof and key in _ARITHMETIC:
         return (_AT_COMPUTE_ROOF.format(percent(busy)), *moves[-1:])
-    if key in _BY_OPCODE and (most := _most_executed(kernel)):
-        return (f"{moves[0]} ({most} of the instructions)", *moves[1:])
-    return moves
-
-
-def _most_executed(kernel: Kernel) -> str:
-    """Name the opcodes that a kernel executes most, with their shares; empty where opcodes are not counted."""
     counts: Counter[str] = Counter()
-    for opcode, count in kernel.warp_opcodes.items():
+    for opcode, count in kernel.warp_opcodes.items() if key in _BY_OPCODE else ():
         counts[opcode.partition(".")[0]] += count
-    total = counts.total()
-    return ", ".join(f"{opcode} {percent(count / total)}" for opcode, count in counts.most_common(_NAMED) if count)
+    most = [f"{opcode} {percent(count / counts.total())}" for opcode, count in counts.most_common(_NAMED) if count]
+    return (f"{moves[0]} ({', '.join(most)} of the instructions)", *moves[1:]) if most else moves
 
 
 _COLLECT, _LACKS = "collect what this report lacks", "this report lacks counters"

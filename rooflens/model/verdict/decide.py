@@ -10,34 +10,32 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
-from rooflens.model.records import Verdict
+from rooflens.model.records import Verdict, ratio
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
-    attained_share,
     busiest_unit,
     compute_bottleneck,
+    in_order,
     is_lsu_full,
-    is_stand_in,
     memory_bottleneck,
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
+from rooflens.model.verdict.distances import find_distances
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
-from rooflens.model.verdict.sentences import NOT_MEASURED, Facts, evidence_lines, verdict_sentence
+from rooflens.model.verdict.sentences import NOT_MEASURED, evidence_lines, verdict_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.model.bounds import Bound
-    from rooflens.model.records import Bottleneck, Confidence, Distances, Finding, Kernel
-    from rooflens.model.unprofiled import InProgram
-    from rooflens.model.verdict.bottleneck import Case
-    from rooflens.model.verdict.thresholds import Thresholds
+    from rooflens.model.records import Bottleneck, Confidence, Finding
+    from rooflens.model.verdict.facts import Facts
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = frozenset(
@@ -85,226 +83,152 @@ _PROVISIONAL = frozenset({"latency", "overhead"})
 """Classes that say that no unit is busy: a unit that was not measured might be."""
 
 
-class Decision(Struct, frozen=True):
-    """What is decided before anything is found: the class and its wall.
-
-    Attributes:
-        wall: The resource of the wall; None for latency, overhead and unknown.
-        top_share: The largest share of any resource, 0 to 1; None where none is known.
-        is_provisional: The class says that no unit is busy, and stands on one side alone: the other may be.
-        full_for_a_while: The series named the wall: its unit is full on the plateau of the run, and none is on average.
-    """
-
-    bound: Bound
-    wall: Bottleneck | None
-    at_roof: bool
-    memory: Bottleneck | None
-    compute: Bottleneck | None
-    top_share: float | None
-    is_provisional: bool
-    full_for_a_while: bool
-
-
-def decide(case: Case) -> Decision:
-    """Decide which wall one kernel hits."""
-    memory, compute = memory_bottleneck(case), compute_bottleneck(case)
-    top = _top_share(memory, compute)
-    bound, wall = _decide(case, memory, compute, top or 0.0)
+def decide(facts: Facts) -> Facts:
+    """Decide which wall a kernel hits, and how far it is from it."""
+    memory, compute = memory_bottleneck(facts), compute_bottleneck(facts)
+    top_share = max((side.share for side in (memory, compute) if side is not None), default=None)
+    bound, wall = _class_of(facts, memory, compute)
     is_provisional = bound in _PROVISIONAL and (memory is None or compute is None)
-    return Decision(
-        bound=bound,
-        wall=wall,
-        at_roof=bound != "unknown" and wall is not None and _at_roof(case, wall),
+    decided = replace(
+        facts,
         memory=memory,
         compute=compute,
-        top_share=None if is_provisional else top,
+        bound=bound,
+        wall=wall,
+        at_roof=wall is not None and _is_at_roof(facts, wall),
+        top_share=None if is_provisional else top_share,
         is_provisional=is_provisional,
-        full_for_a_while=bound in {"memory", "compute"} and (top or 0.0) < case.limits.bound_share,
+        full_for_a_while=bound in {"memory", "compute"} and (top_share or 0.0) < facts.limits.bound_share,
     )
+    math_ns = None if facts.kernel.duration_ns is None else facts.flops.needed_ns
+    return replace(decided, distances=find_distances(decided, math_ns))
 
 
-def _top_share(memory: Bottleneck | None, compute: Bottleneck | None) -> float | None:
-    return max((side.share for side in (memory, compute) if side is not None), default=None)
+def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
+    """Return the class of a kernel, and its wall where it is at one."""
+    limits, duration_ns = facts.limits, facts.kernel.duration_ns
+    is_busy = any(side is not None and side.share >= limits.bound_share for side in (memory, compute))
+    is_short = duration_ns is not None and duration_ns < limits.overhead_duration_ns
+    if facts.kernel.failed:
+        return "unknown", None
+    if facts.waiting is not None or (is_short and not is_busy):
+        return "overhead", None
+    wall = in_order(memory, compute)[0] if is_busy else plateau_bottleneck(facts)
+    if wall is None:
+        is_measured = memory is not None or compute is not None
+        return ("latency" if is_measured or _shows_waiting(facts) else "unknown"), None
+    if is_busy and memory and compute and abs(memory.share - compute.share) < limits.balanced_lead:
+        return "balanced", wall
+    is_memory = wall is memory if is_busy else wall.resource in facts.levels
+    return ("memory" if is_memory else "compute"), wall
 
 
-def write_verdict(
-    case: Case, decision: Decision, distances: Distances, findings: Sequence[Finding], *, with_evidence: bool = True
-) -> Verdict:
+def _shows_waiting(facts: Facts) -> bool:
+    """Return whether launch, stalls or NVIDIA's rule show a reason for waiting, where no unit was measured."""
+    kernel, limits = facts.kernel, facts.limits
+    few_blocks = kernel.counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
+    few_warps = kernel.counters.get("theoretical_occupancy", 1.0) < _FEW_WARPS
+    stalled = max((share for reason, share in kernel.stalls.items() if reason not in _READY), default=0.0)
+    said = read_nvidia(kernel.rules).bottleneck or ""
+    return few_blocks or few_warps or stalled > limits.dominant_stall or "latency" in SAME_CLASSES.get(said, ())
+
+
+def _is_at_roof(facts: Facts, wall: Bottleneck) -> bool:
+    """Judge against the attainable roof where one is known; a stage can be at its peak all the same.
+
+    DRAM must be near its peak at its own clock, too: at the profiled one it may have been slower. L2's attainable roof
+    is that of the path back to the SMs, so only what comes back counts.
+    """
+    kernel, limits, name = facts.kernel, facts.limits, wall.resource or ""
+    if name == "dram" and device_dram_share(kernel, wall.share) < limits.at_roof_device_share:
+        return False
+    level, pipe = facts.levels.get(name), facts.pipes.get(name)
+    attainable = level.attainable_per_s if level else pipe.attainable_per_s if pipe else None
+    per_s = level.bytes_per_s if level else pipe.amount_per_s if pipe else None
+    if name == "l2":
+        returned, duration_ns = kernel.counters.get("l2_return_bytes"), kernel.duration_ns
+        per_s = returned / duration_ns * 1e9 if returned is not None and duration_ns else None
+    return max(wall.share, ratio(per_s, attainable) or 0.0) >= limits.at_roof_share
+
+
+def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: bool = True) -> Verdict:
     """Put what was decided and what was found into words; the findings that cost time make the first moves.
 
     Without its lines of evidence, which neither totals nor a store hold, that takes two thirds of the time.
     """
-    bound, wall = decision.bound, decision.wall
+    kernel, bound, wall, is_latency = facts.kernel, facts.bound, facts.wall, facts.bound == "latency"
     costing = tuple(finding for finding in findings if finding.severity != "note")
-    causes = costing if bound == "latency" else ()
-    phases = case.phases if decision.full_for_a_while else None
-    sides = decision.memory, decision.compute
-    unmeasured = bound == "latency" and not _explains_the_wait(case, distances, causes)
-    left = distances.headroom if unmeasured else None
-    facts = Facts(case.kernel, case.levels, case.pipes, *sides, wall, causes, _waiting(case), phases, unmeasured, left)
-    moves = _moves(case, decision, costing, unmeasured=unmeasured)
+    causes = costing if is_latency else ()
+    unmeasured = is_latency and not _explains_the_wait(facts, causes)
+    cause = None
+    if is_latency:
+        cause = NOT_MEASURED if unmeasured else causes[0].title
+    elif bound == "overhead":
+        cause = "gaps around its launches" if facts.waiting else "as short as its launch"
+    elif bound == "unknown":
+        cause = failure_words(kernel) if kernel.failed else "missing counters"
+    elif facts.full_for_a_while:
+        cause = "full for a part of its run"
+    # Something else speaks for a side whose unit was not measured itself.
+    sides = [side for side in (wall, facts.memory, facts.compute) if side is not None]
+    is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
+    doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
+    if bound == "unknown" or is_stood_in or (facts.is_provisional and facts.waiting is None):
+        doubts = len(_CONFIDENCE)
+    moves = _moves(facts, costing, unmeasured=unmeasured)
     return Verdict(
         bound=bound,
         resource=wall.resource if wall else None,
-        at_roof=decision.at_roof,
-        cause=NOT_MEASURED if unmeasured else _cause(case, decision, causes),
-        distances=distances,
-        confidence=_confidence(case, decision),
-        sentence=verdict_sentence(bound, facts, moves, at_roof=decision.at_roof),
-        evidence=evidence_lines(bound, facts, case.limits.occupancy_gap_share) if with_evidence else (),
+        at_roof=facts.at_roof,
+        cause=cause,
+        distances=facts.distances,
+        confidence=_CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)],
+        sentence=verdict_sentence(facts, causes, moves, unmeasured=unmeasured),
+        evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
         advice=moves,
-        bottleneck=wall or busiest_unit(case, *sides),
+        bottleneck=wall or busiest_unit(facts),
     )
 
 
-def _at_roof(case: Case, wall: Bottleneck) -> bool:
-    """Judge against the attainable roof where one is known; a stage can be at its peak all the same.
-
-    DRAM must be near its peak at its own clock, too: at the profiled one it may have been slower.
-    """
-    limits = case.limits
-    if wall.resource == "dram" and device_dram_share(case.kernel, wall.share) < limits.at_roof_device_share:
-        return False
-    return max(wall.share, attained_share(case, wall) or 0.0) >= limits.at_roof_share
-
-
-def _decide(
-    case: Case, memory: Bottleneck | None, compute: Bottleneck | None, top: float
-) -> tuple[Bound, Bottleneck | None]:
-    limits = case.limits
-    if case.kernel.failed:
-        return "unknown", None
-    if _is_overhead(case, top):
-        return "overhead", None
-    if top < limits.bound_share:
-        return _without_busy_unit(case, is_measured=memory is not None or compute is not None)
-    if memory is None or compute is None:
-        return ("memory", memory) if memory is not None else ("compute", compute)
-    wall = memory if memory.share >= compute.share else compute
-    if abs(memory.share - compute.share) < limits.balanced_lead:
-        return "balanced", wall
-    return ("memory" if wall is memory else "compute"), wall
-
-
-def _without_busy_unit(case: Case, *, is_measured: bool) -> tuple[Bound, Bottleneck | None]:
-    """Decide on a kernel none of whose units is busy on average: its plateau, or that it waits."""
-    full = plateau_bottleneck(case)
-    if full is not None:
-        return ("memory" if full.resource in case.levels else "compute"), full
-    return ("latency" if is_measured or _waits(case) else "unknown"), None
-
-
-def _waits(case: Case) -> bool:
-    """Return whether launch, stalls or NVIDIA's rule say that a kernel waits of which no unit was measured."""
-    said = read_nvidia(case.kernel.rules).bottleneck or ""
-    return _shows_waiting(case) or "latency" in SAME_CLASSES.get(said, ())
-
-
-def _shows_waiting(case: Case) -> bool:
-    """Return whether launch or stalls show a usual reason for waiting."""
-    counters, limits = case.kernel.counters, case.limits
-    few_blocks = counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
-    few_warps = counters.get("theoretical_occupancy", 1.0) < _FEW_WARPS
-    stalled = max((share for reason, share in case.kernel.stalls.items() if reason not in _READY), default=0.0)
-    return few_blocks or few_warps or stalled > limits.dominant_stall
-
-
-def _is_overhead(case: Case, top: float) -> bool:
-    return _waiting(case) is not None or (_is_short(case.kernel, case.limits) and top < case.limits.bound_share)
-
-
-def _is_short(kernel: Kernel, limits: Thresholds) -> bool:
-    return kernel.duration_ns is not None and kernel.duration_ns < limits.overhead_duration_ns
-
-
-def _waiting(case: Case) -> InProgram | None:
-    """Return the kernel's typical launch where the gaps around it outweigh its time."""
-    return case.in_program if case.in_program is not None and case.in_program.gap_outweighs else None
-
-
-def _explains_the_wait(case: Case, distances: Distances, causes: Sequence[Finding]) -> bool:
+def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
     """Return whether it is known why a kernel waits.
 
     Stalls say what warps wait for. Without them a limiter does that explains most of what could be won, or of which
-    nobody can tell how much it explains.
+    nobody can tell how much it explains: factors multiply, so by their logarithms.
     """
-    if _has_stalls(case.kernel):
+    counters, headroom = facts.kernel.counters, facts.distances.headroom
+    are_counted = "warp_latency_cycles" in counters and any(f"stall_{why}_cycles" in counters for why in STALLS)
+    if facts.kernel.stalls or are_counted:
         return bool(causes)
-    return any(cause.severity == "limiter" and _is_most(cause, distances, case.limits) for cause in causes)
+    gains = [cause.speedup_up_to for cause in causes if cause.severity == "limiter"]
+    least = 0.0 if headroom is None else facts.limits.explaining_part_of_headroom * math.log(headroom)
+    return any(gain is None or headroom is None or math.log(gain) >= least for gain in gains)
 
 
-def _has_stalls(kernel: Kernel) -> bool:
-    if kernel.stalls:
-        return True
-    return "warp_latency_cycles" in kernel.counters and any(f"stall_{why}_cycles" in kernel.counters for why in STALLS)
-
-
-def _is_most(cause: Finding, distances: Distances, limits: Thresholds) -> bool:
-    """Return whether the gain of a cause is most of the headroom: factors multiply, so by their logarithms."""
-    gain, headroom = cause.speedup_up_to, distances.headroom
-    if gain is None or headroom is None:
-        return True
-    return math.log(gain) >= limits.explaining_part_of_headroom * math.log(headroom)
-
-
-def _cause(case: Case, decision: Decision, causes: tuple[Finding, ...]) -> str | None:
-    bound = decision.bound
-    if bound == "latency":
-        return causes[0].title
-    if bound == "overhead":
-        return "gaps around its launches" if _waiting(case) else "as short as its launch"
-    if bound == "unknown":
-        return failure_words(case.kernel) if case.kernel.failed else "missing counters"
-    return "full for a part of its run" if decision.full_for_a_while else None
-
-
-def _moves(case: Case, decision: Decision, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
+def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
     """Choose what can help: what was found, else what helps at such a wall, and last how to learn more.
 
-    Where it was not measured why a kernel waits, only what limits it stands before how to learn that.
+    Where it was not measured why a kernel waits, only what limits it stands before how to learn that. The full unit
+    goes first where nothing says what fills it, and filling it further is no aim: DRAM below its roof is still to be
+    filled, and so is a unit that is full for a part of the run only.
     """
-    if case.kernel.failed:
-        return advice.failed_moves(case.kernel, case.command_line)
-    if unmeasured and not_profiled(case.kernel) is None:
+    kernel, levels, wall = facts.kernel, facts.levels, facts.wall
+    if kernel.failed:
+        return advice.failed_moves(kernel, facts.command_line)
+    if unmeasured and not_profiled(kernel) is None:
         limiting = tuple(finding.move for finding in costing if finding.severity == "limiter")
         others = tuple(finding.move for finding in costing if finding.severity != "limiter")
-        return (*limiting, *advice.collect_moves(case.kernel, case.command_line), *others)
-    found = tuple(finding.move for finding in costing)
-    at_wall = _wall_moves(case, decision)
-    first = at_wall[:1] if _is_wall_first(decision, costing) else ()
-    moves = (*first, *found) if found else at_wall
-    is_lacking = not _LACKING.isdisjoint(case.flags)
-    collect = advice.collect_moves(case.kernel, case.command_line) if is_lacking or not moves else ()
+        return (*limiting, *advice.collect_moves(kernel, facts.command_line), *others)
+    at_wall: tuple[str, ...] = ()
+    if wall is not None and (facts.bound == "memory" or wall.resource in levels):
+        level = "lsu" if is_lsu_full(levels, wall.resource) else wall.resource
+        asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
+        at_wall = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
+    elif wall is not None:
+        at_wall = advice.compute_moves(kernel, wall.resource, wall.share, at_roof=facts.at_roof)
+    is_filling = facts.full_for_a_while or (wall is not None and wall.resource == "dram" and not facts.at_roof)
+    is_wall_first = not is_filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
+    moves = (*(at_wall[:1] if is_wall_first else ()), *(finding.move for finding in costing)) if costing else at_wall
+    is_lacking = not _LACKING.isdisjoint(facts.flags)
+    collect = advice.collect_moves(kernel, facts.command_line) if is_lacking or not moves else ()
     return tuple(dict.fromkeys((*moves, *collect)))
-
-
-def _is_wall_first(decision: Decision, costing: Sequence[Finding]) -> bool:
-    """Return whether the full unit goes first: nothing says what fills it, and filling it further is no aim.
-
-    DRAM below its roof is still to be filled, and so is a unit that is full for a part of the run only.
-    """
-    wall = decision.wall
-    below_its_roof = wall is not None and wall.resource == "dram" and not decision.at_roof
-    filling = below_its_roof or decision.full_for_a_while
-    return not filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
-
-
-def _wall_moves(case: Case, decision: Decision) -> tuple[str, ...]:
-    bound, wall, at_roof = decision.bound, decision.wall, decision.at_roof
-    if wall is None or bound not in {"memory", "compute", "balanced"}:
-        return ()
-    if bound == "memory" or wall.resource in case.levels:
-        level = "lsu" if is_lsu_full(case.levels, wall.resource) else wall.resource
-        asked_bytes = None if "atomics_cross_twice" in case.flags else case.levels["l2"].amount_bytes
-        return advice.memory_moves(case.kernel, case.levels, level, at_roof=at_roof, asked_bytes=asked_bytes)
-    return advice.compute_moves(case.kernel, wall.resource, wall.share, at_roof=at_roof)
-
-
-def _confidence(case: Case, decision: Decision) -> Confidence:
-    sides = (decision.wall, decision.memory, decision.compute)
-    if decision.bound == "unknown" or any(side is not None and is_stand_in(case, side) for side in sides):
-        return "low"
-    if decision.is_provisional and _waiting(case) is None:
-        return "low"
-    doubts = len(_DOUBTS.intersection(case.flags)) + decision.full_for_a_while
-    return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]

@@ -21,140 +21,109 @@ from rooflens.model.roofline.opcodes import is_matrix, opcode_group, thread_flop
 from rooflens.model.verdict.bottleneck import NEVER_LEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-    from rooflens.model.bounds import Bound
     from rooflens.model.records import Kernel
-    from rooflens.model.verdict.bottleneck import Case
+    from rooflens.model.verdict.facts import Facts
 
 _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")
 """Opcodes that reach global memory past the accesses whose addresses are looked at: TMA, bulk copies, textures."""
+_FILLED_BY_INTEGERS = frozenset({"issue", "alu", "fma"})
+"""Units that integer instructions fill as well as floating-point ones; integer multiplications run on the FMA pipe."""
 
 
-def find_distances(case: Case, bound: Bound, top_share: float | None, math_ns: float | None) -> Distances:
-    """Find the distances of one kernel.
+def find_distances(facts: Facts, math_ns: float | None) -> Distances:
+    """Find the distances of a kernel whose class is decided.
 
     Args:
-        case: What is known of it.
-        bound: The class of its verdict.
-        top_share: The largest share of any resource, 0 to 1; None where none is known.
+        facts: What is known of it.
         math_ns: What its arithmetic needs at the peaks; None where a part of it or of its peaks is unknown.
     """
-    headroom = _headroom(case, bound, top_share)
-    why_null = _why_null(case, bound, math_ns)
-    duration_ns = case.kernel.duration_ns
-    needed_ns = needed_memory_ns(case)
+    bound, duration_ns = facts.bound, facts.kernel.duration_ns
+    headroom = None if not facts.top_share or bound == "unknown" else max(1.0, 1 / facts.top_share)
+    if headroom is not None and bound in {"latency", "overhead"} and headroom > facts.limits.open_headroom:
+        headroom = None
+    why_null = None
+    if facts.kernel.failed:
+        why_null = failure_words(facts.kernel)
+    elif bound == "overhead":
+        why_null = "its launch takes longer than its work"
+    elif math_ns is None:
+        why_null = "floating-point operations are not counted"
+    elif _has_hardly_any_flop(facts) or _is_full_of_integers(facts, math_ns):
+        why_null = "integer work: bound not known"
+    needed_bytes, needed_ns, dram_share = _needed_bytes(facts), None, facts.levels["dram"].share
+    peak = facts.counter("device_dram_peak_bytes_per_s") or facts.counter("dram_peak_bytes_per_s")
+    if needed_bytes is not None and peak:
+        needed_ns = needed_bytes / peak * 1e9
+    elif dram_share is not None and duration_ns is not None:  # how busy DRAM was stands for bytes that are not known
+        busy_ns = device_dram_share(facts.kernel, dram_share) * duration_ns
+        needed_ns = busy_ns * (1 - (local_part(facts.kernel) or 0.0))
     if why_null or duration_ns is None or math_ns is None or needed_ns is None:
         return Distances(headroom, why_null=why_null or "time or DRAM traffic is not known")
     floor_ns = min(duration_ns, max(math_ns, needed_ns))
+    operations = {name: pipe.amount for name, pipe in facts.pipes.items() if pipe.is_arithmetic and pipe.amount}
+    is_matrix_work = any(name.startswith("tensor_") for name in operations)
     return Distances(
         headroom=headroom,
         potential=duration_ns / floor_ns if floor_ns else None,
         potential_by_reuse=max(1.0, duration_ns / math_ns) if math_ns else None,
-        by_fusing_only=_uses_operands_once(case),
+        # Like a copy: no matrix work, and under one operation a byte that it needs.
+        by_fusing_only=needed_bytes is not None and not is_matrix_work and sum(operations.values()) < needed_bytes,
         floor_ns=floor_ns,
         why_null=None if floor_ns else "no arithmetic and no DRAM traffic",
     )
 
 
-def _headroom(case: Case, bound: Bound, top_share: float | None) -> float | None:
-    if not top_share or bound == "unknown":
-        return None
-    headroom = max(1.0, 1 / top_share)
-    waits = bound in {"latency", "overhead"}
-    return None if waits and headroom > case.limits.open_headroom else headroom
-
-
-def _why_null(case: Case, bound: Bound, math_ns: float | None) -> str | None:
-    if case.kernel.failed:
-        return failure_words(case.kernel)
-    if bound == "overhead":
-        return "its launch takes longer than its work"
-    if math_ns is None:
-        return "floating-point operations are not counted"
-    if _has_hardly_any_flop(case) or _is_full_of_integers(case, math_ns):
-        return "integer work: bound not known"
-    return None
-
-
-def _has_hardly_any_flop(case: Case) -> bool:
+def _has_hardly_any_flop(facts: Facts) -> bool:
     """Return whether hardly any instruction is arithmetic that a roof is known for, and DRAM is not busy either.
 
     T_math would then be next to nothing and the potential in the thousands.
     """
-    dram = case.levels["dram"].share
-    if dram is not None and dram >= case.limits.integer_dram_share:
+    dram = facts.levels["dram"].share
+    if dram is not None and dram >= facts.limits.integer_dram_share:
         return False
-    math = sum(pipe.amount for pipe in case.pipes.values() if pipe.is_arithmetic and pipe.amount)
-    executed = sum(case.kernel.thread_opcodes.values()) or case.kernel.code_totals.get("thread_inst")
-    return not math or (executed is not None and math < case.limits.integer_flop_part * executed)
+    math = sum(pipe.amount for pipe in facts.pipes.values() if pipe.is_arithmetic and pipe.amount)
+    executed = sum(facts.kernel.thread_opcodes.values()) or facts.kernel.code_totals.get("thread_inst")
+    return not math or (executed is not None and math < facts.limits.integer_flop_part * executed)
 
 
-_FILLED_BY_INTEGERS = frozenset({"issue", "alu", "fma"})
-"""Units that integer instructions fill as well as floating-point ones; integer multiplications run on the FMA pipe."""
-
-
-def _is_full_of_integers(case: Case, math_ns: float) -> bool:
+def _is_full_of_integers(facts: Facts, math_ns: float) -> bool:
     """Return whether the busiest unit of all is kept busy by integers, and by no floating-point work to speak of.
 
     How many of them the kernel needs nobody knows, so a floor of FLOPs and bytes would leave out most of its work:
-    generators of random numbers, hashes, index arithmetic.
+    generators of random numbers, hashes, index arithmetic. Where opcodes are not counted, the ALU speaks for integers.
     """
-    unit = fullest(case.levels, case.pipes, NEVER_LEAD)
-    if unit is None or unit[0] not in _FILLED_BY_INTEGERS or not case.kernel.duration_ns:
+    unit = fullest(facts.levels, facts.pipes, NEVER_LEAD)
+    if unit is None or unit[0] not in _FILLED_BY_INTEGERS or not facts.kernel.duration_ns:
         return False
-    share, math_share = unit[1], math_ns / case.kernel.duration_ns
-    if share < case.limits.contributing_share or math_share >= case.limits.pipe_explained * share:
+    share, math_share = unit[1], math_ns / facts.kernel.duration_ns
+    if share < facts.limits.contributing_share or math_share >= facts.limits.pipe_explained * share:
         return False
-    return _outnumber_flop(case, math_share)
-
-
-def _outnumber_flop(case: Case, math_share: float) -> bool:
-    """Return whether more instructions are integer than arithmetic with a roof; by the ALU where none are counted."""
-    opcodes = case.kernel.warp_opcodes
+    opcodes = facts.kernel.warp_opcodes
     if not opcodes:
-        alu = case.pipes.get("alu")
-        return alu is not None and (alu.share or 0.0) > math_share
+        return (facts.share("alu") or 0.0) > math_share
     integer = sum(count for opcode, count in opcodes.items() if opcode_group(opcode) == "integer")
     flop = sum(count for opcode, count in opcodes.items() if is_matrix(opcode) or thread_flop(opcode))
     return integer > flop
 
 
-def _uses_operands_once(case: Case) -> bool:
-    """Return whether a kernel is like a copy: no matrix work, and under one operation a byte that it needs."""
-    operations = {name: pipe.amount for name, pipe in case.pipes.items() if pipe.is_arithmetic and pipe.amount}
-    needed_bytes = _needed_bytes(case)
-    matrix = any(name.startswith("tensor_") for name in operations)
-    return needed_bytes is not None and not matrix and sum(operations.values()) < needed_bytes
+def _needed_bytes(facts: Facts) -> float | None:
+    """Return the least of the bytes proven enough at DRAM; None where none are known.
 
-
-def needed_memory_ns(case: Case) -> float | None:
-    """Return the time that the bytes proven needed take at the peak of DRAM; None where not known.
-
-    Where a report holds no bytes but how busy DRAM was, that part of the time stands for them.
+    They are DRAM's own, with the output that stayed in L2 and without local memory; the sectors that all global
+    accesses would fill, where all are looked at; and the workload's by formula.
     """
-    counters, duration_ns = case.kernel.counters, case.kernel.duration_ns
-    peak = counters.get("device_dram_peak_bytes_per_s") or counters.get("dram_peak_bytes_per_s")
-    needed_bytes, share = _needed_bytes(case), case.levels["dram"].share
-    if needed_bytes is not None and peak:
-        return needed_bytes / peak * 1e9
-    if share is None or duration_ns is None:
-        return None
-    return device_dram_share(case.kernel, share) * duration_ns * (1 - (local_part(case.kernel) or 0.0))
-
-
-def _needed_bytes(case: Case) -> float | None:
-    amounts = (_without_local(case.kernel, case.flags), _ideal_bytes(case.kernel), case.compulsory_bytes)
-    return min((amount for amount in amounts if amount is not None), default=None)
-
-
-def _without_local(kernel: Kernel, flags: Collection[str]) -> float | None:
-    """Return DRAM's bytes, with the output that stayed in L2 and without local memory; None where not measured."""
-    measured = kernel.counters.get("dram_bytes")
-    if measured is None:
-        return None
-    stayed = kernel.counters.get("l2_write_bytes", 0.0) if "dram_writes_stay_in_l2" in flags else 0.0
-    return (measured + stayed) * (1 - (local_part(kernel) or 0.0))
+    amounts = [] if facts.compulsory_bytes is None else [facts.compulsory_bytes]
+    measured = facts.counter("dram_bytes")
+    if measured is not None:
+        stayed = facts.counter("l2_write_bytes") or 0.0 if "dram_writes_stay_in_l2" in facts.flags else 0.0
+        amounts.append((measured + stayed) * (1 - (local_part(facts.kernel) or 0.0)))
+    ideal = facts.counter("global_ideal_sectors")
+    passes_by = any(opcode.startswith(_OTHER_PATHS) for opcode in facts.kernel.warp_opcodes)
+    if ideal and not passes_by and not (facts.counter("tex_inst") or 0.0) > 0:
+        amounts.append(ideal * SECTOR_BYTES)
+    return min(amounts, default=None)
 
 
 def local_part(kernel: Kernel) -> float | None:
@@ -165,30 +134,12 @@ def local_part(kernel: Kernel) -> float | None:
         (kernel.counters, ("local_touched_sectors",), ("global_touched_sectors",)),
     )
     for amounts, local_names, global_names in measured:
-        local = _known_sum(amounts, local_names)
-        other = None if local is None else _known_sum(amounts, global_names)
-        if local is not None and other is not None:
-            return local / (local + other) if local else 0.0
+        local = [amounts[name] for name in local_names if name in amounts]
+        other = [amounts[name] for name in global_names if name in amounts] if local else []
+        if other:
+            return sum(local) / (sum(local) + sum(other)) if sum(local) else 0.0
     return None
-
-
-def _known_sum(amounts: Mapping[str, float], names: tuple[str, ...]) -> float | None:
-    """Sum what is measured; None where nothing is."""
-    total = None
-    for name in names:
-        amount = amounts.get(name)
-        if amount is not None:
-            total = amount if total is None else total + amount
-    return total
 
 
 _LOCAL_COUNTERS = ("local_load_sectors", "local_store_sectors")
 _GLOBAL_COUNTERS = ("global_load_sectors", "global_store_sectors")
-
-
-def _ideal_bytes(kernel: Kernel) -> float | None:
-    """Return the bytes of the sectors that all global accesses would fill; None where some are not looked at."""
-    ideal = kernel.counters.get("global_ideal_sectors")
-    passes_by = any(opcode.startswith(_OTHER_PATHS) for opcode in kernel.warp_opcodes)
-    textures = kernel.counters.get("tex_inst", 0.0) > 0
-    return None if not ideal or passes_by or textures else ideal * SECTOR_BYTES

@@ -10,15 +10,13 @@ from msgspec import Struct
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import dram_clock_part, fullest
-from rooflens.model.roofline.shared_memory import ACCURACY_FLAGS, delivered_bytes
+from rooflens.model.roofline.levels import delivered_bytes, dram_clock_part, fullest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from rooflens.model.records import Kernel, Level, Pipe
-    from rooflens.model.roofline.flops import Flops
-    from rooflens.model.verdict.thresholds import Thresholds
+    from rooflens.model.records import Kernel
+    from rooflens.model.verdict.facts import Facts
 
 
 class Flag(Struct, frozen=True):
@@ -196,54 +194,59 @@ _SOME_FILLS = 0.01
 """L1 fills above 1 % of their peak, with nothing written back, are asynchronous copies and not noise."""
 
 
-def find_flags(
-    kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], flops: Flops, limits: Thresholds
-) -> tuple[str, ...]:
-    """Find the flags of one kernel, sorted."""
-    found = {
-        *flops.flags,
-        *_of_result(kernel),
-        *_of_traffic(kernel, levels, limits),
-        *_of_flops(kernel, levels, pipes, flops),
-        *_of_passes(kernel, levels, pipes, limits),
-    }
-    return tuple(sorted(found))
+def find_flags(facts: Facts, slowdown: float | None = None) -> tuple[str, ...]:
+    """Find the flags of one kernel, sorted: those met while its FLOPs were counted, and these.
 
-
-def _of_result(kernel: Kernel) -> Iterator[str]:
-    if kernel.synthetic:
-        yield "synthetic"
-    if kernel.failed:
-        yield "all_counters_nan" if kernel.status_reason in {None, ALL_NAN} else "not_analyzed"
-    if kernel.status == "partial":
-        yield "partial_counters"
-    if kernel.workload != "kernel":
-        yield "not_a_kernel"
-
-
-def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds) -> Iterator[str]:
-    counters = kernel.counters
+    `slowdown` is the kernels' time under the profiler over that without it; None where that is not known.
+    """
+    kernel, levels, limits, work = facts.kernel, facts.levels, facts.limits, facts.flops.work
+    counters, duration_ns = kernel.counters, kernel.duration_ns
     to_l2, to_dram = counters.get("l2_write_bytes"), counters.get("dram_write_bytes")
-    wrote = to_l2 is not None and to_l2 >= limits.resident_write_bytes
-    if wrote and to_l2 and to_dram is not None and to_dram < to_l2 * limits.resident_write_share:
-        yield "dram_writes_stay_in_l2"
-    clock_part = dram_clock_part(kernel)
-    if clock_part is not None and clock_part < 1 - limits.dram_clock_drop:
-        yield "dram_clock_low"
-    if "dram_bytes" not in counters and levels["dram"].amount_bytes is not None:
-        yield "no_dram_counters"
-    if levels["l1"].amount_bytes is not None and "l1_tag_bytes" not in counters and _copies_asynchronously(kernel):
-        yield "l1_misses_async_copies"
-    if _atomic_part(kernel) > limits.uncounted_l2_share:
-        yield "atomics_cross_twice"
-    delivered_by_smem = delivered_bytes(kernel)
-    if delivered_by_smem is not None and delivered_by_smem.accuracy in ACCURACY_FLAGS:
-        yield ACCURACY_FLAGS[delivered_by_smem.accuracy]
-    if counters.get("smem_tensor_wavefronts"):
-        yield "smem_tensor_width_unknown"
     delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
-    if delivered and replayed is not None and replayed / delivered > limits.conflict_share:
-        yield "bank_conflicts"
+    by_smem, clock_part = delivered_bytes(kernel), dram_clock_part(kernel)
+    unit = fullest(levels, facts.pipes)
+    cycles, clock_hz, spread = counters.get("elapsed_cycles"), counters.get("sm_clock_hz"), 0.0
+    if cycles and clock_hz and duration_ns:
+        spread = abs(cycles / (duration_ns / 1e9) / clock_hz - 1)
+    is_short = duration_ns is not None and duration_ns < limits.short_duration_ns
+    is_known, is_scalar_known = not kernel.failed, any(item.dtype_key in SCALAR_DTYPES for item in work)
+    has_shares = any(pipe.share is not None for pipe in facts.pipes.values())
+    # What is known of L1 alone tells nothing of memory.
+    shown = {name for name, level in levels.items() if level.share is not None}
+    has_memory = bool(shown & {"dram", "l2"}) or "sol_memory" in counters
+    has_compute = has_shares or "sol_compute" in counters
+    holds = {
+        "synthetic": kernel.synthetic,
+        "all_counters_nan": kernel.failed and kernel.status_reason in {None, ALL_NAN},
+        "not_analyzed": kernel.failed and kernel.status_reason not in {None, ALL_NAN},
+        "partial_counters": kernel.status == "partial",
+        "not_a_kernel": kernel.workload != "kernel",
+        "dram_writes_stay_in_l2": to_l2
+        and to_l2 >= limits.resident_write_bytes
+        and to_dram is not None
+        and to_dram < to_l2 * limits.resident_write_share,
+        "dram_clock_low": clock_part is not None and clock_part < 1 - limits.dram_clock_drop,
+        "no_dram_counters": "dram_bytes" not in counters and levels["dram"].amount_bytes is not None,
+        "l1_misses_async_copies": levels["l1"].amount_bytes is not None
+        and "l1_tag_bytes" not in counters
+        and _copies_asynchronously(kernel),
+        "atomics_cross_twice": _atomic_part(kernel) > limits.uncounted_l2_share,
+        "smem_bytes_lower_bound": by_smem is not None and by_smem.accuracy == "lower",
+        "smem_bytes_upper_bound": by_smem is not None and by_smem.accuracy == "upper",
+        "smem_tensor_width_unknown": counters.get("smem_tensor_wavefronts"),
+        "bank_conflicts": delivered and replayed is not None and replayed / delivered > limits.conflict_share,
+        "no_flop_counters": is_known and not is_scalar_known and has_shares,
+        "sol_pair_only": is_known and not is_scalar_known and not has_shares and "sol_compute" in counters,
+        "fp16_not_measured": is_known and is_scalar_known and not any(item.key == "fp16" for item in work),
+        "one_side_only": is_known and (has_compute or has_memory or shown) and not (has_compute and has_memory),
+        "no_flop": is_known and facts.flops.complete and not any(item.ops for item in work if item.is_counted),
+        "peak_from_datasheet": is_known and any(item.ops and item.peak_source == "datasheet" for item in work),
+        "slower_while_profiled": slowdown is not None and slowdown > limits.slowdown,
+        "short_and_replayed": is_short and counters.get("passes", 0.0) > 1,
+        "share_over_one": unit is not None and unit[1] > limits.share_over_one,
+        "clocks_moved": duration_ns is not None and not is_short and spread > limits.clock_spread,
+    }
+    return tuple(sorted({*facts.flops.flags, *(flag for flag, is_held in holds.items() if is_held)}))
 
 
 def _atomic_part(kernel: Kernel) -> float:
@@ -260,51 +263,3 @@ def _copies_asynchronously(kernel: Kernel) -> bool:
     if any(opcode.startswith(("LDGSTS", "UBLKCP", "UTMALDG")) for opcode in kernel.warp_opcodes):
         return True
     return not kernel.counters.get("l1_writeback_bytes") and kernel.counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS
-
-
-def _of_flops(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], flops: Flops) -> Iterator[str]:
-    if kernel.failed:
-        return
-    scalar_known = any(work.dtype_key in SCALAR_DTYPES for work in flops.work)
-    has_shares = any(pipe.share is not None for pipe in pipes.values())
-    if not scalar_known and has_shares:
-        yield "no_flop_counters"
-    elif not scalar_known and "sol_compute" in kernel.counters:
-        yield "sol_pair_only"
-    if scalar_known and "fp16" not in {work.key for work in flops.work}:
-        yield "fp16_not_measured"
-    if _lacks_a_side(kernel, levels, has_pipes=has_shares):
-        yield "one_side_only"
-    if flops.complete and not any(work.ops for work in flops.work if work.is_counted):
-        yield "no_flop"
-    if any(work.ops and work.peak_source == "datasheet" for work in flops.work):
-        yield "peak_from_datasheet"
-
-
-def _lacks_a_side(kernel: Kernel, levels: Mapping[str, Level], *, has_pipes: bool) -> bool:
-    """Return whether only compute, or only memory, was measured; what is known of L1 alone tells nothing of memory."""
-    known = {name for name, level in levels.items() if level.share is not None}
-    compute = has_pipes or "sol_compute" in kernel.counters
-    memory = bool(known & {"dram", "l2"}) or "sol_memory" in kernel.counters
-    return (compute or memory or bool(known)) and not (compute and memory)
-
-
-def _of_passes(
-    kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], limits: Thresholds
-) -> Iterator[str]:
-    counters, duration_ns = kernel.counters, kernel.duration_ns
-    if duration_ns is not None and duration_ns < limits.short_duration_ns and counters.get("passes", 0.0) > 1:
-        yield "short_and_replayed"
-    unit = fullest(levels, pipes)
-    if unit is not None and unit[1] > limits.share_over_one:
-        yield "share_over_one"
-    long_enough = duration_ns is not None and duration_ns >= limits.short_duration_ns
-    if long_enough and _clock_spread(kernel) > limits.clock_spread:
-        yield "clocks_moved"
-
-
-def _clock_spread(kernel: Kernel) -> float:
-    """Return by how much cycles over time and the reported clock differ, as a fraction; 0 where either is missing."""
-    counters, duration_ns = kernel.counters, kernel.duration_ns
-    cycles, clock_hz = counters.get("elapsed_cycles"), counters.get("sm_clock_hz")
-    return abs(cycles / (duration_ns / 1e9) / clock_hz - 1) if cycles and clock_hz and duration_ns else 0.0

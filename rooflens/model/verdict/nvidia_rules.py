@@ -63,15 +63,9 @@ def read_nvidia(rules: Iterable[Rule]) -> Nvidia:
     bottleneck = fp32 = fp64 = None
     for rule in rules:
         if rule.identifier == "SOLBottleneck":
-            bottleneck = bottleneck or _bottleneck(rule)
-        elif rule.identifier == "SOLFPRoofline" and (match := _achieved(rule.message)):
-            fp32, fp64 = float(match["fp32"]), float(match["fp64"])
+            titles = (title for phrase, title in _TITLE_OF_TEXT if phrase in rule.message)
+            bottleneck = bottleneck or rule.title or next(titles, None)
+        elif rule.identifier == "SOLFPRoofline":
+            match = _ACHIEVED.search(rule.message) or _FIGURES_ONLY.search(rule.message)
+            fp32, fp64 = (float(match["fp32"]), float(match["fp64"])) if match else (fp32, fp64)
     return Nvidia(bottleneck, fp32, fp64)
-
-
-def _achieved(message: str) -> re.Match[str] | None:
-    return _ACHIEVED.search(message) or _FIGURES_ONLY.search(message)
-
-
-def _bottleneck(rule: Rule) -> str | None:
-    return rule.title or next((title for phrase, title in _TITLE_OF_TEXT if phrase in rule.message), None)

@@ -6,8 +6,6 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from rooflens.format import duration, factor, percent, si, significant
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
@@ -17,21 +15,10 @@ from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.bottleneck import both_sides, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rooflens.model.bounds import Bound
-    from rooflens.model.records import (
-        Analysis,
-        Bottleneck,
-        Distances,
-        Finding,
-        Kernel,
-        Level,
-        Phases,
-        Pipe,
-        Verdict,
-    )
-    from rooflens.model.unprofiled import InProgram
+    from rooflens.model.records import Analysis, Bottleneck, Distances, Finding, Verdict
+    from rooflens.model.verdict.facts import Facts
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
@@ -46,29 +33,6 @@ _SHOWN_SHARE = 0.01
 _WORTH_NAMING = 0.1
 _WORTH_A_WORD = 1.05
 """A factor that is not a twentieth over the one before it says nothing new."""
-
-
-class Facts(Struct, frozen=True):
-    """What a verdict's words are made of.
-
-    Attributes:
-        waiting: A typical launch in its program where the gaps around it outweigh its time.
-        phases: How the run divides, where its plateau names the wall.
-        unmeasured: It was not measured why the kernel waits: what was found is a part of it at most.
-        headroom: Of such a kernel; None where it is not known.
-    """
-
-    kernel: Kernel
-    levels: Mapping[str, Level]
-    pipes: Mapping[str, Pipe]
-    memory: Bottleneck | None
-    compute: Bottleneck | None
-    wall: Bottleneck | None
-    causes: Sequence[Finding]
-    waiting: InProgram | None = None
-    phases: Phases | None = None
-    unmeasured: bool = False
-    headroom: float | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -113,30 +77,20 @@ def distance_words(verdict: Verdict, *gpus: str | None) -> str:
 
     For example `up to 1.4x faster as written (FP64 70 % busy), 2.3x with only the FLOPs and bytes it needs`.
     """
-    distances = verdict.distances
-    said = _as_written(distances.headroom, _busy(verdict, *gpus)) if distances.headroom else []
-    return ", ".join((*said, *_beyond(distances)))
-
-
-def _as_written(headroom: float, busy: str) -> list[str]:
-    """Say what is left with the same instructions and bytes: next to nothing where the busiest unit is full."""
-    more = f"up to {factor(headroom)} faster" if headroom > _WORTH_A_WORD else "nothing to win"
-    return [f"{more} as written{busy}"]
-
-
-def _busy(verdict: Verdict, *gpus: str | None) -> str:
-    return f" ({bottleneck_words(verdict.bottleneck, *gpus)} busy)" if verdict.bottleneck else ""
-
-
-def _beyond(distances: Distances) -> Iterator[str]:
-    """Say what lies beyond the headroom, in factors that are worth a word more than the one before."""
+    distances, said = verdict.distances, []
     shown = distances.headroom or 1.0
+    if distances.headroom:
+        more = f"up to {factor(shown)} faster" if shown > _WORTH_A_WORD else "nothing to win"
+        busy = f" ({bottleneck_words(verdict.bottleneck, *gpus)} busy)" if verdict.bottleneck else ""
+        said.append(f"{more} as written{busy}")
+    # What lies beyond is said only where it is worth a word more than the one before.
     if distances.potential is not None and distances.potential > _WORTH_A_WORD * shown:
         shown = distances.potential
-        yield f"up to {factor(shown)} with only the FLOPs and bytes it needs"
+        said.append(f"up to {factor(shown)} with only the FLOPs and bytes it needs")
     if distances.potential_by_reuse is not None and distances.potential_by_reuse > _WORTH_A_WORD * shown:
         how = "by fusing it away" if distances.by_fusing_only else "with all operands kept on chip"
-        yield f"up to {factor(distances.potential_by_reuse)} {how}"
+        said.append(f"up to {factor(distances.potential_by_reuse)} {how}")
+    return ", ".join(said)
 
 
 def beyond_words(distances: Distances) -> str:
@@ -167,23 +121,31 @@ def _spoken(resource: str | None, gpu: str | None) -> str:
     return _SPOKEN.get(resource) or (f"the {label}" if resource in PIPE_LABELS else label)
 
 
-def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roof: bool) -> str:
-    """Write the verdict: class, its two decisive numbers, the first move."""
-    head = _on_the_plateau(facts) or {
-        "memory": _memory,
-        "compute": _compute,
-        "balanced": _balanced,
-        "latency": _latency,
-        "overhead": _overhead,
-        "unknown": _unknown,
-    }[bound](facts)
-    roof = ", at the roof" if at_roof else ""
+def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool) -> str:
+    """Write the verdict: class, its two decisive numbers, the first move.
+
+    Args:
+        facts: What was decided of the kernel.
+        causes: Findings that say why it waits.
+        moves: What can help.
+        unmeasured: It was not measured why the kernel waits: what was found is a part of it at most.
+    """
+    if facts.full_for_a_while:
+        head = _on_the_plateau(facts)
+    elif facts.bound == "balanced":
+        sides = in_order(facts.memory, facts.compute)
+        head = f"Near two limits: {', '.join(bottleneck_words(side, facts.kernel.gpu) for side in sides)}"
+    elif facts.wall is not None:
+        head = _at_its_wall(facts, facts.wall)
+    else:
+        head = _without_wall(facts, causes, unmeasured=unmeasured)
+    roof = ", at the roof" if facts.at_roof else ""
     move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
     return f"{head}{roof}.{move}"
 
 
 def _on_the_plateau(facts: Facts) -> str:
-    """Name the wall of a kernel that is at it for a part of its run; empty for all others."""
+    """Name the wall of a kernel that is at it for a part of its run."""
     phases, wall = facts.phases, facts.wall
     if phases is None or wall is None:
         return ""
@@ -196,140 +158,94 @@ def _on_the_plateau(facts: Facts) -> str:
     return f"{bound} {where} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
 
 
-def _memory(facts: Facts) -> str:
-    wall = facts.wall
-    label = _spoken(wall.resource if wall else None, facts.kernel.gpu)
-    return f"Memory-bound at {label}: {_level_numbers(facts, wall)}{_intensity(facts, wall)}"
+def _at_its_wall(facts: Facts, wall: Bottleneck) -> str:
+    """Name the wall of a kernel, with how much of its peak it does."""
+    resource, share, where = wall.resource or "", percent(wall.share), _spoken(wall.resource, facts.kernel.gpu)
+    level, pipe = facts.levels.get(resource), facts.pipes.get(resource)
+    if facts.bound == "memory":
+        numbers = f"{share} of its peak"
+        if level is not None:
+            stage = binding_stage(level)
+            if level.share is None:
+                numbers = f"at least {numbers}"
+            elif stage is None and level.bytes_per_s is not None and level.peak_bytes_per_s:
+                numbers = f"moves {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')} ({share})"
+            else:
+                numbers = f"its {stage_label(stage or 'busiest')} stage is {share} busy"
+        intensity = level.intensity_flop_per_byte if level else None
+        return f"Memory-bound at {where}: {numbers}" + (f" at {significant(intensity)} FLOP/B" if intensity else "")
+    numbers = f"{share} busy"
+    if pipe is not None and pipe.amount_per_s is not None and pipe.peak_per_s:
+        about = "about " if pipe.source == "estimated" else ""
+        numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
+        numbers += f" ({share})" if pipe.share == wall.share else f", its pipe {share} busy"
+    return f"{'Limited' if resource == 'issue' else 'Compute-bound'} by {where}: {numbers}"
 
 
-def _level_numbers(facts: Facts, wall: Bottleneck | None) -> str:
-    level = facts.levels.get(wall.resource or "") if wall else None
-    share = percent(wall.share) if wall else ""
-    if level is None:
-        return f"{share} of its peak"
-    if level.share is None:
-        return f"at least {share} of its peak"
-    stage = binding_stage(level)
-    if stage is None and level.bytes_per_s is not None and level.peak_bytes_per_s:
-        return f"moves {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')} ({share})"
-    return f"its {stage_label(stage or 'busiest')} stage is {share} busy"
-
-
-def _intensity(facts: Facts, wall: Bottleneck | None) -> str:
-    level = facts.levels.get(wall.resource or "") if wall else None
-    intensity = level.intensity_flop_per_byte if level else None
-    return f" at {significant(intensity)} FLOP/B" if intensity else ""
-
-
-def _compute(facts: Facts) -> str:
-    wall = facts.wall
-    resource = wall.resource if wall else None
-    limit = "Limited" if resource == "issue" else "Compute-bound"
-    return f"{limit} by {_spoken(resource, facts.kernel.gpu)}: {_pipe_numbers(facts, wall)}"
-
-
-def _pipe_numbers(facts: Facts, wall: Bottleneck | None) -> str:
-    pipe = facts.pipes.get(wall.resource or "") if wall else None
-    share = percent(wall.share) if wall else ""
-    if pipe is None or pipe.amount_per_s is None or not pipe.peak_per_s:
-        return f"{share} busy"
-    about = "about " if pipe.source == "estimated" else ""
-    numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
-    return numbers + (f" ({share})" if pipe.share == (wall.share if wall else None) else f", its pipe {share} busy")
-
-
-def _balanced(facts: Facts) -> str:
-    sides = in_order(facts.memory, facts.compute)
-    return f"Near two limits: {', '.join(bottleneck_words(side, facts.kernel.gpu) for side in sides)}"
-
-
-def _latency(facts: Facts) -> str:
-    ready = facts.kernel.counters.get("eligible_warps_per_cycle")
-    is_few = ready is not None and ready < _ENOUGH_READY
-    few = [f"only {significant(ready)} warps ready per scheduler"] if is_few else []
-    why = [_partly(facts)] if facts.unmeasured else [cause.title for cause in facts.causes[:2]]
-    return f"Latency-bound: {'; '.join((_none_above(facts), *few, *why))}"
-
-
-def _partly(facts: Facts) -> str:
-    """Say that it was not measured why warps wait, and how little of it is known."""
-    unknown = "why warps wait was not measured"
-    cause = max(facts.causes, key=lambda found: found.speedup_up_to or 0.0, default=None)
-    if cause is None:
-        return unknown
-    if cause.speedup_up_to is None or facts.headroom is None:
-        return f"{unknown}, and {cause.title} is a part of it at most"
-    return f"{unknown}: {cause.title} explains at most {factor(cause.speedup_up_to)} of {factor(facts.headroom)}"
-
-
-def _overhead(facts: Facts) -> str:
-    if facts.waiting is not None:
-        gap, time = duration(facts.waiting.gap_ns), duration(facts.waiting.time_ns)
-        what = f"the GPU is idle for {gap} around a launch of {time}"
-    else:
-        what = f"as short as its launch ({duration(facts.kernel.duration_ns or 0.0)})"
-    return f"Overhead-bound: {what}; {_none_above(facts)}"
-
-
-def _none_above(facts: Facts) -> str:
-    """Say that no unit is busy, and which side nothing is known of: its units may be."""
-    missing = [name for name, side in (("memory", facts.memory), ("compute", facts.compute)) if side is None]
+def _without_wall(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
+    """Say why a kernel at no wall takes its time, and that no unit is busy, as far as that was measured."""
+    kernel, sides = facts.kernel, (("memory", facts.memory), ("compute", facts.compute))
+    if facts.bound == "unknown":
+        if kernel.failed:
+            return f"Unknown: {kernel.status_reason or ALL_NAN}"
+        duration_too = "" if kernel.duration_ns is not None else "duration and no "
+        return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
+    missing = [name for name, side in sides if side is None]
+    top = percent(max((side.share for _, side in sides if side is not None), default=0.0)).removeprefix("<")
+    idle = f"no {'measured ' if missing else ''}unit above {top}"
     if len(missing) > 1:
-        return "use of memory and compute is not measured"
-    least = f"no {'measured ' if missing else ''}unit above {percent(_top(facts)).removeprefix('<')}"
-    return f"{least}; use of {missing[0]} is not measured, so this is provisional" if missing else least
+        idle = "use of memory and compute is not measured"
+    elif missing:
+        idle += f"; use of {missing[0]} is not measured, so this is provisional"
+    if facts.bound == "overhead":
+        what = f"as short as its launch ({duration(kernel.duration_ns or 0.0)})"
+        if facts.waiting is not None:
+            gap, time = duration(facts.waiting.gap_ns), duration(facts.waiting.time_ns)
+            what = f"the GPU is idle for {gap} around a launch of {time}"
+        return f"Overhead-bound: {what}; {idle}"
+    ready = kernel.counters.get("eligible_warps_per_cycle")
+    few = [] if ready is None or ready >= _ENOUGH_READY else [f"only {significant(ready)} warps ready per scheduler"]
+    why = [cause.title for cause in causes[:2]]
+    if unmeasured:
+        why, headroom = ["why warps wait was not measured"], facts.distances.headroom
+        most = max(causes, key=lambda cause: cause.speedup_up_to or 0.0, default=None)
+        if most is not None and most.speedup_up_to is not None and headroom is not None:
+            why = [f"{why[0]}: {most.title} explains at most {factor(most.speedup_up_to)} of {factor(headroom)}"]
+        elif most is not None:
+            why = [f"{why[0]}, and {most.title} is a part of it at most"]
+    return f"Latency-bound: {'; '.join((idle, *few, *why))}"
 
 
-def _unknown(facts: Facts) -> str:
-    if facts.kernel.failed:
-        return f"Unknown: {facts.kernel.status_reason or ALL_NAN}"
-    duration_too = "" if facts.kernel.duration_ns is not None else "duration and no "
-    return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
-
-
-def _top(facts: Facts) -> float:
-    return max((side.share for side in (facts.memory, facts.compute) if side is not None), default=0.0)
-
-
-def evidence_lines(bound: Bound, facts: Facts, gap_share: float) -> tuple[str, ...]:
-    """List the numbers behind the verdict, the busiest units first.
-
-    Warps that miss what the launch allows by more than `gap_share` of an SM's slots are not limited by the launch.
-    """
-    return (*_evidence(bound, facts), *_residency(facts.kernel, gap_share))
-
-
-def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
+def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
+    """List the numbers behind the verdict, the busiest units first."""
+    kernel, lines = facts.kernel, []
     for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
         if side is not None:
-            yield f"busiest {what} unit: {_spoken(side.resource, facts.kernel.gpu)} {percent(side.share)}"
+            lines.append(f"busiest {what} unit: {_spoken(side.resource, kernel.gpu)} {percent(side.share)}")
     for name, level in facts.levels.items():
-        if level.share is not None and level.share >= _SHOWN_SHARE:
-            yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
-    if bound == "latency":
-        what = "a part of the cause at most" if facts.unmeasured else "cause"
-        yield from (f"{what}: {cause.title}" for cause in facts.causes)
-
-
-def _traffic(level: Level) -> str:
-    if level.amount_bytes is None or level.peak_bytes_per_s is None or level.bytes_per_s is None:
-        return ""
-    moved = f": {si(level.amount_bytes, 'B')} at {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
-    if level.attainable_per_s:
-        moved += f", attainable {si(level.attainable_per_s, 'B/s')}"
-    stage = binding_stage(level)
-    return f"{moved}; its {stage_label(stage)} stage is the busiest" if stage else moved
-
-
-def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:
+        if level.share is None or level.share < _SHOWN_SHARE:
+            continue
+        line = f"{_spoken(name, kernel.gpu)} {percent(level.share)}"
+        if level.amount_bytes is not None and level.peak_bytes_per_s is not None and level.bytes_per_s is not None:
+            rate, peak = si(level.bytes_per_s, "B/s"), si(level.peak_bytes_per_s, "B/s")
+            line += f": {si(level.amount_bytes, 'B')} at {rate} of {peak}"
+            line += f", attainable {si(level.attainable_per_s, 'B/s')}" if level.attainable_per_s else ""
+            stage = binding_stage(level)
+            line += f"; its {stage_label(stage)} stage is the busiest" if stage else ""
+        lines.append(line)
+    if facts.bound == "latency":
+        what = "a part of the cause at most" if unmeasured else "cause"
+        lines += [f"{what}: {cause.title}" for cause in causes]
     achieved, allowed = (kernel.counters.get(f"{which}_occupancy") for which in ("achieved", "theoretical"))
     if achieved is not None:
-        is_reached = allowed is not None and allowed - achieved <= gap_share
+        # Warps that miss what the launch allows by more than that are not limited by the launch.
+        is_reached = allowed is not None and allowed - achieved <= facts.limits.occupancy_gap_share
         limiters = occupancy_limiters(kernel) if is_reached else ()
-        yield f"occupancy {percent(min(1.0, achieved))}" + (f", limited by {limiters[0]}" if limiters else "")
+        lines.append(f"occupancy {percent(min(1.0, achieved))}" + (f", limited by {limiters[0]}" if limiters else ""))
     eligible = kernel.counters.get("eligible_warps_per_cycle")
     if eligible is not None:
-        yield f"{significant(eligible)} warps ready per cycle and scheduler"
+        lines.append(f"{significant(eligible)} warps ready per cycle and scheduler")
+    return tuple(lines)
 
 
 def without_move(verdict: Verdict) -> str:

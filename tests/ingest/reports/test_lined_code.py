@@ -29,5 +29,6 @@ def test_what_few_kernels_store_by_instruction_is_read_once(corpus: Path, monkey
     at_once = read_report(path, "one", ReadOptions(texts=False))
     assert any(spot.line for kernel in at_once.kernels for spot in kernel.hotspots)
     assert sum(gathered) == sum(bool(kernel.hotspots) for kernel in at_once.kernels)
-    monkeypatch.setattr(report, "_are_few", lambda _: False)
+    codes = report._Codes
+    monkeypatch.setattr(report, "_Codes", lambda **_: codes(are_few=False))
     assert read_report(path, "one", ReadOptions(texts=False)).kernels == at_once.kernels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings import at_wall, make_facts, unsaid
 
-from rooflens.model.findings.access import access_bytes, uncoalesced_global_load, uncoalesced_global_store
+from rooflens.model.findings.memory import access_bytes, uncoalesced_global_load, uncoalesced_global_store
 from rooflens.model.records import Hotspot
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings import at_wall, make_facts, unsaid
 
-from rooflens.model.findings.atomics import contended_atomics
+from rooflens.model.findings.memory import contended_atomics
 
 SOME = {"thread_opcodes": {"RED.E.ADD.STRONG.GPU": 3200, "ATOMG.E.ADD": 800, "ATOMS.ADD": 9999}}
 

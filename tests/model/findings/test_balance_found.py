@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings import at_wall, findings_of, make_facts, unsaid
 
-from rooflens.model.findings.balance import load_imbalance, partition_imbalance, small_grid, tail_wave
+from rooflens.model.findings.launch import load_imbalance, partition_imbalance, small_grid, tail_wave
 from rooflens.model.records import Distances, Phases
 
 

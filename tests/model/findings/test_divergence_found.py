@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings import at_wall, make_facts, unsaid
 
-from rooflens.model.findings.divergence import partial_warps, thread_divergence, warp_fill
+from rooflens.model.findings.launch import partial_warps, thread_divergence, warp_fill
 from rooflens.model.records import Hotspot
 
 

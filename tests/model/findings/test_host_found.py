@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.findings import at_wall, findings_of, make_facts, unsaid
 
-from rooflens.model.findings.local import host_memory
+from rooflens.model.findings.memory import host_memory
 
 LINK = {"host_link_peak_bytes_per_s": 8e9}
 FILLS = {"host_fill_share": 0.003, "device_fill_share": 0.001}

@@ -6,7 +6,7 @@ import pytest
 from support.findings import at_wall, make_facts, unsaid
 from support.kernels import make_kernel
 
-from rooflens.model.findings.local import local_memory, register_cap
+from rooflens.model.findings.memory import local_memory, register_cap
 
 SECTORS = {"local_load_sectors": 300.0, "local_store_sectors": 100.0, "global_load_sectors": 500.0}
 

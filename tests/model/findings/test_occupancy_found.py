@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings import at_wall, findings_of, make_facts, unsaid
 
-from rooflens.model.findings.occupancy import achieved_occupancy_gap, low_occupancy
+from rooflens.model.findings.launch import achieved_occupancy_gap, low_occupancy
 
 BLACKWELL = {
     "theoretical_occupancy": 1 / 6,

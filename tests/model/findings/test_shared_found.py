@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings import at_wall, make_facts, unsaid
 
-from rooflens.model.findings.shared import bank_conflicts
+from rooflens.model.findings.memory import bank_conflicts
 from rooflens.model.records import Hotspot
 
 

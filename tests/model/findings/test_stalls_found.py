@@ -15,7 +15,8 @@ from rooflens.model.records import Hotspot
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rooflens.model.findings.rule import Facts, Found
+    from rooflens.model.findings.rule import Found
+    from rooflens.model.verdict.facts import Facts
 
 REASONS = sorted(STALLS.keys() - SAMPLED_AS.values())
 

@@ -4,7 +4,7 @@ import pytest
 from support.kernels import make_kernel
 
 from rooflens.model.records import LEVELS, Level
-from rooflens.model.roofline.levels import leading_stage, place_levels, with_intensity
+from rooflens.model.roofline.levels import leading_stage, place_levels
 
 MS = 1e6
 """One millisecond in nanoseconds: 1e6 bytes in it are 1e9 bytes a second."""
@@ -161,7 +161,7 @@ def test_dram_counters_go_before_system_memory() -> None:
 
 def test_intensity_is_flop_per_byte() -> None:
     """1e9 FLOP over 2e8 bytes at DRAM and 5e8 at L2 are 5 and 2 FLOP/B."""
-    levels = with_intensity(place_levels(make_kernel({"dram_bytes": 2e8, "l2_bytes": 5e8})), 1e9)
+    levels = place_levels(make_kernel({"dram_bytes": 2e8, "l2_bytes": 5e8}), 1e9)
     assert levels["dram"].intensity_flop_per_byte == 5
     assert levels["l2"].intensity_flop_per_byte == 2
     assert levels["l1"].intensity_flop_per_byte is None
@@ -170,16 +170,14 @@ def test_intensity_is_flop_per_byte() -> None:
 @pytest.mark.parametrize("flop_total", [None, 0.0])
 def test_no_intensity_without_flops(flop_total: float | None) -> None:
     """A kernel that does no FLOPs, or nobody knows how many, keeps its share and has no intensity."""
-    placed = place_levels(make_kernel({"dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12}))
-    level = with_intensity(placed, flop_total)["dram"]
+    level = place_levels(make_kernel({"dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12}), flop_total)["dram"]
     assert level.intensity_flop_per_byte is None
     assert level.share == pytest.approx(0.5)
 
 
 def test_zero_bytes_have_no_intensity() -> None:
     """A level without traffic has a share of 0 and no intensity, not an infinite one."""
-    placed = place_levels(make_kernel({"smem_bytes": 0.0, "l1_peak_bytes_per_s": 2e12}))
-    level = with_intensity(placed, 1e9)["smem"]
+    level = place_levels(make_kernel({"smem_bytes": 0.0, "l1_peak_bytes_per_s": 2e12}), 1e9)["smem"]
     assert (level.amount_bytes, level.share, level.intensity_flop_per_byte) == (0, 0, None)
 
 

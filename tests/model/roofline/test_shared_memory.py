@@ -6,8 +6,7 @@ import pytest
 from support.kernels import make_case, make_kernel, place
 
 from rooflens.model.analyze import analyze
-from rooflens.model.roofline.levels import place_levels, with_intensity
-from rooflens.model.roofline.shared_memory import delivered_bytes
+from rooflens.model.roofline.levels import delivered_bytes, place_levels
 from rooflens.model.verdict.bottleneck import memory_bottleneck
 
 TOTAL = {"smem_bytes": 1280.0, "l1_peak_bytes_per_s": 2.56e6}
@@ -60,7 +59,7 @@ def test_exact_bytes_carry_no_flag() -> None:
 
 def test_bytes_and_share_are_two_things() -> None:
     """Nine wavefronts are delivered, ten of the twenty that fit in 1 ms fill the stage; intensity is of the nine."""
-    level = with_intensity(place_levels(make_kernel(ACCESSES)), 2304.0)["smem"]
+    level = place_levels(make_kernel(ACCESSES), 2304.0)["smem"]
     assert (level.amount_bytes, level.share, level.intensity_flop_per_byte) == (1152, 0.5, 2)
 
 

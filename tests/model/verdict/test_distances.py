@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from support.kernels import make_case, make_kernel
 
 from rooflens.model.records import Distances, Level, Pipe
-from rooflens.model.verdict.bottleneck import Case
 from rooflens.model.verdict.distances import find_distances, local_part
 
 PEAK = 1e12
@@ -20,8 +20,7 @@ def distances(math_ns: float | None, counters: dict[str, float], bound: str = "m
     known = {"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, **counters}
     case = make_case({"dram": 0.5}, known, kernel=make_kernel(known, **changes))
     pipes = {"fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=0.1)}
-    placed = Case(case.kernel, case.levels, pipes, (), case.limits)
-    return find_distances(placed, bound, 0.5, math_ns)  # type: ignore[arg-type]
+    return find_distances(replace(case, pipes=pipes, bound=bound, top_share=0.5), math_ns)
 
 
 def test_the_floor_is_the_larger_of_arithmetic_and_needed_bytes() -> None:
@@ -66,19 +65,18 @@ def test_output_that_stayed_in_l2_is_needed_too() -> None:
     kernel = make_kernel({"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, "dram_bytes": 1e9, "l2_write_bytes": 3e9})
     pipes = {"fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=0.1)}
     levels = {name: Level(share=0.4) for name in ("dram", "l2", "l1", "smem")}
-    limits = make_case({}).limits
+    facts = make_case({}, kernel=kernel, levels=levels, pipes=pipes, bound="memory", top_share=0.4)
     for flags, floor_ns in (((), 1e6), (("dram_writes_stay_in_l2",), 4e6)):
-        found = find_distances(Case(kernel, levels, pipes, flags, limits), "memory", 0.4, 1e5)
-        assert found.floor_ns == pytest.approx(floor_ns)
+        assert find_distances(replace(facts, flags=flags), 1e5).floor_ns == pytest.approx(floor_ns)
 
 
 @pytest.mark.parametrize(("share", "headroom"), [(0.06, 1 / 0.06), (0.04, None)])
 def test_a_waiting_kernel_has_no_headroom_above_twenty(share: float, headroom: float | None) -> None:
     """With no unit above 5 % a factor of its units says nothing."""
-    case = make_case({"dram": share})
-    found = find_distances(case, "latency", share, None).headroom
+    facts = make_case({"dram": share}, bound="latency", top_share=share)
+    found = find_distances(facts, None).headroom
     assert found == (None if headroom is None else pytest.approx(headroom))
-    assert find_distances(case, "memory", share, None).headroom == pytest.approx(1 / share)
+    assert find_distances(replace(facts, bound="memory"), None).headroom == pytest.approx(1 / share)
 
 
 def test_integer_kernels_have_no_potential() -> None:
@@ -86,7 +84,8 @@ def test_integer_kernels_have_no_potential() -> None:
     kernel = make_kernel({"dram_bytes": 1e6, "dram_peak_bytes_per_s": PEAK}, thread_opcodes={"IADD3": 10_000})
     pipes = {"fp32": Pipe(amount=99.0, unit="FLOP", source="opcode", share=0.001)}
     levels = {name: Level(share=0.1) for name in ("dram", "l2", "l1", "smem")}
-    found = find_distances(Case(kernel, levels, pipes, (), make_case({}).limits), "latency", 0.1, 1.0)
+    facts = make_case({}, kernel=kernel, levels=levels, pipes=pipes, bound="latency", top_share=0.1)
+    found = find_distances(facts, 1.0)
     assert (found.potential, found.why_null) == (None, "integer work: bound not known")
 
 
@@ -95,8 +94,8 @@ def test_compulsory_bytes_are_enough() -> None:
     kernel = make_kernel({"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, "dram_bytes": 4e9})
     pipes = {"fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=0.1)}
     levels = {name: Level(share=0.4) for name in ("dram", "l2", "l1", "smem")}
-    case = Case(kernel, levels, pipes, (), make_case({}).limits, compulsory_bytes=1e9)
-    assert find_distances(case, "memory", 0.4, 1e5).floor_ns == pytest.approx(1e6)
+    facts = make_case({}, kernel=kernel, levels=levels, pipes=pipes, bound="memory", compulsory_bytes=1e9)
+    assert find_distances(facts, 1e5).floor_ns == pytest.approx(1e6)
 
 
 INTEGERS = {"IMAD.WIDE.U32": 30, "LOP3.LUT": 25, "FFMA": 20, "STG.E": 5}
@@ -109,7 +108,7 @@ def of_busy(issue: float, dram: float, math: float, opcodes: dict[str, int], alu
     kernel = make_kernel(known, warp_opcodes=opcodes)
     case = make_case({"dram": dram, "issue": issue, "alu": alu}, kernel=kernel)  # type: ignore[dict-item]
     pipes = {**case.pipes, "fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=math)}
-    return find_distances(Case(kernel, case.levels, pipes, (), case.limits), "compute", issue, math * 1e7)
+    return find_distances(replace(case, pipes=pipes, bound="compute", top_share=issue), math * 1e7)
 
 
 @pytest.mark.parametrize(

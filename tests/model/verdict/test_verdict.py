@@ -8,7 +8,7 @@ from support.kernels import make_case, make_kernel, place, reach
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.table import RULES
-from rooflens.model.records import Distances, Finding, Rule
+from rooflens.model.records import Finding, Rule
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
@@ -570,9 +570,7 @@ def test_findings_that_fill_a_unit_are_rules() -> None:
 )
 def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict[str, float], first: str) -> None:
     """A stall or few warps at a full unit are its shadow; what fills it goes first, and DRAM is filled to its roof."""
-    case = make_case(shares)
     finding = Finding(found, "title", "limiter", (), "of the finding")
-    decision = decide(case)
-    moves = write_verdict(case, decision, Distances(), (finding,)).advice
+    moves = write_verdict(decide(make_case(shares)), (finding,)).advice
     assert moves[0].startswith(first)
     assert "of the finding" in moves

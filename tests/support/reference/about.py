@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from functools import cache, partial
-from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -168,8 +167,9 @@ def _groups(kind: Kind) -> Iterator[tuple[str, list[About]]]:
         yield from ((head, [known.pop(name) for name in names]) for head, names in _STALL_GROUPS.items())
         assert not known, "in no group"
     else:
-        for module, rules in groupby(RULES, key=lambda rule: inspect.getmodule(rule.find)):
-            yield _subject(inspect.getdoc(module) or ""), [known.pop(rule.id) for rule in rules]
+        for module in dict.fromkeys(inspect.getmodule(rule.find) for rule in RULES):
+            own = [rule.id for rule in RULES if inspect.getmodule(rule.find) is module]
+            yield _subject(inspect.getdoc(module) or ""), [known.pop(name) for name in own]
         yield "NVIDIA's rules", list(known.values())
 
 

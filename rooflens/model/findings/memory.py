@@ -1,0 +1,681 @@
+"""Findings about memory: the addresses of accesses, data that lies where it need not, and atomics."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from rooflens.format import percent, quantity, si, si_of, significant
+from rooflens.model.counters.execution import WARP_THREADS
+from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYTES
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, stalled, weigh
+from rooflens.model.findings.stalls import stall_shares
+from rooflens.model.hotspots import STALL, hottest, places
+from rooflens.model.records import Evidence
+from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of
+from rooflens.model.roofline.opcodes import executed
+from rooflens.model.verdict.distances import local_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflens.model.records import Confidence, Kernel, Severity
+    from rooflens.model.verdict.facts import Facts
+
+_Side = Literal["load", "store"]
+
+_STALLS: Mapping[_Side, tuple[str, ...]] = {
+    "load": ("long_scoreboard", "lg_throttle"),
+    "store": ("lg_throttle", "drain"),
+}
+_OPCODES: Mapping[_Side, tuple[str, ...]] = {"load": ("LDG",), "store": ("STG",)}
+_HARDWARE: Mapping[_Side, tuple[str, str]] = {
+    "load": ("global_load_sectors", "global_load_requests"),
+    "store": ("global_store_sectors", "global_store_requests"),
+}
+_WIDTH_BITS = re.compile(r"^[US]?(8|16|32|64|128|256)$")
+_DEFAULT_BYTES = 4
+_ONE_MORE = 1.05
+"""Most sectors beyond the ideal for an access to a row that starts within a sector: one, but for rounding."""
+_ROW_SECTORS = 2
+"""An access that fills fewer sectors is no row: a sector more for it is a scattered one."""
+_CACHES = frozenset({"l1", "l2"})
+
+
+class _Use(Struct, frozen=True):
+    """How one side, loads or stores, uses the sectors it touches.
+
+    Attributes:
+        used: Part of the bytes of its sectors that are asked for, 0 to 1.
+        sectors: Sectors it touches; None where only the ratio is known.
+        said: The sentence part that holds the numbers of the evidence.
+        apart: The addresses of a warp lie apart; False where they touch the fewest sectors that they can.
+    """
+
+    used: float
+    sectors: float | None
+    evidence: tuple[Evidence, ...]
+    said: str
+    confidence: Confidence = "high"
+    apart: bool = True
+
+
+def uncoalesced_global_load(facts: Facts) -> Found | None:
+    """Say that global loads touch more sectors than the bytes they ask for would fill.
+
+    A warp's load goes to memory in sectors of 32 bytes. Neighbouring addresses share sectors; scattered
+    addresses take one each, and most of the bytes moved go unused. Counters, in order of preference:
+    `memory_l2_theoretical_sectors_global` against `memory_l2_theoretical_sectors_global_ideal` of the load
+    instructions; `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld`, which counts a byte that several threads
+    read once; sectors against the width of the loads; sectors per request. Confirm at the
+    line it names: the index must grow by one from thread to thread. Where whole warps take about one sector more
+    than they fill, only the start of their rows is misaligned, and the move says so. It does not show whether a cache
+    serves the rest of a sector later: where one does, L1 and L2 move more, but DRAM does not.
+
+    Try:
+    - let `threadIdx.x` (in Triton the last `tl.arange`) run along the contiguous dimension
+    - store a structure of arrays instead of an array of structures; in PyTorch call `.contiguous()` once before many
+      uses
+    - read rows into shared memory and columns from there: `__shared__ float tile[32][33]`
+    - align each row to 32 bytes by padding the leading dimension (`cudaMallocPitch`)
+    """
+    return _uncoalesced(facts, "load")
+
+
+def uncoalesced_global_store(facts: Facts) -> Found | None:
+    """Say that global stores touch more sectors than the bytes they write would fill.
+
+    As for loads: a warp's store goes out in sectors of 32 bytes; a partly filled one costs as much as a full
+    one, and more where L2 has to read the rest. Counters: `memory_l2_theoretical_sectors_global` against its
+    ideal for the store instructions, `smsp__sass_average_data_bytes_per_sector_mem_global_op_st`, sectors of global
+    stores against the width of the store instructions, sectors per request. Confirm at the line it names. It does
+    not show stores that L2 merges into full sectors before they leave it.
+
+    Try:
+    - let neighbouring threads write neighbouring elements, even where they read scattered ones
+    - transpose the tile in shared memory, then write whole rows; Triton does so where the pointers of `tl.store`
+      are contiguous
+    - write 16 bytes per thread (`float4`) to aligned addresses
+    - sort or bin by destination before a scatter, so that a warp's stores land together
+    """
+    return _uncoalesced(facts, "store")
+
+
+def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
+    least = facts.limits.wasted_sector_share
+    use = next((use for use in _uses(facts, side) if 1 - use.used >= least), None)
+    if use is None:
+        return None
+    waste = _waste(facts, side, 1 - use.used, use.sectors)
+    is_shifted = use.apart and _is_shifted(facts, side, use)
+    fills_cache = facts.wall is not None and facts.wall.resource in _CACHES
+    verb, hold = "read", "load tiles by rows and transpose them in shared memory"
+    wider = "loads per thread, or keep in shared memory what all threads of a warp read"
+    if side == "store":
+        verb, hold = "write", "gather results in shared memory and write them by rows"
+        wider = "stores per thread, or let more threads of a warp write"
+    move = f"use wider {wider}: {use.said}"
+    if is_shifted:
+        move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
+    elif use.apart:
+        move = (
+            f"let neighbouring threads {verb} neighbouring addresses: {use.said}; "
+            f"transpose the index or the layout, or {hold}"
+        )
+    return Found(
+        evidence=use.evidence,
+        move=move,
+        bears_on=waste.bears_on,
+        speedup_up_to=speedup(facts, waste),
+        where=places(facts.kernel, f"{side}_excess_sectors"),
+        confidence=use.confidence,
+        severity=weigh(facts, waste) if use.apart and (fills_cache or not is_shifted) else "note",
+    )
+
+
+def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
+    """Yield the measures of what one side uses of its sectors, what instructions say of themselves first.
+
+    Only where neither they nor the hardware count bytes, the width of the opcodes and the sectors of a request tell.
+    """
+    totals, (sectors_name, requests_name) = facts.kernel.code_totals, _HARDWARE[side]
+    by_address, excess = totals.get(f"{side}_sectors"), totals.get(f"{side}_excess_sectors")
+    is_told = bool(by_address) and excess is not None
+    if by_address and excess is not None:
+        source, part = "memory_l2_theoretical_sectors_global, _ideal by instruction", excess / by_address
+        yield _Use(
+            used=1 - part,
+            sectors=by_address,
+            evidence=(
+                Evidence(f"{side}_excess_share", part, "share", source),
+                Evidence(f"{side}_sectors", by_address, "sectors", source),
+            ),
+            said=f"{percent(part)} of the {si_of(by_address, 'sectors')} that global {side}s touch are unnecessary",
+        )
+    sectors, requests = facts.counter(sectors_name), facts.counter(requests_name)
+    if used_bytes := facts.counter(f"global_{side}_bytes_per_sector"):
+        yield _Use(
+            used=min(1.0, used_bytes / SECTOR_BYTES),
+            sectors=sectors,
+            evidence=(facts.measured(f"global_{side}_bytes_per_sector", "bytes/sector"),),
+            said=f"{significant(used_bytes)} of the 32 bytes of each sector that global {side}s touch are used",
+            apart=not is_told,
+        )
+    if is_told or used_bytes or not sectors:
+        return
+    opcodes, most = facts.kernel.thread_opcodes.items(), facts.limits.sectors_per_request
+    asked_bytes = sum(n * access_bytes(opcode) for opcode, n in opcodes if opcode.partition(".")[0] in _OPCODES[side])
+    if asked_bytes:  # an upper bound of what is used, as threads may share bytes
+        a_sector = asked_bytes / sectors
+        source = "opcode widths x threads / sectors"
+        yield _Use(
+            used=min(1.0, a_sector / SECTOR_BYTES),
+            sectors=sectors,
+            evidence=(
+                Evidence(f"global_{side}_bytes_per_sector", a_sector, "bytes/sector", source),
+                facts.measured(sectors_name, "sectors"),
+            ),
+            said=f"at most {significant(a_sector)} of the 32 bytes of each of the {si_of(sectors, 'sectors')} that "
+            f"global {side}s touch are used",
+            confidence="medium",
+        )
+    if requests and sectors / requests > most:  # more than coalesced accesses of 16 bytes a thread take
+        a_request = sectors / requests
+        name = f"global_{side}_sectors_per_request"
+        yield _Use(
+            used=most / a_request,
+            sectors=sectors,
+            evidence=(Evidence(name, a_request, "sectors/request", "sectors / requests"),),
+            said=f"global {side}s take {significant(a_request)} sectors per request, where the widest coalesced one "
+            f"takes {significant(most)}",
+            confidence="medium",
+        )
+
+
+def access_bytes(opcode: str) -> int:
+    """Return how many bytes one thread asks for with a load or store: 4 unless its opcode says otherwise."""
+    widths = [int(match[1]) // 8 for part in opcode.split(".")[1:] if (match := _WIDTH_BITS.match(part))]
+    return widths[-1] if widths else _DEFAULT_BYTES
+
+
+def _is_shifted(facts: Facts, side: _Side, use: _Use) -> bool:
+    """Return whether accesses are to rows that only start within a sector.
+
+    Then those of whole warps take at most one sector more than the several that they fill. Judged by the instructions
+    that waste most, where they are told apart, else by the mean access.
+    """
+    sectors, excess, whole = f"{side}_sectors", f"{side}_excess_sectors", facts.limits.active_threads
+    rows = [
+        (spot.get(sectors, 0.0), spot[excess], spot.get("warp_inst", 0.0), spot.get("thread_inst", 0.0))
+        for spot in (spot.measures for spot in hottest(facts.kernel.hotspots, excess, by="sass"))
+    ]
+    if not rows:
+        requests, threads = facts.counter(_HARDWARE[side][1]), facts.counter("threads_per_inst")
+        accesses = requests or executed(facts.kernel.warp_opcodes, _OPCODES[side])
+        if use.sectors is None or not accesses:
+            return False
+        lanes = accesses * threads if threads is not None else math.inf
+        rows = [(use.sectors, use.sectors * (1 - use.used), accesses, lanes)]
+    return all(
+        lanes >= whole * accesses and more <= _ONE_MORE * accesses and touched - more >= _ROW_SECTORS * accesses
+        for touched, more, accesses, lanes in rows
+    )
+
+
+def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> Waste:
+    """Find what the waste keeps busy: L1 and L2, and DRAM where it moves more than all accesses ask for.
+
+    Caches serve the rest of a sector where another warp needs it: then DRAM moves nothing in vain.
+    """
+    totals, counters = facts.kernel.code_totals, facts.kernel.counters
+    other_side: _Side = "store" if side == "load" else "load"
+    other_sectors = counters.get(_HARDWARE[other_side][0], 0.0)
+    own, other = sectors or 0.0, other_sectors
+    local = counters.get("local_load_sectors", 0.0) + counters.get("local_store_sectors", 0.0)
+    if f"{side}_sectors" in totals:
+        own, other = totals[f"{side}_sectors"], totals.get(f"{other_side}_sectors", 0.0)
+        local = totals.get("local_sectors", 0.0)
+    part = wasted * (own / (own + other + local) if own else 1.0)
+    parts = {"l1": part, "l2": part}
+    moved_bytes, ideal = counters.get("dram_bytes"), counters.get("global_ideal_sectors")
+    if ideal is None and sectors:
+        ideal = sectors * (1 - wasted) + other_sectors
+    surplus = 1 - ideal * SECTOR_BYTES / moved_bytes if moved_bytes and ideal is not None else 0.0
+    if surplus > 0:
+        parts["dram"] = min(part, surplus)
+    return Waste(parts, waits=part, stalls=_STALLS[side])
+
+
+class _Conflicts(Struct, frozen=True):
+    """Wavefronts of shared memory, and those of them that conflicts add.
+
+    Attributes:
+        by_address: Worked out from the addresses of each instruction; False where replays were counted, which other
+            traffic that meets in the banks adds to.
+    """
+
+    wavefronts: float
+    excess: float
+    what: str
+    source: str
+    by_address: bool
+
+    @property
+    def part(self) -> float:
+        """Return the part of the wavefronts that conflicts add, 0 to 1."""
+        return self.excess / self.wavefronts
+
+
+def bank_conflicts(facts: Facts) -> Found | None:
+    """Say that accesses to shared memory take more passes than their bytes would need.
+
+    Shared memory has 32 banks of 4 bytes. Threads of a warp that access different words of one bank are served one
+    after another, each pass a wavefront. Counters, in order of preference: `memory_l1_wavefronts_shared` against
+    `memory_l1_wavefronts_shared_ideal`, by instruction; `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld` and
+    `_st` against their wavefronts; the same of all accesses. Confirm at the line it names: the stride between threads
+    is an even number of words, at worst a multiple of 32. It does not show, where only the hardware's replays are
+    known, which of them are collisions with other traffic of the L1 data stage, which padding does not help; where the
+    addresses are known to be free of conflicts, it says so.
+
+    Try:
+    - pad each row by one word: `tile[32][33]`
+    - swizzle where padding breaks alignment: XOR the column with the row (CuTe's `Swizzle`)
+    - access 16 bytes per thread, with neighbouring threads side by side (`float4`, `ldmatrix`)
+    - exchange values within a warp without shared memory: `__shfl_sync`, `cub::WarpReduce`
+    """
+    measures, least = [*_conflicts(facts)], facts.limits.bank_conflict_share
+    conflicts = next((measure for measure in measures if measure.part >= least), None)
+    if conflicts is None:
+        return None
+    collide_only = not conflicts.by_address and measures[0].by_address
+    all_bytes, ideal = facts.counter("smem_bytes"), conflicts.wavefronts - conflicts.excess
+    of_all = min(1.0, conflicts.wavefronts * WAVEFRONT_BYTES / all_bytes) if all_bytes else 1.0
+    stalls = ("short_scoreboard", "mio_throttle")
+    waste = Waste({"smem": conflicts.part * of_all}, waits=conflicts.part, stalls=stalls)
+    evidence = [
+        Evidence("conflict_share", conflicts.part, "share", conflicts.source),
+        Evidence("wavefronts", conflicts.wavefronts, "wavefronts", conflicts.source),
+    ]
+    said, many = f"{percent(conflicts.part)} of the {si_of(conflicts.wavefronts, conflicts.what)}", ""
+    if ideal and not collide_only:
+        ways = conflicts.wavefronts / ideal
+        evidence.append(Evidence("conflict_ways", ways, "wavefronts/access", conflicts.source))
+        many = f", {significant(ways)} passes per access,"
+    move = f"pad or swizzle shared memory: {said}{many} are bank conflicts"
+    if collide_only:
+        move = (
+            f"keep its shared-memory layout: {said} are replays, but each warp's addresses are free "
+            "of conflicts, so these are collisions with other traffic"
+        )
+    return Found(
+        evidence=tuple(evidence),
+        move=move,
+        bears_on=waste.bears_on,
+        speedup_up_to=speedup(facts, waste),
+        where=places(facts.kernel, "shared_excess_wavefronts"),
+        confidence="low" if collide_only else "high" if conflicts.by_address else "medium",
+        severity="note" if collide_only else weigh(facts, waste),
+    )
+
+
+def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
+    """Yield the conflicts by address, then as counted: of the side with more of them, else of all accesses."""
+    counters, totals, sources = facts.kernel.counters, facts.kernel.code_totals, facts.kernel.counter_sources
+    wavefronts, excess = totals.get("shared_wavefronts"), totals.get("shared_excess_wavefronts")
+    if wavefronts is None or excess is None:
+        wavefronts, ideal = counters.get("smem_access_wavefronts"), counters.get("smem_ideal_wavefronts")
+        excess = None if wavefronts is None or ideal is None else max(0.0, wavefronts - ideal)
+    what = "wavefronts of shared memory"
+    if wavefronts and excess is not None:
+        source = "memory_l1_wavefronts_shared, memory_l1_wavefronts_shared_ideal"
+        yield _Conflicts(wavefronts, excess, what, source, by_address=True)
+    sides = []
+    for side in ("load", "store"):
+        excess_name = f"smem_{side}_conflict_wavefronts"
+        excess, wavefronts = counters.get(excess_name), counters.get(f"smem_{side}_wavefronts")
+        if excess is not None and wavefronts:
+            source = sources.get(excess_name, "")
+            sides.append(_Conflicts(wavefronts, excess, f"wavefronts of shared {side}s", source, by_address=False))
+    excess, all_bytes = counters.get("smem_conflict_bytes"), counters.get("smem_bytes")
+    if sides:
+        yield max(sides, key=lambda side: side.part)
+    elif excess is not None and all_bytes:
+        source, wavefronts = sources.get("smem_conflict_bytes", ""), all_bytes / WAVEFRONT_BYTES
+        yield _Conflicts(wavefronts, excess / WAVEFRONT_BYTES, what, source, by_address=False)
+
+
+_MOST_REGISTERS = 255
+_SM_REGISTERS = 65536
+"""Registers a thread and an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
+_REGISTER_STEP = 8
+"""Registers are handed out in eights: a cap may leave up to seven of them unused."""
+
+
+def local_memory(facts: Facts) -> Found | None:
+    """Say that part of the memory traffic is local memory.
+
+    Local memory holds what a thread has no register for: spilled values, and arrays whose index is known only at run
+    time. It lives in device memory and goes through all caches. Counters, in order of preference:
+    `l1tex__t_sectors_pipe_lsu_mem_local_op_ld` and `_st` against those of global memory;
+    `memory_l2_theoretical_sectors_local` against `memory_l2_theoretical_sectors_global`; local and global instructions
+    by opcode. Spills are distinguished from arrays by `sass__inst_executed_register_spilling_mem_local` and
+    `derived__local_spilling_requests` where they are stored, else by whether a thread has as many registers as the
+    block size allows. Confirm with `-Xptxas -v`, which prints each kernel's spills and stack. It does not show which
+    variable it is, nor a register cap by launch bounds or `-maxrregcount` below what the chip allows.
+
+    Try:
+    - distinguish spills from arrays with `-Xptxas -v` (Triton: `n_spills` of the compiled kernel)
+    - arrays: make every index a constant by unrolling fully (`#pragma unroll`), or move the array to shared memory
+    - spills: raise the cap (`__launch_bounds__`, `-maxrregcount`; in Triton more `num_warps`)
+    - keep fewer values live: use a smaller tile per thread, or recompute
+    """
+    kernel, counters = facts.kernel, facts.kernel.counters
+    part, noun, source = local_part(kernel), "sectors", "sectors of local / of local and global memory"
+    if part is None:
+        if kernel.warp_opcodes:
+            inst, other = (executed(kernel.warp_opcodes, ops) for ops in (("LDL", "STL"), ("LDG", "STG", "LD", "ST")))
+        else:
+            inst = counters.get("local_load_inst", 0.0) + counters.get("local_store_inst", 0.0)
+            other = sum(counters.get(name, 0.0) for name in ("global_load_requests", "global_store_requests"))
+        part = inst / (inst + other) if inst and other else None
+        noun, source = "memory instructions", "local / local and global memory instructions"
+    if not part:
+        return None
+    filled = _filled(facts)
+    if part < facts.limits.local_share and not filled:
+        return None
+    waste = Waste({"l1": part, "l2": part, "dram": part}, waits=part, stalls=("long_scoreboard", "lg_throttle"))
+    rows = (("spill_inst", "instructions"), ("spill_requests", "requests"))
+    spills = [facts.measured(name, unit) for name, unit in rows if name in counters]
+    shown = [spill for spill in spills if spill.value]
+    registers = (facts.measured("registers_per_thread", "registers"),) if counters.get("registers_per_thread") else ()
+    words = [f"{percent(part)} of its {noun} go to local memory"]
+    words += [f"{quantity(one.value, '')} of 32 bytes of each sector is used" for one in filled]
+    words += [f"{si_of(one.value, one.unit)} are spills" for one in shown]
+    cap = register_cap(kernel)
+    is_cap_known = cap is not None and bool(registers)
+    return Found(
+        evidence=(Evidence("local_share", part, "share", source), *filled, *shown, *registers),
+        move=_keep_in_registers(kernel, cap, ", ".join(words), spills=bool(shown) if spills else None),
+        bears_on=waste.bears_on,
+        speedup_up_to=speedup(facts, waste),
+        where=places(kernel, "local_sectors"),
+        confidence="high" if spills else "medium" if is_cap_known else "low",
+        severity=weigh(facts, waste),
+    )
+
+
+def _filled(facts: Facts) -> tuple[Evidence, ...]:
+    """Return how few bytes of a sector local accesses use, the worse of loads and stores; nothing where full."""
+    names = ("local_load_bytes_per_sector", "local_store_bytes_per_sector")
+    known = [facts.measured(name, "bytes/sector") for name in names if facts.counter(name)]
+    most = SECTOR_BYTES * (1 - facts.limits.wasted_sector_share)
+    return tuple(sorted((one for one in known if one.value < most), key=lambda one: one.value)[:1])
+
+
+def register_cap(kernel: Kernel) -> int | None:
+    """Return how many registers a thread can have for its block to fit on an SM; None without a block size."""
+    threads = kernel.counters.get("block_size")
+    if not threads:
+        return None
+    warps = -(-int(threads) // WARP_THREADS)
+    cap = _SM_REGISTERS // (warps * WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
+    return min(_MOST_REGISTERS, cap)
+
+
+def _keep_in_registers(kernel: Kernel, cap: int | None, said: str, *, spills: bool | None) -> str:
+    """Say what to do, by what is known of spills, or may be taken from the registers in use; None is not known."""
+    used = kernel.counters.get("registers_per_thread")
+    if not used or cap is None:
+        return f"keep it in registers: {said}; keep fewer values live, and index arrays with constants"
+    at_cap, registers = used > cap - _REGISTER_STEP, f"{used:.0f} registers per thread"
+    if spills is False or (spills is None and not at_cap):
+        raised = "" if at_cap else f", or raise launch bounds or `-maxrregcount` if they cap the {registers}"
+        held = f" (it has {registers})" if at_cap else ""
+        return f"index arrays with constants, by unrolling the loops over them{raised}: {said}{held}"
+    if not at_cap:
+        return f"raise launch bounds or `-maxrregcount`, which cap the {registers}: {said}"
+    if cap == _MOST_REGISTERS:
+        return f"keep fewer values live, with smaller tiles or less unrolling: {said}, at {registers}, the most"
+    return (
+        f"use smaller blocks, or keep fewer values live: {said}, as blocks of {kernel.counters['block_size']:,.0f} "
+        f"threads leave {cap} registers per thread, of which {used:.0f} are in use"
+    )
+
+
+_OVER_LINK = {"host_read_rate": "are read from", "host_write_rate": "are written to"}
+_LEAST_HOST_BYTES = 65536
+"""Arguments, semaphores and what the profiler itself writes came to at most 35 kB a launch."""
+_LEAST_HOST_BYTES_PER_S = 1e9
+"""Where the link is not known: single sectors over PCIe 3 with four lanes, the slowest in use."""
+_MOST_FILLS = 0.5
+
+
+def host_memory(facts: Facts) -> Found | None:
+    """Say that the kernel works on data in the host's memory, over PCIe or NVLink-C2C.
+
+    Pinned memory, managed memory whose pages stay there, and any memory where GPU and CPU share page tables are read
+    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Reads of single
+    sectors reach only about 30 % of PCIe's rate. Counters: sectors that L2 filled from system memory
+    (`lts__d_sectors_fill_sysmem`) and those written there, against the link's rate in one direction, from the report's
+    device attributes or else the datasheet, and against what L2 filled from DRAM. Confirm by copying the array to the
+    GPU first. It does not show which array it is, nor pages that migrate while the kernel runs.
+
+    Try:
+    - copy once before the launch, from pinned memory (`cudaMemcpyAsync`, in PyTorch `.to("cuda", non_blocking=True)`)
+    - managed memory: `cudaMemPrefetchAsync`, or `cudaMemAdvise` with the GPU as preferred location
+    - what exceeds the GPU's memory: copy a piece on a second stream while the kernel works on the piece before
+    - what is read once: let each warp read aligned rows of 128 bytes or more
+    """
+    flows = [flow for flow in (_host_flow(facts, "read"), _host_flow(facts, "write")) if flow is not None]
+    if not flows or facts.kernel.compute_capability in SOC_CAPABILITIES:
+        return None
+    rate, link = max(flows, key=lambda flow: flow[0].value)
+    # The part of L2's fills that comes from the host.
+    host, device = facts.counter("host_fill_share"), facts.counter("device_fill_share")
+    part = None
+    if host is not None and device is not None and host + device:
+        source = "lts__d_sectors_fill_sysmem / (lts__d_sectors_fill_sysmem + lts__d_sectors_fill_device)"
+        part = Evidence("host_part_of_fills", host / (host + device), "share", source)
+    severity = _host_severity(facts, rate.value, link.value if link else None, part.value if part else 0.0)
+    if severity is None:
+        return None
+    words = f"{si(rate.value, rate.unit)} {_OVER_LINK[rate.name]} the host's memory"
+    words += f", {percent(link.value)} of what its link carries in that direction" if link else ""
+    words += f"; {percent(part.value)} of the sectors that L2 fills come from there" if part else ""
+    # With the data in DRAM, that moves these bytes as well, and no wait goes that was not measured to be for memory.
+    waiting = sum(stall_shares(facts).get(reason, 0.0) for reason in ("long_scoreboard", "lg_throttle", "drain"))
+    peak = facts.counter("dram_peak_bytes_per_s") or facts.counter("device_dram_peak_bytes_per_s")
+    dram = (facts.share("dram") or 0.0) + rate.value / peak if peak else 0.0
+    left = max(dram, 1 - waiting if waiting else 0.0, *shares_of(facts.levels, facts.pipes).values(), 0.0)
+    return Found(
+        evidence=tuple(one for one in (rate, link, part) if one is not None),
+        move="copy the data to the GPU before the launch, or prefetch it if it is managed; "
+        f"leave on the host only what is used once, and read that in aligned rows of 128 bytes: {words}",
+        bears_on=frozenset({LATENCY}),
+        speedup_up_to=facts.without_wait(1 / left) if left else None,
+        where=places(facts.kernel, f"{STALL}long_scoreboard"),
+        confidence="high" if link else "medium",
+        severity=severity,
+    )
+
+
+def _host_flow(facts: Facts, way: Literal["read", "write"]) -> tuple[Evidence, Evidence | None] | None:
+    """Return the rate in one direction, and its share of the link where that is known; None where next to nothing."""
+    name, time_ns = f"host_{way}_bytes", facts.kernel.duration_ns
+    moved_bytes = facts.counter(name)
+    if moved_bytes is None or moved_bytes < _LEAST_HOST_BYTES or not time_ns:
+        return None
+    source = facts.measured(name, "B").source
+    rate = Evidence(f"host_{way}_rate", moved_bytes / time_ns * NS_PER_S, "B/s", f"{source} / t")
+    gpu, link = datasheet_of(facts.kernel.gpu), "host_link_peak_bytes_per_s"
+    pcie = gpu.links.get("pcie") if gpu else None
+    link_bytes_per_s, said_by = (pcie.bytes_per_s_per_direction, pcie.source) if pcie else (None, "")
+    if facts.counter(link) is not None:
+        link_bytes_per_s, said_by = facts.counter(link), facts.measured(link, "B/s").source
+    share = rate.value / link_bytes_per_s if link_bytes_per_s else None
+    if share is None or share > facts.limits.share_over_one:
+        return rate, None
+    return rate, Evidence(f"host_{way}_share", share, "share", f"{source} / t / ({said_by})")
+
+
+def _host_severity(facts: Facts, bytes_per_s: float, share: float | None, part: float) -> Severity | None:
+    """Say how much the link matters: it limits where it is as full as it gets, and no unit is fuller.
+
+    A little costs time only where warps wait, and most of what they wait for comes from there.
+    """
+    if share is not None and share >= facts.limits.host_link_share:
+        wall = facts.wall.share if facts.wall else 0.0
+        if share >= wall:
+            return "limiter"
+        return "note" if facts.at_roof else "contributes"
+    some = bytes_per_s >= _LEAST_HOST_BYTES_PER_S if share is None else share >= facts.limits.contributing_cost_share
+    return "contributes" if some and facts.bound == "latency" and part > _MOST_FILLS else None
+
+
+_ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
+_GLOBAL = frozenset({"LDG", "STG", "LD", "ST", "LDGSTS"}) | _ATOMIC
+_MOST_SPARED = 0.999
+
+
+def contended_atomics(facts: Facts) -> Found | None:
+    """Say that atomics on global memory take up much of L2, or of the time that warps wait.
+
+    Atomics are executed in L2: those to one address are serialised, whichever SM they come from. Counters: how busy the
+    input of L2's atomic unit is (`lts__d_atomic_input_cycles_active`); sectors of atomics
+    (`lts__t_sectors_srcunit_tex_op_red`, `_op_atom_dot_alu`, `_op_atom_dot_cas`) over all of L2's, counted twice
+    because they cross in both directions; atomic instructions by opcode or by `smsp__inst_executed_op_global_red` over
+    all memory instructions, with the memory stalls. Confirm by letting each block reduce in shared memory first. It
+    does not show how many addresses there are: many atomics to many addresses are traffic, those to few addresses queue
+    up.
+
+    Try:
+    - reduce within the warp first (`cg::reduce`, `__shfl_down_sync`; in Triton `tl.sum`), then issue one atomic per
+      warp
+    - keep a copy per block in shared memory, and add it to global memory once (`cub::BlockHistogram`)
+    - spread a hot address over several, and sum them at the end
+    - sort by key, then reduce segments (`cub::DeviceReduce::ReduceByKey`) where `index_add_` or `scatter_add_` is the
+      kernel
+    """
+    kernel, counters, limits = facts.kernel, facts.kernel.counters, facts.limits
+    kinds = (("atomic_inst", "atomic instructions"), ("l2_atomic_sectors", "atomic sectors"))
+    sources = kernel.counter_sources
+    counted = [(counters[name], noun, sources.get(name, name)) for name, noun in kinds if counters.get(name)]
+    if threads := executed(kernel.thread_opcodes, _ATOMIC):
+        counted.insert(0, (threads, "atomic operations", "thread instructions by opcode"))
+    if not counted:
+        return None
+    amount, noun, source = counted[0]
+    unit, traffic, waits = facts.counter("l2_atomic_share"), None, _instruction_part(kernel)
+    sectors, l2_bytes = counters.get("l2_atomic_sectors"), counters.get("l2_bytes")
+    if sectors is not None and l2_bytes:  # atomics cross between the SMs and L2 twice
+        traffic = 2 * sectors * SECTOR_BYTES / (l2_bytes + sectors * SECTOR_BYTES)
+    stall = 0.0 if facts.at_roof else stalled(facts, ("long_scoreboard", "lg_throttle", "drain", "membar"))
+    cost = max(unit or 0.0, (traffic or 0.0) * (facts.share("l2") or 0.0), (waits or 0.0) * stall)
+    heavy = (traffic or 0.0) >= limits.atomic_share or (waits or 0.0) >= limits.atomic_share
+    if (unit or 0.0) < limits.atomic_share and not (heavy and cost >= limits.contributing_cost_share):
+        return None
+    evidence, said = [Evidence("atomics", amount, noun.rpartition(" ")[2], source)], si_of(amount, noun)
+    if unit is not None and unit >= limits.atomic_share:
+        evidence.append(facts.measured("l2_atomic_share", "share"))
+        said += f" keep L2's atomic unit {percent(unit)} busy"
+    elif traffic is not None and traffic >= limits.atomic_share:
+        evidence.append(Evidence("atomic_traffic_share", traffic, "share", "2 x atomic sectors / sectors in L2"))
+        said += f" are {percent(traffic)} of the traffic between SMs and L2"
+    elif waits is not None:
+        evidence.append(Evidence("atomic_inst_share", waits, "share", "atomic / global memory instructions"))
+        said += f" are {percent(waits)} of its accesses to global memory"
+    on_l2 = facts.wall is not None and facts.wall.resource == "l2"
+    severity: Severity = "contributes"
+    if cost < limits.contributing_cost_share:
+        severity = "note"
+    elif (unit or 0.0) >= limits.bound_share or (on_l2 and (traffic or 0.0) >= limits.limiting_waste_share):
+        severity = "limiter"
+    return Found(
+        evidence=tuple(evidence),
+        move=f"reduce within the warp and the block before going to global memory: {said}",
+        bears_on=frozenset({"l2", LATENCY}),
+        speedup_up_to=1 / (1 - min(cost, _MOST_SPARED)) if cost else None,
+        confidence="high" if unit is not None else "medium" if traffic is not None else "low",
+        severity=severity,
+    )
+
+
+def _instruction_part(kernel: Kernel) -> float | None:
+    """Return which part of the accesses to global memory are atomics, 0 to 1."""
+    if kernel.warp_opcodes:
+        every = executed(kernel.warp_opcodes, _GLOBAL)
+        return executed(kernel.warp_opcodes, _ATOMIC) / every if every else None
+    names = ("global_load_requests", "global_store_requests")
+    atomics = kernel.counters.get("atomic_inst")
+    if atomics is None or not all(name in kernel.counters for name in names):
+        return None
+    every = atomics + sum(kernel.counters[name] for name in names)
+    return atomics / every if every else None
+
+
+MEMORY: tuple[FindingRule, ...] = (
+    FindingRule(
+        "uncoalesced_global_load",
+        "uncoalesced global loads",
+        uncoalesced_global_load,
+        (
+            ("code:load_sectors", "code:load_excess_sectors"),
+            ("global_load_bytes_per_sector",),
+            ("global_load_sectors", "thread_opcodes"),
+            ("global_load_sectors", "global_load_requests"),
+        ),
+    ),
+    FindingRule(
+        "uncoalesced_global_store",
+        "uncoalesced global stores",
+        uncoalesced_global_store,
+        (
+            ("code:store_sectors", "code:store_excess_sectors"),
+            ("global_store_bytes_per_sector",),
+            ("global_store_sectors", "thread_opcodes"),
+            ("global_store_sectors", "global_store_requests"),
+        ),
+    ),
+    FindingRule(
+        "local_memory",
+        "local memory",
+        local_memory,
+        (
+            ("local_load_sectors", "global_load_sectors"),
+            ("local_load_sectors", "global_store_sectors"),
+            ("local_store_sectors", "global_load_sectors"),
+            ("local_store_sectors", "global_store_sectors"),
+            ("code:local_sectors", "code:load_sectors", "code:store_sectors"),
+            ("warp_opcodes",),
+            ("local_touched_sectors", "global_touched_sectors"),
+            ("local_load_inst", "global_load_requests"),
+            ("local_load_inst", "global_store_requests"),
+            ("local_store_inst", "global_load_requests"),
+            ("local_store_inst", "global_store_requests"),
+        ),
+    ),
+    FindingRule("host_memory", "data in the host's memory", host_memory, (("host_read_bytes",), ("host_write_bytes",))),
+    FindingRule(
+        "bank_conflicts",
+        "bank conflicts in shared memory",
+        bank_conflicts,
+        (
+            ("smem_access_wavefronts", "smem_ideal_wavefronts"),
+            ("smem_load_conflict_wavefronts", "smem_load_wavefronts"),
+            ("smem_conflict_bytes", "smem_bytes"),
+        ),
+    ),
+)
+ATOMICS: tuple[FindingRule, ...] = (
+    FindingRule(
+        "contended_atomics",
+        "contended atomics",
+        contended_atomics,
+        (("thread_opcodes",), ("atomic_inst",), ("l2_atomic_share", "l2_atomic_sectors")),
+    ),
+)

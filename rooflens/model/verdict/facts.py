@@ -1,0 +1,93 @@
+"""What is known of one kernel, in one record: each stage reads what the ones before it found, and adds its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rooflens.model.records import Distances, Evidence
+from rooflens.model.roofline.flops import Flops
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Bottleneck, Kernel, Level, Phases, Pipe
+    from rooflens.model.unprofiled import InProgram
+    from rooflens.model.verdict.thresholds import Thresholds
+
+
+class Facts(Struct, frozen=True):
+    """One kernel: where it stands, then its class and distances (`decide`), which findings and words are made of.
+
+    Attributes:
+        flags: Traps that apply to it, sorted.
+        phases: How its run divides; None without a series.
+        in_program: A typical launch of it without the profiler; None where none was timed.
+        command_line: ncu's, as the report states it; None where it does not.
+        compulsory_bytes: What it must move to and from DRAM by formula; None where no formula is known.
+        memory: The busiest memory level; None where nothing is known of memory.
+        compute: The busiest pipe; None where nothing is known of compute.
+        wall: The unit that bounds it; None for latency, overhead and unknown.
+        at_roof: The wall is full.
+        top_share: The largest share of any unit, 0 to 1; None where none is known, or the class is provisional.
+        is_provisional: The class says that no unit is busy, and only one side was measured: the other may be.
+        full_for_a_while: The series named the wall: its unit is full on the plateau of the run, and none is on average.
+    """
+
+    kernel: Kernel
+    levels: Mapping[str, Level]
+    pipes: Mapping[str, Pipe]
+    limits: Thresholds
+    flops: Flops = Flops((), complete=False, flags=frozenset())
+    flags: tuple[str, ...] = ()
+    phases: Phases | None = None
+    in_program: InProgram | None = None
+    command_line: str | None = None
+    compulsory_bytes: float | None = None
+    memory: Bottleneck | None = None
+    compute: Bottleneck | None = None
+    bound: Bound = "unknown"
+    wall: Bottleneck | None = None
+    at_roof: bool = False
+    top_share: float | None = None
+    is_provisional: bool = False
+    full_for_a_while: bool = False
+    distances: Distances = Distances()
+
+    @property
+    def waiting(self) -> InProgram | None:
+        """The kernel's typical launch in its program, where the gaps around it outweigh its time."""
+        return self.in_program if self.in_program is not None and self.in_program.gap_outweighs else None
+
+    def counter(self, name: str) -> float | None:
+        """Return a resolved counter; None where the report does not hold it."""
+        return self.kernel.counters.get(name)
+
+    def share(self, resource: str) -> float | None:
+        """Return the share of a level or pipe; None where not measured."""
+        place = self.levels.get(resource) or self.pipes.get(resource)
+        return place.share if place else None
+
+    def measured(self, name: str, unit: str, counter: str | None = None) -> Evidence:
+        """Make a resolved counter evidence, with the stored metrics it came from.
+
+        Raises:
+            KeyError: The counter is not resolved.
+        """
+        counter = counter or name
+        return Evidence(name, self.kernel.counters[counter], unit, self.kernel.counter_sources.get(counter, counter))
+
+    def without_wait(self, factor: float) -> float | None:
+        """Hold the speed-up of a wait to what the busiest unit allows; None for kernels as short as their launch.
+
+        Of their time nobody can tell what a wait costs and what the launch. None, too, for a factor that says nothing
+        because no unit does anything.
+        """
+        time_ns, headroom = self.kernel.duration_ns, self.distances.headroom
+        if time_ns is None or time_ns < self.limits.overhead_duration_ns:
+            return None
+        if headroom is None and factor > self.limits.open_headroom:
+            return None
+        return max(1.0, factor if headroom is None else min(factor, headroom))
