@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from support.reference import about, chips, cli, columns, counters, gpus, json_fields, metrics, thresholds, workloads
 
+from rooflens.report.data import schema_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
+    "../../rooflens/report/analysis.schema.json": schema_text,
     "cli.md": cli.page,
     "columns.md": columns.page,
     "gpus.md": partial(gpus.page, FOLDER / "gpus.md"),
