@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import os
 import re
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 from support import markdown, reference
 from support.snapshots import SWITCH
 
+import rooflens
 from rooflens.cli.group import main
 from rooflens.model.verdict.flags import MEANINGS
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("fixtures/*.md")])
@@ -148,14 +155,47 @@ def test_the_skill_is_printed_as_it_stands_and_short() -> None:
     assert len(text.encode()) < 6000
 
 
-def test_one_byte_passes_at_most_twelve_files() -> None:
-    """The walk of a DRAM byte in docs/project/architecture.md has at most twelve files between report and page."""
+def _holds(value: object, wanted: float, depth: int = 5) -> bool:
+    """Return whether a value is in a record, in the records within it, or in their mappings and lists."""
+    if isinstance(value, (int, float)):
+        return value == wanted
+    if depth == 0 or isinstance(value, (str, bytes, type(None))):
+        return False
+    if isinstance(value, dict):
+        return any(_holds(one, wanted, depth - 1) for one in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(_holds(one, wanted, depth - 1) for one in value[:50])
+    fields = getattr(type(value), "__struct_fields__", ())
+    return any(_holds(getattr(value, name), wanted, depth - 1) for name in fields)
+
+
+def test_one_byte_goes_the_way_that_is_described(fixtures: Path) -> None:
+    """Each file that holds the DRAM bytes of a kernel on their way to JSON is in the walk of the architecture."""
     text = (ROOT / "docs" / "project" / "architecture.md").read_text(encoding="utf-8")
-    walk = text.partition("## The way of one byte")[2].partition("\n## ")[0]
-    files = re.findall(r"^\| `([\w/]+\.\w+)` \|", walk, flags=re.MULTILINE)
-    assert files[0] == "ingest/reports/protobuf.py"
-    assert files[-1] == "report/page/page.py"
-    assert len(files) <= 12
+    walk = text.partition("## The way of one byte")[2].partition("\nTo the terminal")[0]
+    named = tuple(re.findall(r"`([\w/]+(?:\.py|/))`", walk))
+    report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
+    (kernel,) = json.loads(CliRunner().invoke(main, ["analyze", report, "--format", "json"]).stdout)["kernels"]
+    package, held, looking = str(Path(rooflens.__file__).parent), set(), [False]
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        file = code.co_filename[len(package) + 1 :]
+        if event != "call" or looking[0] or not code.co_filename.startswith(package) or file in held:
+            return
+        looking[0] = True  # what is looked at is not followed
+        given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
+        if any(_holds(one, kernel["bytes"]["dram"]) for one in given):
+            held.add(file)
+        looking[0] = False
+
+    sys.setprofile(look)
+    try:
+        CliRunner().invoke(main, ["analyze", report, "--format", "json"])
+    finally:
+        sys.setprofile(None)
+    assert len(held) > 10
+    assert sorted(file for file in held if not file.startswith(named)) == []
 
 
 def test_the_readme_names_commands_that_exist() -> None:

@@ -70,7 +70,7 @@ def kernels_document(kernels: Sequence[KernelSummary], top: int | None = None, n
     for kernel in kernels:
         gpus[kernel.analysis.kernel.gpu or "GPU not named in the report"].append(kernel)
     by_time = sorted(gpus.items(), key=lambda item: -_total_ns(item[1]))
-    return tuple(block for gpu, members in by_time for block in _section(gpu, members, top, chosen))
+    return tuple(_section(gpu, members, top, chosen) for gpu, members in by_time)
 
 
 def _quantity(name: str) -> Quantity:
@@ -84,7 +84,7 @@ def _total_ns(kernels: Sequence[KernelSummary]) -> float:
     return sum(kernel.duration_ns or 0.0 for kernel in kernels)
 
 
-def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None, chosen: Sequence[Quantity]) -> Document:
+def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None, chosen: Sequence[Quantity]) -> Table:
     """Show the kernels of one GPU, failed ones last; shares are of its GPU time."""
     total_ns = _total_ns(kernels)
     listed = by_stake(kernel for kernel in kernels if not kernel.is_failed)
@@ -99,7 +99,7 @@ def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None, chosen
         )
         for kernel in listed[:top]
     )
-    return (Heading(_heading(gpu, kernels), 3), Table((_NAME, *((_REPORT,) if several else ()), *columns), rows))
+    return Table((_NAME, *((_REPORT,) if several else ()), *columns), rows, _heading(gpu, kernels))
 
 
 def _heading(gpu: str, kernels: Sequence[KernelSummary]) -> str:

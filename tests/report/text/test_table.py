@@ -12,7 +12,7 @@ from rooflens.cli.group import COMMANDS
 from rooflens.model.records import Distances, Evidence, Finding, Hotspot, Place
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.advice import collect_moves
-from rooflens.report.document import Heading, Table, bullets, spans
+from rooflens.report.document import Table, bullets, spans
 from rooflens.report.text.table import LEGEND, caveat_lines, kernels_document, next_lines
 from rooflens.report.writers.terminal import to_terminal
 
@@ -46,11 +46,10 @@ def plain(words: Words) -> str:
 
 def table(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tuple[str, list[dict[str, str]]]:
     """Return the heading of the one GPU, and its rows by the headings of the columns."""
-    heading, rows = kernels_document(summarize(analyses, each_launch=each_launch))
-    assert isinstance(heading, Heading)
+    (rows,) = kernels_document(summarize(analyses, each_launch=each_launch))
     assert isinstance(rows, Table)
     names = [column.heading for column in rows.columns]
-    return plain(heading.words), [dict(zip(names, map(plain, row), strict=True)) for row in rows.rows]
+    return plain(rows.title), [dict(zip(names, map(plain, row), strict=True)) for row in rows.rows]
 
 
 def said(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> list[str]:

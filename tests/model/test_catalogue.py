@@ -1,0 +1,54 @@
+"""Hold the catalogue: one name for each quantity, made of its place in JSON, and words for all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rooflens.analyzing import analyze_paths
+from rooflens.model.catalogue import KERNEL, TOTALS, flat_name, kernel_quantities, quantities
+from rooflens.model.summary import summarize
+from rooflens.report.text.table import shown
+
+NAMES = {
+    ("bytes", "dram"): "dram_bytes",
+    ("intensity", "l2"): "l2_intensity",
+    ("levels", "smem", "share"): "smem_share",
+    ("levels", "dram", "bytes_per_s"): "dram_bytes_per_s",
+    ("flop", "fp32"): "fp32_flop",
+    ("verdict", "bound"): "verdict_bound",
+    ("nvidia", "bottleneck"): "nvidia_bottleneck",
+    ("duration_ns",): "duration_ns",
+}
+
+
+def test_flat_names_follow_one_rule_and_are_unique() -> None:
+    """The item, then the quantity; other groups first; no two quantities have one name."""
+    assert {path: flat_name(path) for path in NAMES} == NAMES
+    names = Counter([*(one.name for one in quantities()), *(key.name for key in TOTALS)])
+    assert [name for name, count in names.items() if count > 1] == []
+    assert [one.name for one in quantities() if one.name != flat_name(one.path)] == []
+
+
+def test_every_key_has_a_meaning() -> None:
+    """Reference, schema and hints say what each key is; numbers of flat tables have a unit."""
+    keys = [*KERNEL.keys, *TOTALS, *(one.key for one in quantities())]
+    without = [key.name for key in keys if not key.meaning and key.name not in {"dram", "l2", "l1", "smem"}]
+    assert without == []
+    assert [one.name for one in quantities() if one.kind == "real" and not one.key.unit] == []
+
+
+def test_a_quantity_is_the_same_in_json_and_in_flat_tables(fixtures: object) -> None:
+    """What a cell holds stands at its path in the JSON of the launch, and can be written for people."""
+    offenders = []
+    for analysis in analyze_paths([f"{fixtures}/synthetic", f"{fixtures}/published"]).reports[0].analyses:
+        written = KERNEL.json(analysis)
+        (kernel,) = summarize([analysis])
+        for one in quantities():
+            value = written
+            for key in one.path:
+                value = value.get(key) if value else None
+            cell = one.key.shape.json(one.value(analysis))
+            if cell != value or kernel_quantities()[one.name].value(kernel) != one.value(analysis):
+                offenders.append((one.name, cell, value))
+            assert shown(one, one.value(analysis))
+    assert offenders == []
