@@ -1,15 +1,17 @@
 """Kernels that have no place in the roofline: bars of what they take of each memory level's peak bandwidth.
 
-The rows are launches; means over the launches of a kernel, weighted by time, and the order of the kernels are worked
-out in the chart, so that hiding launches lays out anew what is left.
+The rows are launches; of those of a kernel that are not hidden the first one has the bars, and the order of the kernels
+is worked out in the chart, so that hiding launches lays out anew what is left.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.work import main_work
+from rooflens.model.summary import median_launch
 from rooflens.model.verdict.sentences import limit_words
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.legend import verdict_channels
@@ -46,9 +48,6 @@ FAINT = 0.2
 SYMBOL_PX = 18
 """Room of the verdict's shape before a name."""
 
-LEAST_WEIGHT = 1e-9
-"""Of a launch without a duration in the mean of its kernel."""
-
 UNCOUNTED = "FLOPs not counted"
 NONE = "no FLOPs"
 NO_BYTES = "bytes not counted"
@@ -80,7 +79,7 @@ def reasons(plane: Plane) -> tuple[str, ...]:
 
 
 def bar_rows(plane: Plane) -> list[dict[str, Any]]:
-    """Make one row per launch and level, the longest launch first; `n` and `t` stand once in the rows of a launch.
+    """Make one row per launch and level, the median launches first; `n` and `t` stand once in the rows of a launch.
 
     Keys: `l` place of the level, `t` share of GPU time, `n` launches it stands for, `o` place of the kernel by time,
     `unit` the busiest unit where that is a pipe.
@@ -88,7 +87,14 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
     levels = bar_levels(plane)
     several = len(reasons(plane)) > 1
     rows, seen = [], set()
-    for share in sorted(plane.shares, key=lambda share: -(share.launch.time_share or 0.0)):
+    launches: defaultdict[str, dict[str, Launch]] = defaultdict(dict)
+    for share in plane.shares:
+        launches[share.launch.group_key][share.launch.key] = share.launch
+    analyses = ([one.analysis for one in of_kernel.values()] for of_kernel in launches.values())
+    medians = {id(median_launch(of_kernel)) for of_kernel in analyses}
+    for share in sorted(
+        plane.shares, key=lambda one: (id(one.launch.analysis) not in medians, -(one.launch.time_share or 0.0))
+    ):
         launch, traffic = share.launch, share.launch.analysis.levels[share.level]
         row = {"k": launch.key, "g": launch.group_key, "o": int(launch.group_key.removeprefix("g")),
                "level": share.level, "l": levels.index(share.level), "share": rounded(share.share)}  # fmt: skip
@@ -174,23 +180,18 @@ def _steps(plane: Plane) -> list[Layer]:
     most = _drawn(plane)
     by_kernel: Iterable[Layer] = (op("sum", "t", "total"), op("sum", "n", "launches"))
     first: Iterable[Layer] = [op("first_value", name, f"first_{name}") for name in ("k", *_FIELDS, "why", "unit")]
-    one = ["g", "o", "total", "launches", "level", "l", *(step["as"] for step in first)]
+    own: Iterable[Layer] = [op("first_value", name, f"first_{name}") for name in ("share", "rate")]
+    one = ["g", "o", "total", "launches", "level", "l", *(step["as"] for step in (*first, *own))]
     return [
         {"filter": "!hidden[datum.k]"},
         lookup("k", "kernels", _FIELDS),
-        let("weight", f"datum.time + {LEAST_WEIGHT}"),
-        let("part", "datum.share * datum.weight"),
-        let("rated", "(datum.rate || 0) * datum.weight"),
         {"joinaggregate": list(by_kernel), "groupby": ["g"]},
-        # Rows come by falling time: the first one of a kernel is its longest launch.
+        # The first row of a kernel is its median launch.
         {"window": list(first), "groupby": ["g"], "frame": [None, None]},
-        {
-            "aggregate": [op("sum", "part", "parts"), op("sum", "weight", "weights"), op("sum", "rated", "rates"),
-                          op("min", "share", "least"), op("max", "share", "most")],
-            "groupby": one,
-        },
-        let("share", "datum.parts / datum.weights"),
-        let("rate", "datum.rates / datum.weights"),
+        {"window": list(own), "groupby": ["g", "level"], "frame": [None, None]},
+        {"aggregate": [op("min", "share", "least"), op("max", "share", "most")], "groupby": one},
+        let("share", "datum.first_share"),
+        let("rate", "datum.first_rate || 0"),
         *(let(name, f"datum.first_{name}") for name in ("k", *_FIELDS, "why", "unit")),
         {"joinaggregate": [op("max", "share", "busiest")], "groupby": ["g"]},
         {"window": [op("dense_rank", None, "rank")],
@@ -258,7 +259,7 @@ def _once() -> Rows:
 
 
 def _symbols(plane: Plane) -> Layer:
-    """Draw the shape of the verdict of each kernel's longest launch before its name."""
+    """Draw the shape of the verdict of each kernel's median launch before its name."""
     hollow = {"fillOpacity": {"condition": {"test": "datum.bound === 'unknown'", "value": 0}, "value": 1}}
     look = {"filled": True, "size": 70, "strokeWidth": 1.5, "opacity": expr(_LIT), "aria": False}
     return _at(_once().mark("point", verdict_channels(plane.bounds) | hollow, **look), SYMBOL_PX // 3)
