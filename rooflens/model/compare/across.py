@@ -39,7 +39,7 @@ class Cell(Struct, frozen=True):
     Attributes:
         spread: Its GPU time in each recording.
         launches: How many it had in a recording.
-        analysis: All its launches added up.
+        analysis: Its median launch.
         under_wave: As in `Timing`; from the first side, or from this one where the first lacks the kernel.
     """
 

@@ -49,7 +49,7 @@ def main_unit(pipes: Iterable[Pipe]) -> Unit:
 
 
 def main_work(analysis: Analysis) -> MainWork:
-    """Find the main work of a kernel, or of its mean launch."""
+    """Find the main work of a launch."""
     if main_unit(analysis.pipes.values()) == "FLOP":
         return MainWork("FLOP", analysis.flop_total, analysis.flop_per_s, analysis.flop_peak_per_s)
     pipes = [pipe for pipe in analysis.pipes.values() if pipe.unit == "op" and pipe.amount]

@@ -178,7 +178,7 @@ def _versions(content: Content) -> Counter[str]:
 
 
 def many(content: Content) -> Markup:
-    """Say how launches were added up, and how many kernels share the name `other`; nothing on a page of few."""
+    """Say what is drawn of many launches, and how many kernels share the name `other`; nothing on a page of few."""
     if not content.aggregated:
         return Markup()
     return render("report/many", drawn=_drawn(content), other=_other(content), failed=_failed(content))
