@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "report/sizes": "",
     "report/labels": "format model/records model/counters model/verdict",
-    "report/about": "format model/about",
+    "report/about": "format model/about report/document report/writers",
     "report/program": "format model/*",
     "report/versions": "format model/records model/compare",
     "report/content": "format errors model/* report/versions",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from rooflens.cli.console import echo, say
+from rooflens.cli.console import say, show
 from rooflens.files import read_text
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> E
 def print_expected(reports: Sequence[AnalyzedReport], expected: Expected) -> None:
     """Print for each prediction how it came out."""
     from rooflens.model.predict.expectations import check_reports
+    from rooflens.report.document import Paragraph
     from rooflens.report.page.along import along_lines
     from rooflens.report.page.expectations import order_of, prediction_lines, without_parts
 
     found = check_reports(reports, expected.reports, expected.rules)
-    for line in along_lines(found, reports):
-        echo(line)
+    lines = [*along_lines(found, reports)]
     for checked in sorted(without_parts(found), key=lambda one: order_of(one.prediction)):
-        for line in prediction_lines(checked):
-            echo(line)
+        lines += prediction_lines(checked)
+    show((Paragraph(tuple(lines)),))

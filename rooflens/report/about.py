@@ -1,49 +1,73 @@
-"""The page of a verdict, finding, flag, stall reason or counter as Markdown: on a terminal, in the documentation."""
+"""The page of a verdict, finding, flag, stall reason or counter: on a terminal, in the documentation."""
 
 from __future__ import annotations
 
+import re
+from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rooflens.format import sentence_case
 from rooflens.model.about.pages import KINDS, every_page
+from rooflens.report.document import Column, Heading, Table, bullets, code, paragraph
+from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.model.about.counters import CounterAbout
     from rooflens.model.about.pages import About
+    from rooflens.report.document import Document, Words
 
 WIDTH = 100
+_MARK = re.compile(r"(?:-|\d+\.) ")
 
 
-def about_page(page: About, width: int = WIDTH, link: Callable[[str], str] = str) -> str:
-    """Write a page: what it means, the counters, how to confirm it, what it does not show, and what to try.
+def about_document(page: About) -> Document:
+    """Say what a page is about: what it means, the counters, how to confirm it, what it does not show, what to try."""
+    tries: list[Words] = [f"{sentence_case(one)}." for one in page.tries]
+    return (
+        Heading(page.title, 1),
+        paragraph(f"For anyone who sees the {KINDS[page.kind]} `{page.name}`."),
+        paragraph(page.meaning),
+        bullets([*page.parts, *needs_words(page.needs)]),
+        Heading("What to try"),
+        bullets(tries, numbered=True),
+    )
+
+
+def list_document() -> Document:
+    """List the names of all pages, by kind, each with its title."""
+    return tuple(
+        Table(
+            (Column("name"), Column("title", fit="wrap")),
+            tuple((page.name, page.title) for page in every_page().values() if page.kind == kind),
+            f"{sentence_case(one)}s",
+        )
+        for kind, one in KINDS.items()
+    )
+
+
+def counter_document(counter: CounterAbout) -> Document:
+    """Say what is known of a counter: what it counts, what is read from it, the tier, and the page of its family."""
+    return Heading(code(counter.name), 1), bullets([*_counter_parts(counter)])
+
+
+def about_page(page: About, link: Callable[[str], str] = str) -> str:
+    """Write a page as Markdown in lines of at most `WIDTH` characters, as far as identifiers allow.
 
     Args:
         page: What to write.
-        width: Characters of a line at most, as far as identifiers allow.
-        link: Turns names of other pages in a text into links.
+        link: Turns names of other pages into links.
     """
-    return "\n".join(_lines(page, width, link)) + "\n"
-
-
-def about_list() -> str:
-    """List the names of all pages, by kind, each with its title."""
-    lines = []
-    for kind, one in KINDS.items():
-        pages = [page for page in every_page().values() if page.kind == kind]
-        longest = max(len(page.name) for page in pages)
-        lines += ["", f"{sentence_case(one)}s:", *(f"  {page.name:{longest}}  {page.title}" for page in pages)]
-    return "\n".join(lines[1:]) + "\n"
-
-
-def counter_page(counter: CounterAbout) -> str:
-    """Write what is known of a counter: what it counts, what is read from it, the tier, and the page of its family."""
-    lines = [f"# {counter.name}", ""]
-    for part in _counter_parts(counter):
-        lines += wrapped(part, WIDTH, "- ")
-    return "\n".join(lines) + "\n"
+    document = about_document(page)
+    lines = f"{to_markdown(document[:2])}\n\n{link(to_markdown(document[2:]))}".splitlines()
+    marks = (_MARK.match(line) for line in lines)
+    parts = (
+        wrapped(line[mark.end() :] if mark else line, WIDTH, mark[0] if mark else "") or [""]
+        for line, mark in zip(lines, marks, strict=True)
+    )
+    return "\n".join(chain.from_iterable(parts)) + "\n"
 
 
 def _counter_parts(counter: CounterAbout) -> Iterator[str]:
@@ -79,19 +103,6 @@ def _collected(counter: CounterAbout) -> str:
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _lines(page: About, width: int, link: Callable[[str], str]) -> Iterator[str]:
-    yield from (f"# {page.title}", "")
-    yield from wrapped(f"For anyone who sees the {KINDS[page.kind]} `{page.name}`.", width)
-    yield ""
-    yield from wrapped(link(page.meaning), width)
-    yield ""
-    for part in (*page.parts, *needs_words(page.needs)):
-        yield from wrapped(link(part), width, "- ")
-    yield from ("", "## What to try", "")
-    for number, one in enumerate(page.tries, 1):
-        yield from wrapped(link(f"{sentence_case(one)}."), width, f"{number}. ")
 
 
 def needs_words(needs: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -31,7 +31,7 @@ _CODES: dict[Style, str] = {
 
 
 def to_terminal(document: Document, width: int | None = None, *, colour: bool = False) -> str:
-    """Write the blocks one below the other, with an empty line before each heading.
+    """Write the blocks one below the other, with an empty line before headings and between paragraphs.
 
     Args:
         document: What is to be shown.
@@ -40,11 +40,20 @@ def to_terminal(document: Document, width: int | None = None, *, colour: bool = 
     """
     paper = _Paper(width, colour)
     lines: list[str] = []
-    for block in document:
-        if lines and (isinstance(block, Heading) or (isinstance(block, Table) and block.title)):
+    for before, block in zip((None, *document), document, strict=False):
+        if lines and _begins(before, block):
             lines.append("")
         lines += paper.block(block)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _begins(before: Block | None, block: Block) -> bool:
+    """Return whether an empty line sets a block apart from the one before."""
+    if isinstance(block, Heading):
+        return True
+    if isinstance(block, Table):
+        return bool(block.title)
+    return isinstance(block, Paragraph) and isinstance(before, Paragraph) and "note" not in {block.kind, before.kind}
 
 
 class _Paper:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,9 @@ def _shown(*arguments: str) -> str:
 def test_the_page_of_a_name_is_printed() -> None:
     """A finding's page says what it means, its counter, and what to try."""
     text = _shown("small_grid")
-    assert text.startswith("# Grid below one wave\n")
+    assert text.startswith("Grid below one wave\n")
     assert "`launch__waves_per_multiprocessor`" in text
     assert "1. Use smaller tiles" in text
-    assert all(len(line) <= 100 for line in text.splitlines())
 
 
 @pytest.mark.parametrize("name", ["grid below one wave", "Small-Grid", "findings/small_grid", "SMALL_GRID"])
@@ -40,7 +40,7 @@ def test_a_name_may_be_written_as_a_card_does(name: str) -> None:
 def test_a_name_of_two_things_shows_both_and_its_kind_one() -> None:
     """`bank_conflicts` is a finding and a flag; `flags/bank_conflicts` is one."""
     both, one = _shown("bank_conflicts"), _shown("flags/bank_conflicts")
-    assert both.count("\n# ") + both.startswith("# ") == 2
+    assert both.count("For anyone who sees the ") == 2
     assert one in both
     assert "the flag `bank_conflicts`" in one
 
@@ -71,7 +71,6 @@ def test_a_counter_says_what_it_counts_and_what_is_read_from_it() -> None:
     assert "Read for `smem_load_conflict_wavefronts`:" in text
     assert "Findings that need `smem_load_conflict_wavefronts`: `bank_conflicts`." in text
     assert "docs/reference/counters/shared-memory.md" in text
-    assert all(len(line) <= 100 for line in text.splitlines())
 
 
 def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
@@ -109,15 +108,11 @@ def test_every_family_has_a_page() -> None:
 
 
 def test_all_names_are_listed_without_one() -> None:
-    """Every page is in the list, below its kind."""
-    text = _shown()
-    assert all(f"  {page.name} " in text for page in every_page().values())
-    assert [line for line in text.splitlines() if line.endswith(":")] == [
-        "Verdicts:",
-        "Findings:",
-        "Flags:",
-        "Stall reasons:",
-    ]
+    """Every page is a row of a list, below its kind."""
+    lines = _shown().splitlines()
+    assert {page.name for page in every_page().values()} <= {line.split(" ")[0] for line in lines}
+    kinds = [line for before, line in pairwise(["", *lines]) if not before and line]
+    assert kinds == ["Verdicts", "Findings", "Flags", "Stall reasons"]
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import echo
+from rooflens.cli.console import show
 from rooflens.cli.usage import completed_by, examples
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def about(name: str | None) -> None:
     """
     from rooflens.model.about.counters import about_counter
     from rooflens.model.about.pages import find_pages
-    from rooflens.report.about import about_list, about_page, counter_page
+    from rooflens.report.about import about_document, counter_document, list_document
 
     if name is None:
-        echo(about_list(), nl=False)
+        show(list_document())
     elif (counter := about_counter(name)) is not None:
-        echo(counter_page(counter), nl=False)
+        show(counter_document(counter))
     else:
-        echo("\n".join(about_page(page) for page in find_pages(name)), nl=False)
+        show(tuple(block for page in find_pages(name) for block in about_document(page)))
