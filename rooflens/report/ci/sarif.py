@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from rooflens import __version__
-from rooflens.format import cut_name, factor, percent, plain_name, printable
+from rooflens.format import cut_name, percent, plain_name, printable, sentence_case
 from rooflens.model.findings.table import RULES
 from rooflens.report.ci.places import in_checkout, is_absolute
 from rooflens.report.data import json_text
+from rooflens.report.findings import shown
 from rooflens.report.writers.markdown import prose
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class _Rules:
 
 
 def _rule(identifier: str, title: str, rule: FindingRule | None) -> dict[str, Any]:
-    short = _sentence(title)
+    short = sentence_case(title)
     doc = " ".join(rule.said) if rule else short
     page = f"{DOC}/{identifier}.md"
     return {
@@ -98,10 +99,6 @@ def _rule(identifier: str, title: str, rule: FindingRule | None) -> dict[str, An
         "help": {"text": _message(f"{doc} See {page}."), "markdown": f"{prose(doc)}\n\nMore: [{page}]({page})"},
         "properties": {"tags": ["performance", "gpu"]},
     }
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _result(  # noqa: PLR0913 - a result says all of these
@@ -138,9 +135,10 @@ def _result(  # noqa: PLR0913 - a result says all of these
 
 
 def _text(analysis: Analysis, finding: Finding, worst: Place) -> str:
-    gain = f", up to {factor(finding.speedup_up_to)} faster without" if finding.speedup_up_to else ""
-    name = cut_name(plain_name(analysis.kernel.name), NAME_WIDTH)
-    return f"{name}: {finding.title}{gain}; {percent(worst.share)} of it at this line. {_sentence(finding.move)}."
+    said = shown(finding)
+    gain = f", {said.gain} faster without" if said.gain else ""
+    kernel = cut_name(plain_name(analysis.kernel.name), NAME_WIDTH)
+    return f"{kernel}: {said.name}{gain}; {percent(worst.share)} of it at this line. {sentence_case(said.move)}."
 
 
 def _location(place: Place, root: Path, analysis: Analysis | None = None) -> dict[str, Any]:
