@@ -11,15 +11,15 @@ from rooflens.cli.console import show
 def doctor() -> None:
     """Check what this machine can do: each line is ok, warn or fail, with the fix."""
     from rooflens.doctor import run_checks
-    from rooflens.report.document import Paragraph
+    from rooflens.report.document import Column, Table
 
     checks = run_checks()
-    lines: list[str] = []
+    rows: list[tuple[str, ...]] = []
     for check in checks:
-        lines += [
-            f"{check.state:<5} {check.name}: {check.finding}",
-            *([f"      hint: {check.fix}"] if check.fix else []),
+        rows += [
+            (check.state, check.name, check.finding),
+            *([("", "", f"hint: {check.fix}")] if check.fix else []),
         ]
-    show((Paragraph(tuple(lines)),))
+    show((Table((Column("state"), Column("check"), Column("found", fit="wrap")), tuple(rows)),))
     if any(check.state == "fail" for check in checks):
         click.get_current_context().exit(3)
