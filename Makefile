@@ -25,7 +25,7 @@ REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
 DEMO = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate record gpu test test-all lint docs reference format fuzz faults bench accuracy fixtures pictures vendor build clean
+.PHONY: help install demo replay profile calibrate record gpu test test-all lint docs format fuzz faults bench accuracy fixtures pictures vendor build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,9 +104,6 @@ fixtures: $(STAMP) ## write the synthetic reports again
 docs: $(STAMP) ## write the documentation as a site into out/docs, and fail on any dead link in it
 	$(BIN)/python -m sphinx --fresh-env --quiet --fail-on-warning --keep-going docs $(OUT)/docs
 	@echo "$(OUT)/docs/index.html"
-
-reference: $(STAMP) ## write the pages of docs/reference that are made of the code
-	cd tests && ../$(BIN)/python -m support.reference
 
 pictures: $(STAMP) ## draw the pictures of the documentation (needs a Chromium)
 	$(BIN)/python docs/images/draw.py

@@ -2,6 +2,7 @@
 
 The pages are plain Markdown that also reads well where the repository is looked at. What the site adds is made here:
 
+- The pages of the reference that say what the code says, and the tables of others: `generators/` writes them.
 - The lists of links under the headings of an `index.md` are its table of contents: no page needs a directive.
 - A link to a stored report (`../../fixtures/published/NAME.ncu-rep`) leads to its live page, made anew with each build;
   where such a link is a paragraph of its own, the page also stands below it in a frame.
@@ -30,7 +31,9 @@ HERE = Path(__file__).parent.resolve()
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(HERE)]
 
-from images import draw  # noqa: E402 - found only now
+import generators  # noqa: E402 - found only now
+from generators.texts import filled  # noqa: E402
+from images import draw  # noqa: E402
 
 from rooflens.cli.group import main  # noqa: E402
 from rooflens.report.html.theme import DARK, FONT, LIGHT, LOOKS, Inks  # noqa: E402
@@ -53,7 +56,7 @@ FRAME = (
 project = "rooflens"
 author = "the rooflens authors"
 extensions = ["myst_parser"]
-exclude_patterns = ["images/*.py"]
+exclude_patterns = ["images/*.py", "generators/*"]
 nitpicky = True
 highlight_language = "none"
 pygments_style = "friendly"
@@ -129,6 +132,18 @@ PICTURED = {
     "sweep": "sweep",
 }
 """Picture of docs/images -> the live page that it shows."""
+
+
+def write_reference(app: Sphinx) -> None:  # noqa: ARG001 - as Sphinx calls it
+    """Write the pages that are made of the code, before Sphinx looks for pages."""
+    generators.write()
+
+
+def fill_tables(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG001 - as Sphinx calls it
+    """Put the tables that are made of the code into the pages of the reference that are written by hand."""
+    make = generators.TABLES.get(f"{name.removeprefix('reference/')}.md")
+    if make and name.startswith("reference/"):
+        source[0] = filled(source[0], make())
 
 
 def add_contents(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG001 - as Sphinx calls it
@@ -237,6 +252,8 @@ def setup(app: Sphinx) -> None:
     """Register what the site adds; `-D rooflens_live=NAME` draws that live page alone, for a test's time."""
     app.add_config_value("rooflens_live", "", "html")
     app.add_lexer("console", ConsoleLexer)
+    app.connect("builder-inited", write_reference)
+    app.connect("source-read", fill_tables)
     app.connect("source-read", add_contents)
     app.connect("doctree-read", lead_outside, priority=400)  # before Sphinx copies what is linked
     app.connect("html-page-context", fold_navigation, priority=400)  # before Furo asks for the tree

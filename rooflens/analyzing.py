@@ -456,4 +456,4 @@ def read_thresholds(file: Path | None) -> Thresholds:
     """
     if file is None:
         return default_thresholds()
-    return override_thresholds(read_text(file, "docs/reference/thresholds.md shows a thresholds file"), str(file))
+    return override_thresholds(read_text(file, "`rooflens/model/verdict/thresholds.toml` is one"), str(file))

@@ -48,7 +48,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         kernel: Only kernels that match this, or one of these: `adamw` anywhere in a name, `adamw*` over the whole of
             one, `re:gemm.*128`, or a key.
         nvtx: Only kernels launched in an NVTX range that matches this, or one of these: `step*/forward`.
-        thresholds: TOML file of thresholds that override the defaults (docs/reference/thresholds.md).
+        thresholds: TOML file of thresholds that override those of `rooflens/model/verdict/thresholds.toml`.
         gpu: Name of the GPU, for CSV exports that do not say it; of stores, only kernels on GPUs of such names.
 
     Returns:

@@ -148,7 +148,7 @@ class Report:
 
         Returns:
             One row for each kernel; for each level and pipe in `roofline`, finding in `findings`, place in the code in
-            `hotspots`, and value in `metrics`. Units are in the names of the columns (docs/reference/columns.md).
+            `hotspots`, and value in `metrics`. Units are in the names of the columns.
 
         Raises:
             UsageError: There is no such table.

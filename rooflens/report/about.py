@@ -8,15 +8,15 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rooflens.format import sentence_case
-from rooflens.model.about.pages import KINDS, every_page
+from rooflens.model.about import everything
+from rooflens.model.knowledge.items import KINDS
 from rooflens.report.document import Column, Heading, Table, bullets, code, paragraph
 from rooflens.report.writers.markdown import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rooflens.model.about.counters import CounterAbout
-    from rooflens.model.about.pages import About
+    from rooflens.model.about import About, CounterAbout
     from rooflens.report.document import Document, Words
 
 WIDTH = 100
@@ -41,7 +41,7 @@ def list_document() -> Document:
     return tuple(
         Table(
             (Column("name"), Column("title", fit="wrap")),
-            tuple((page.name, page.title) for page in every_page().values() if page.kind == kind),
+            tuple((page.name, page.title) for page in everything().values() if page.kind == kind),
             f"{sentence_case(one)}s",
         )
         for kind, one in KINDS.items()

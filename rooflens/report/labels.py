@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.counters.balance import STALLS
-from rooflens.model.verdict.flags import FLAGS
+from rooflens.model.knowledge.items import find_item
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,11 +84,11 @@ def evidence_words(evidence: Evidence) -> str:
 
 def flag_name(flag: str) -> str:
     """Name a flag in a few words; one that the model does not know is shown by its key."""
-    known = FLAGS.get(flag)
-    return known.name if known else flag.replace("_", " ")
+    known = find_item("flags", flag)
+    return known.title if known else flag.replace("_", " ")
 
 
 def flag_label(flag: str) -> str:
     """Explain a flag in the model's sentence; one that it does not know is shown by its key."""
-    known = FLAGS.get(flag)
-    return known.meaning if known else flag_name(flag)
+    known = find_item("flags", flag)
+    return known.sentence if known else flag_name(flag)

@@ -3,79 +3,97 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import subprocess
+import sys
 
-import pytest
 from click.testing import CliRunner
-from support import reference
-from support.reference.about import MOST_WORDS
+from generators.about import MOST_WORDS
+from generators.about import pages as written_pages
 
 from rooflens.cli.group import main
 from rooflens.ingest.ncu.passes import base_names
-from rooflens.model.about.pages import About, every_page
-from rooflens.model.about.stalls import STALL_TEXTS
+from rooflens.model.about import everything, named
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.findings.nvidia import NVIDIA_RULE
-from rooflens.model.findings.rule import SAID
 from rooflens.model.findings.table import RULES
-from rooflens.model.verdict.flags import FLAGS
+from rooflens.model.knowledge.items import KINDS, find_item, names_of
 
-if TYPE_CHECKING:
-    from rooflens.model.findings.rule import FindingRule
-
-PAGES = every_page()
-WRITTEN = {address: (reference.FOLDER / f"{address}.md").read_text(encoding="utf-8") for address in PAGES}
+PAGES = everything()
+WRITTEN = {name.removesuffix(".md"): make() for name, make in written_pages().items()}
 
 
-def test_every_verdict_finding_flag_and_stall_has_a_page_and_nothing_else_has() -> None:
-    """The files below docs/reference are those of the classes, the rules with NVIDIA's, the flags and the stalls."""
+def test_every_verdict_finding_flag_and_stall_is_one_item_and_nothing_else_is() -> None:
+    """The files of knowledge are those of the classes, the rules with NVIDIA's, the flags and the stall reasons."""
     findings = [*(rule.id for rule in RULES), NVIDIA_RULE]
     stalls = STALLS.keys() - SAMPLED_AS.values() | {"selected"}
-    named = {"verdicts": BOUNDS, "findings": findings, "flags": FLAGS, "stalls": stalls}
-    for kind, names in named.items():
-        files = {file.stem for file in (reference.FOLDER / kind).glob("*.md")}
-        assert files == {*names, "index"}
-    assert len(PAGES) == sum(map(len, named.values()))
+    for kind, names in {"verdicts": BOUNDS, "findings": findings, "stalls": stalls}.items():
+        assert set(names_of(kind)) == set(names)
+        assert set(named(kind)) == set(names)
+    assert set(WRITTEN) == {*PAGES, *(f"{kind}/index" for kind in KINDS)}
 
 
-@pytest.mark.parametrize("address", PAGES)
-def test_a_page_is_short_and_names_its_reader_first(address: str) -> None:
+def test_a_page_is_short_and_names_its_reader_first() -> None:
     """Under 300 words, with who it is for below its title."""
-    text = re.sub(r"<!--.*?-->", "", WRITTEN[address])
-    words = [word for word in text.split() if re.search(r"\w", word)]
-    assert len(words) < MOST_WORDS
-    assert text.split("\n\n")[1].startswith("For anyone who ")
+    for address in PAGES:
+        text = re.sub(r"<!--.*?-->\n*", "", WRITTEN[address])
+        assert sum(bool(re.search(r"\w", word)) for word in text.split()) < MOST_WORDS, address
+        assert text.split("\n\n")[1].startswith("For anyone who "), address
 
 
-@pytest.mark.parametrize("page", PAGES.values(), ids=lambda page: page.address)
-def test_a_page_is_complete(page: About) -> None:
+def test_an_item_is_complete() -> None:
     """It has what tells it, how to confirm it, and what it does not show, in that order, and what to try."""
-    counters, confirm, blind = page.parts
-    assert re.match(r"(Counters?|Source)[:,] ", counters)
-    assert confirm.startswith("Confirm ")
-    assert blind.startswith("It does not ")
-    assert 1 <= len(page.tries) <= 5
-    assert all(part.endswith(".") for part in (page.meaning, *page.parts))
-    assert not any(one.endswith(".") or one[0].isspace() for one in page.tries)
+    for page in PAGES.values():
+        counters, confirm, blind = page.parts
+        assert re.match(r"(Counters?|Source)[:,] ", counters), page.address
+        assert confirm.startswith("Confirm "), page.address
+        assert blind.startswith("It does not "), page.address
+        assert 1 <= len(page.tries) <= 5, page.address
+        assert all(part.endswith(".") for part in (page.meaning, *page.parts)), page.address
+        assert not any(one.endswith(".") or one[0].isspace() for one in page.tries), page.address
+        assert page.kind != "verdicts" or not re.search("[{}]", f"{page.meaning} {page.tries}"), page.address
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_docstring_begins_with_the_finding_and_ends_with_what_to_try(rule: FindingRule) -> None:
-    """The docstring of a rule says the finding first, and two to four moves last."""
-    assert SAID.match(rule.find.__doc__ or "")
-    assert 2 <= len(rule.tries) <= 4
+def test_a_finding_says_what_it_finds_first_and_gives_two_moves_or_more() -> None:
+    """What a rule means begins as its docstring does, and ends with two to four moves."""
+    for rule in RULES:
+        item = find_item("findings", rule.id)
+        assert item is not None
+        assert re.match(r"(Say|Find|Compare) ", rule.find.__doc__ or ""), rule.id
+        assert 2 <= len(item.tries) <= 4, rule.id
 
 
-@pytest.mark.parametrize("chip", CHIPS)
-def test_a_page_says_which_chips_count_its_stall_reason(chip: str) -> None:
-    """NVIDIA's library lists the same reasons for a chip as the pages do, and none that has no page."""
-    found = (
-        re.fullmatch(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active", name) for name in base_names(chip)
-    )
-    counted = {match[1] for match in found if match and "_pipe_" not in match[1].replace("math_pipe_throttle", "")}
-    assert counted == {name for name, text in STALL_TEXTS.items() if chip in text.chips} - SAMPLED_ONLY
+def test_an_item_says_which_chips_count_its_stall_reason() -> None:
+    """NVIDIA's library lists the same reasons for a chip as the items do, and none that has no item."""
+    for chip in CHIPS:
+        found = (
+            re.fullmatch(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active", name) for name in base_names(chip)
+        )
+        counted = {match[1] for match in found if match and "_pipe_" not in match[1].replace("math_pipe_throttle", "")}
+        items = {name: find_item("stalls", name) for name in names_of("stalls")}
+        known = {
+            name
+            for name, item in items.items()
+            if item and chip not in item.absent_on and (not item.only_on or chip in item.only_on)
+        }
+        assert counted == known - SAMPLED_ONLY, chip
+
+
+def test_everything_is_known_without_docstrings() -> None:
+    """`python -OO`, which drops docstrings, prints all of a stall reason's finding."""
+    shown = [
+        subprocess.run(  # noqa: S603 - this interpreter
+            [sys.executable, *flags, "-m", "rooflens", "about", "stall_long_scoreboard"],
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for flags in ([], ["-OO"])
+    ]  # fmt: skip
+    assert shown[0] == shown[1]
+    item = find_item("findings", "stall_long_scoreboard")
+    assert item is not None
+    assert all(move.split()[0] in shown[1].casefold() for move in item.tries)
+    assert item.blind.split()[-1] in shown[1]
 
 
 def test_pages_name_commands_and_options_that_exist() -> None:

@@ -73,19 +73,7 @@ class _Mix(Struct, frozen=True):
 
 
 def unfused_arithmetic(facts: Facts) -> Found | None:
-    """Say that additions and multiplications are issued separately where one instruction could do both.
-
-    A fused multiply-add does both in one issue slot. Pairs can be fused only where one feeds the other,
-    so the smaller of the two counts bounds what can be saved. Counters, for fp32 and fp64:
-    `smsp__sass_thread_inst_executed_op_{f,d}{add,mul,fma}_pred_on`, or the opcode table. Confirm with `-fmad=true`
-    (the default) and in the SASS of the hot lines. It does not show which of them feed each other:
-    plain sums stay as they are.
-
-    Try:
-    - drop what forbids fusing: `-fmad=false`, `__fmul_rn`, `__fadd_rn`
-    - write fused forms: `fmaf(a, b, c)`, `tl.fma`, polynomials by Horner's rule
-    - fold a scale or a bias into the constants of the multiplication before or after it
-    """
+    """Say that additions and multiplications are issued separately where one instruction could do both."""
     limit, opcodes, unfused = facts.limits.fusable_share, facts.kernel.thread_opcodes, []
     for dtype, (own, pipe) in _PIPES.items():
         mix = _mix(facts.kernel, dtype)
@@ -141,20 +129,7 @@ def _mix(kernel: Kernel, dtype: str) -> _Mix | None:
 
 
 def fp64_divisions(facts: Facts) -> Found | None:
-    """Say that much of the fp64 arithmetic is divisions and square roots.
-
-    No chip divides in fp64: an approximate reciprocal (`MUFU.RCP64H`, `MUFU.RSQ64H` for roots) is refined by at least
-    seven more instructions, with a branch to a slower path for special values. Counters: those opcodes beside `DADD`,
-    `DMUL` and `DFMA`. Confirm at the hot lines: a divisor that is the same for many elements, or for a whole loop, can
-    be inverted once and multiplied with. No speed-up is given, because how long the replacement would take
-    is not measured. It does not show which divisors are constant. Products may differ from quotients in the last
-    bit.
-
-    Try:
-    - invert a divisor once outside the loop and multiply: `const double r = 1.0 / d;`
-    - merge divisions: `a / (b * c)` instead of `a / b / c`, `rsqrt(x)` instead of `1.0 / sqrt(x)`
-    - use fp32 for what does not need more
-    """
+    """Say that much of the fp64 arithmetic is divisions and square roots."""
     divisions = sum(n for opcode, n in facts.kernel.thread_opcodes.items() if opcode.startswith(_FP64_SEEDS))
     mix = _mix(facts.kernel, "fp64") if divisions else None
     if mix is None:
@@ -177,21 +152,7 @@ def fp64_divisions(facts: Facts) -> Found | None:
 
 
 def slow_fp64(facts: Facts) -> Found | None:
-    """Say that the kernel does fp64 arithmetic on a chip with few fp64 units.
-
-    Chips for graphics and inference do fp64 at 1/32 or 1/64 of the rate of fp32, so a stray double costs much. The
-    rates are the report's peaks, else the published ones, else the ratio that the driver states
-    (`device__attribute_single_to_double_precision_perf_ratio`). Counters: fp64 operations by opcode or by
-    `smsp__sass_thread_inst_executed_op_d{add,mul,fma}_pred_on`, and the busy cycles of the fp64 pipe, which suffice
-    where no operations were counted. Confirm by searching the hot lines for literals without `f` (`0.5` for `0.5f`) and
-    for `sqrt` or `pow` instead of `sqrtf` and `powf`. It does not show whether fp64 accuracy is needed.
-
-    Try:
-    - find doubles nobody asked for: `-Xptxas -warn-double-usage`, literals without `f`, `sqrt` for `sqrtf`
-    - in PyTorch look for float64 tensors that came from NumPy, and call `.float()` where they are created
-    - keep only the accumulation in fp64, or use compensated fp32 sums (Kahan)
-    - run it on a chip with full-rate fp64 (V100, A100, H100)
-    """
+    """Say that the kernel does fp64 arithmetic on a chip with few fp64 units."""
     work = facts.pipes.get("fp64")
     counted = work.amount if work is not None else None
     busy = {name: share for name in _PIPES["fp64"] if (share := facts.share(name))}
@@ -243,20 +204,7 @@ _TENSOR_FOR_FP32 = ("tensor_tf32", "tensor_bf16", "tensor_fp16")
 
 
 def tensor_cores_unused(facts: Facts) -> Found | None:
-    """Say that work that looks like a matrix product fills the fp32 pipe of a chip whose tensor cores are unused.
-
-    Nearly all of its fp32 arithmetic is multiply-adds, very few of its instructions are special functions, its pipe
-    is busy, and no matrix instruction ran. Counters: the opcode table, fp32 operations and their peak; the roof of the
-    tensor cores is the report's or the published one. Confirm by what the kernel computes: matrix
-    products and convolutions can use tensor cores, most other sums cannot. No speed-up is given, because
-    tensor cores need operands faster, and memory may not deliver them. It does not show whether the accuracy suffices:
-    TF32 and fp16 keep 10 bits of each factor's mantissa, bf16 7.
-
-    Try:
-    - allow TF32: `torch.set_float32_matmul_precision("high")`, `CUBLAS_COMPUTE_32F_FAST_TF32`
-    - compute in bf16 or fp16: `torch.autocast`
-    - in your own kernel use `tl.dot`, CUTLASS or `mma.sync`, and pad sizes to multiples of 8
-    """
+    """Say that work that looks like a matrix product fills the fp32 pipe of a chip whose tensor cores are unused."""
     kernel, limits, busy = facts.kernel, facts.limits, facts.share("fp32")
     if busy is None or busy < limits.matrix_pipe_share:
         return None

@@ -35,17 +35,7 @@ _WAVES = {"waves": "waves", "grid_size": "blocks", "sm_count": "SMs"}
 
 
 def short_kernel(facts: Facts) -> Found | None:
-    """Say that the kernel is as short as its launch.
-
-    A launch costs a few microseconds of host time, and a kernel takes about as long to fill the GPU and to drain it.
-    Tuning such a kernel gains little; launching fewer gains more. Counter: the GPU time of the launch. Confirm with
-    an un-profiled timeline: there are gaps between such kernels. It does not show what could be fused with it.
-
-    Try:
-    - replay many launches as one with a CUDA graph (`cudaGraphLaunch`, `torch.compile(mode="reduce-overhead")`)
-    - fuse it with its neighbours: `torch.compile`, one Triton kernel, a CUTLASS epilogue
-    - batch: one launch over all inputs, as grouped GEMMs and optimizers with `foreach=True` or `fused=True` do
-    """
+    """Say that the kernel is as short as its launch."""
     time_ns = facts.kernel.duration_ns
     if time_ns is None or time_ns >= facts.limits.overhead_duration_ns:
         return None
@@ -58,19 +48,7 @@ def short_kernel(facts: Facts) -> Found | None:
 
 
 def launch_gaps(facts: Facts) -> Found | None:
-    """Say that the GPU is idle around a launch of this kernel for longer than the kernel runs.
-
-    The host launches too late, copies or waits. Half of each gap counts for the launch before it and half for the one
-    after it; the median launch counts, so that one long pause changes nothing. How much of the whole program's time is
-    gaps is stated for the program, not for its kernels. Source: a trace of a run without the profiler. Confirm on a
-    timeline. It does not show what the host does in the gaps.
-
-    Try:
-    - look at what the host does in the gap with `nsys profile` or `torch.profiler`
-    - remove what makes it wait: `.item()`, `.cpu()`, `cudaDeviceSynchronize`, copies from pageable memory
-    - launch ahead or all at once: a CUDA graph (`torch.cuda.graph`, `torch.compile(mode="reduce-overhead")`)
-    - load the next input in the meantime: `pin_memory=True`, `non_blocking=True`, more data-loader workers
-    """
+    """Say that the GPU is idle around a launch of this kernel for longer than the kernel runs."""
     launch = facts.in_program
     if launch is None or not launch.gap_outweighs:
         return None
@@ -87,19 +65,7 @@ def launch_gaps(facts: Facts) -> Found | None:
 
 
 def small_grid(facts: Facts) -> Found | None:
-    """Say that the grid has fewer blocks than the GPU holds at once.
-
-    A wave is as many blocks as all SMs hold at once. A grid below one wave leaves SMs, or slots on them, empty for
-    the whole run. Counters: `launch__waves_per_multiprocessor`, the grid and the number of SMs. Confirm with a larger
-    problem: the time barely grows until the wave is full. The speed-up is that of a full wave, capped
-    by what the busiest unit allows. It does not show whether the problem can be split into more blocks.
-
-    Try:
-    - use smaller tiles, so that there are more blocks (`BLOCK_M`, `BLOCK_N`)
-    - split the reduction over blocks: CUTLASS split-K or stream-K, split keys in attention for decoding
-    - batch several problems into one launch
-    - run it concurrently with others: streams, or branches of a CUDA graph
-    """
+    """Say that the grid has fewer blocks than the GPU holds at once."""
     waves, blocks, sms = (facts.counter(name) for name in _WAVES)
     an_sm = ratio(blocks, sms)
     if not waves or (waves >= facts.limits.small_grid_waves and (an_sm is None or an_sm >= 1)):
@@ -128,19 +94,7 @@ def idle_share(facts: Facts) -> float | None:
 
 
 def tail_wave(facts: Facts) -> Found | None:
-    """Say that the last wave of blocks does not fill the GPU, and SMs were measured idle.
-
-    When the blocks do not divide into whole waves, the last ones run with some of the SMs empty. What that would
-    cost is easily computed but rarely true, because blocks do not end together: so it is reported only where SMs were
-    idle for part of the run, and it promises no more than the smaller of the two. Counters: waves, active
-    cycles of the average SM, elapsed cycles. Confirm with the time series, or with a grid of whole waves. It does not
-    tell the tail from SMs that are idle at the start.
-
-    Try:
-    - try other tile sizes, for a full last wave or a short one (`triton.autotune`)
-    - launch as many blocks as fit at once and let each loop over tiles: a persistent kernel, stream-K
-    - let the next kernel start in the tail: a second stream, programmatic dependent launch on CC 9.0 and later
-    """
+    """Say that the last wave of blocks does not fill the GPU, and SMs were measured idle."""
     waves, idle = facts.counter("waves"), idle_share(facts)
     if waves is None or waves <= 1 or idle is None or idle < facts.limits.tail_idle_share:
         return None
@@ -225,21 +179,7 @@ def _cost(facts: Facts, waste: float) -> Severity | None:
 
 
 def load_imbalance(facts: Facts) -> Found | None:
-    """Say that some SMs, or parts of them, work longer than others.
-
-    A kernel ends with its slowest SM; the time that the others idle until then is lost. Blocks or warps with more work
-    than others cause it, as in triangular or sparse problems. Counters: active cycles of the busiest SM, SM
-    sub-partition or L1 cache against the average; where the grid has fewer blocks than there are SMs, the average is
-    over units that have a block (a note covers the rest). The most uneven kind counts. The part of the time that an
-    even load would save is (1 - mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time
-    series (a long tail) or by scheduling the work dynamically. It does not show which blocks take longer.
-
-    Try:
-    - split the work finer: with more blocks than fit at once, whichever SM is free takes the next
-    - start the longest pieces first, such as the long rows of causal attention
-    - schedule tiles dynamically: a persistent kernel with an atomic counter
-    - balance by elements instead of rows, as merge-based sparse products do
-    """
+    """Say that some SMs, or parts of them, work longer than others."""
     sms_a_block = max(1.0, ratio(facts.counter("sm_count"), facts.counter("grid_size")) or 1.0)
     worst = _most_uneven(facts, _SM_UNITS, sms_a_block)
     if worst is None:
@@ -311,18 +251,7 @@ def _idle_seen(facts: Facts) -> Found | None:
 
 
 def partition_imbalance(facts: Facts) -> Found | None:
-    """Say that some L2 slices or DRAM channels take more of the traffic than others.
-
-    Addresses are spread over L2 slices and DRAM channels; a stride that is a multiple of that pattern hits the same few
-    again and again, and they fill up while others idle. Counters: active cycles of the busiest slice or channel against
-    the average, weighted by the part of the time in which they are active at all, because very little traffic is always
-    uneven. Confirm by padding the leading dimension. It does not show which array it is.
-
-    Try:
-    - pad the leading dimension so that it is not a power of two (`cudaMallocPitch`, a slice of a wider tensor)
-    - reorder the blocks, so that those that run together touch different rows
-    - look for an address that all blocks read or update, and give each block its own copy
-    """
+    """Say that some L2 slices or DRAM channels take more of the traffic than others."""
     worst = _most_uneven(facts, _MEMORY_UNITS)
     if worst is None or worst.waste < facts.limits.imbalance_share:
         return None
@@ -337,23 +266,7 @@ def partition_imbalance(facts: Facts) -> Found | None:
 
 
 def low_occupancy(facts: Facts) -> Found | None:
-    """Say that the launch allows few warps on an SM, and what would allow more.
-
-    An SM hides latency by switching to another warp. It holds as many blocks as the scarcest of registers, shared
-    memory, warp slots and block slots allows; all that tie are named, with the amount that would let one more in,
-    and the speed-up if time fell with each warp added. Counters: the theoretical occupancy and the
-    `launch__occupancy_limit_*`. Confirm by changing the launch and profiling again. It is a note where schedulers
-    have enough warps, or the grid no more blocks. Such a grid, if it fills most slots and its warps wait mostly as
-    in any kernel, needs larger blocks: twice the warps are at most twice as fast. More independent work per thread
-    comes first where warps wait long on fixed latencies, or where delivering operands keeps a unit busiest.
-    It does not show which wins.
-
-    Try:
-    - change what the evidence names, by the step it gives, and measure again
-    - registers: `__launch_bounds__`, a smaller tile per thread, in Triton more `num_warps`; watch for `local_memory`
-    - shared memory: fewer stages (`num_stages`), smaller tiles
-    - otherwise keep more independent work in flight in each warp, which needs no occupancy
-    """
+    """Say that the launch allows few warps on an SM, and what would allow more."""
     allowed = facts.counter("theoretical_occupancy")
     if not allowed or allowed >= facts.limits.full_occupancy_share:
         return None
@@ -510,20 +423,7 @@ def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
 
 
 def achieved_occupancy_gap(facts: Facts) -> Found | None:
-    """Say that far fewer warps are on an SM than the launch allows.
-
-    The launch would allow more warps than are measured: blocks are too few to fill the SMs, they end at different
-    times, or they are so short that launching new ones cannot keep up, as the instructions per warp show; within a
-    block, warps that exit early leave their slots empty until the last one is done. Counters: theoretical occupancy,
-    and achieved occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against
-    the mean. It is a note where the schedulers have enough warps already. It does not show which of these it is where
-    none stands out.
-
-    Try:
-    - fill the grid first where `small_grid` is reported too, and balance the work where `load_imbalance` is
-    - let each thread process several elements (a grid-stride loop), where warps exit almost as soon as they start
-    - launch smaller blocks, whose slots are freed sooner
-    """
+    """Say that far fewer warps are on an SM than the launch allows."""
     allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
         return None
@@ -570,22 +470,7 @@ _PLACE_SHARE = 0.05
 
 
 def thread_divergence(facts: Facts) -> Found | None:
-    """Say that, on average, few of a warp's 32 threads do work in an instruction.
-
-    A warp issues an instruction once for all of its threads. Where a branch diverges, each path is issued
-    with the other threads idle; threads that are predicated off are idle too. Counters: the smaller of
-    `smsp__thread_inst_executed_per_inst_executed.ratio` and
-    `smsp__thread_inst_executed_pred_on_per_inst_executed.ratio`, else thread instructions over warp instructions of the
-    opcode tables (predicated-on). Divergent branches (`smsp__sass_branch_targets_threads_divergent`) are shown with
-    it. Confirm at the lines it names, which lose most lanes. It does not tell branches of the algorithm from the bounds
-    check at the end of an array. Blocks that are not a multiple of 32 threads leave lanes idle as well: where that
-    explains it, `partial_warps` is reported.
-
-    Try:
-    - assign an item to a warp instead of a thread, with lanes over its elements: long rows of sparse matrices
-    - sort, bin or compact the items so that a warp's threads take the same path (`torch.sort`, `cub::DeviceSelect`)
-    - turn short branches into selects: `c ? a : b`, `tl.where`
-    """
+    """Say that, on average, few of a warp's 32 threads do work in an instruction."""
     kernel, least, threads = facts.kernel, facts.limits.active_threads, None
     names = [name for name in ("threads_per_inst", "threads_on_per_inst") if facts.counter(name)]
     if names:
@@ -648,17 +533,7 @@ def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
 
 
 def partial_warps(facts: Facts) -> Found | None:
-    """Say that the threads of a block do not fill its warps.
-
-    A block is divided into warps of 32 threads; the last one holds the remainder, and costs as much as a full
-    one. Counters: the block size. Confirm by launching a multiple of 32 threads, with a bounds check in the kernel. It
-    does not show whether the data dictate the block size, so that several rows would have to share a block.
-
-    Try:
-    - launch blocks of a multiple of 32 threads, 128 or 256 to start with, and guard with `if (i < n)`
-    - let a block handle several rows: `dim3 block(32, 4)`
-    - flatten small dimensions into one index
-    """
+    """Say that the threads of a block do not fill its warps."""
     threads, fill = _block_size(facts.kernel), warp_fill(facts.kernel)
     if threads is None or fill is None or fill == 1:
         return None

@@ -65,43 +65,12 @@ class _Use(Struct, frozen=True):
 
 
 def uncoalesced_global_load(facts: Facts) -> Found | None:
-    """Say that global loads touch more sectors than the bytes they ask for would fill.
-
-    A warp's load goes to memory in sectors of 32 bytes. Neighbouring addresses share sectors; scattered
-    addresses take one each, and most of the bytes moved go unused. Counters, in order of preference:
-    `memory_l2_theoretical_sectors_global` against `memory_l2_theoretical_sectors_global_ideal` of the load
-    instructions; `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld`, which counts a byte that several threads
-    read once; sectors against the width of the loads; sectors per request. Confirm at the
-    line it names: the index must grow by one from thread to thread. Where whole warps take about one sector more
-    than they fill, only the start of their rows is misaligned, and the move says so. It does not show whether a cache
-    serves the rest of a sector later: where one does, L1 and L2 move more, but DRAM does not.
-
-    Try:
-    - let `threadIdx.x` (in Triton the last `tl.arange`) run along the contiguous dimension
-    - store a structure of arrays instead of an array of structures; in PyTorch call `.contiguous()` once before many
-      uses
-    - read rows into shared memory and columns from there: `__shared__ float tile[32][33]`
-    - align each row to 32 bytes by padding the leading dimension (`cudaMallocPitch`)
-    """
+    """Say that global loads touch more sectors than the bytes they ask for would fill."""
     return _uncoalesced(facts, "load")
 
 
 def uncoalesced_global_store(facts: Facts) -> Found | None:
-    """Say that global stores touch more sectors than the bytes they write would fill.
-
-    As for loads: a warp's store goes out in sectors of 32 bytes; a partly filled one costs as much as a full
-    one, and more where L2 has to read the rest. Counters: `memory_l2_theoretical_sectors_global` against its
-    ideal for the store instructions, `smsp__sass_average_data_bytes_per_sector_mem_global_op_st`, sectors of global
-    stores against the width of the store instructions, sectors per request. Confirm at the line it names. It does
-    not show stores that L2 merges into full sectors before they leave it.
-
-    Try:
-    - let neighbouring threads write neighbouring elements, even where they read scattered ones
-    - transpose the tile in shared memory, then write whole rows; Triton does so where the pointers of `tl.store`
-      are contiguous
-    - write 16 bytes per thread (`float4`) to aligned addresses
-    - sort or bin by destination before a scatter, so that a warp's stores land together
-    """
+    """Say that global stores touch more sectors than the bytes they write would fill."""
     return _uncoalesced(facts, "store")
 
 
@@ -271,22 +240,7 @@ class _Conflicts(Struct, frozen=True):
 
 
 def bank_conflicts(facts: Facts) -> Found | None:
-    """Say that accesses to shared memory take more passes than their bytes would need.
-
-    Shared memory has 32 banks of 4 bytes. Threads of a warp that access different words of one bank are served one
-    after another, each pass a wavefront. Counters, in order of preference: `memory_l1_wavefronts_shared` against
-    `memory_l1_wavefronts_shared_ideal`, by instruction; `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld` and
-    `_st` against their wavefronts; the same of all accesses. Confirm at the line it names: the stride between threads
-    is an even number of words, at worst a multiple of 32. It does not show, where only the hardware's replays are
-    known, which of them are collisions with other traffic of the L1 data stage, which padding does not help; where the
-    addresses are known to be free of conflicts, it says so.
-
-    Try:
-    - pad each row by one word: `tile[32][33]`
-    - swizzle where padding breaks alignment: XOR the column with the row (CuTe's `Swizzle`)
-    - access 16 bytes per thread, with neighbouring threads side by side (`float4`, `ldmatrix`)
-    - exchange values within a warp without shared memory: `__shfl_sync`, `cub::WarpReduce`
-    """
+    """Say that accesses to shared memory take more passes than their bytes would need."""
     measures, least = [*_conflicts(facts)], facts.limits.bank_conflict_share
     conflicts = next((measure for measure in measures if measure.part >= least), None)
     if conflicts is None:
@@ -356,23 +310,7 @@ _REGISTER_STEP = 8
 
 
 def local_memory(facts: Facts) -> Found | None:
-    """Say that part of the memory traffic is local memory.
-
-    Local memory holds what a thread has no register for: spilled values, and arrays whose index is known only at run
-    time. It lives in device memory and goes through all caches. Counters, in order of preference:
-    `l1tex__t_sectors_pipe_lsu_mem_local_op_ld` and `_st` against those of global memory;
-    `memory_l2_theoretical_sectors_local` against `memory_l2_theoretical_sectors_global`; local and global instructions
-    by opcode. Spills are distinguished from arrays by `sass__inst_executed_register_spilling_mem_local` and
-    `derived__local_spilling_requests` where they are stored, else by whether a thread has as many registers as the
-    block size allows. Confirm with `-Xptxas -v`, which prints each kernel's spills and stack. It does not show which
-    variable it is, nor a register cap by launch bounds or `-maxrregcount` below what the chip allows.
-
-    Try:
-    - distinguish spills from arrays with `-Xptxas -v` (Triton: `n_spills` of the compiled kernel)
-    - arrays: make every index a constant by unrolling fully (`#pragma unroll`), or move the array to shared memory
-    - spills: raise the cap (`__launch_bounds__`, `-maxrregcount`; in Triton more `num_warps`)
-    - keep fewer values live: use a smaller tile per thread, or recompute
-    """
+    """Say that part of the memory traffic is local memory."""
     kernel, counters = facts.kernel, facts.kernel.counters
     part, noun, source = local_part(kernel), "sectors", "sectors of local / of local and global memory"
     if part is None:
@@ -456,21 +394,7 @@ _MOST_FILLS = 0.5
 
 
 def host_memory(facts: Facts) -> Found | None:
-    """Say that the kernel works on data in the host's memory, over PCIe or NVLink-C2C.
-
-    Pinned memory, managed memory whose pages stay there, and any memory where GPU and CPU share page tables are read
-    over the link, sector by sector, with a latency several times that of DRAM, which idles meanwhile. Reads of single
-    sectors reach only about 30 % of PCIe's rate. Counters: sectors that L2 filled from system memory
-    (`lts__d_sectors_fill_sysmem`) and those written there, against the link's rate in one direction, from the report's
-    device attributes or else the datasheet, and against what L2 filled from DRAM. Confirm by copying the array to the
-    GPU first. It does not show which array it is, nor pages that migrate while the kernel runs.
-
-    Try:
-    - copy once before the launch, from pinned memory (`cudaMemcpyAsync`, in PyTorch `.to("cuda", non_blocking=True)`)
-    - managed memory: `cudaMemPrefetchAsync`, or `cudaMemAdvise` with the GPU as preferred location
-    - what exceeds the GPU's memory: copy a piece on a second stream while the kernel works on the piece before
-    - what is read once: let each warp read aligned rows of 128 bytes or more
-    """
+    """Say that the kernel works on data in the host's memory, over PCIe or NVLink-C2C."""
     flows = [flow for flow in (_host_flow(facts, "read"), _host_flow(facts, "write")) if flow is not None]
     if not flows or facts.kernel.compute_capability in SOC_CAPABILITIES:
         return None
@@ -543,24 +467,7 @@ _MOST_SPARED = 0.999
 
 
 def contended_atomics(facts: Facts) -> Found | None:
-    """Say that atomics on global memory take up much of L2, or of the time that warps wait.
-
-    Atomics are executed in L2: those to one address are serialised, whichever SM they come from. Counters: how busy the
-    input of L2's atomic unit is (`lts__d_atomic_input_cycles_active`); sectors of atomics
-    (`lts__t_sectors_srcunit_tex_op_red`, `_op_atom_dot_alu`, `_op_atom_dot_cas`) over all of L2's, counted twice
-    because they cross in both directions; atomic instructions by opcode or by `smsp__inst_executed_op_global_red` over
-    all memory instructions, with the memory stalls. Confirm by letting each block reduce in shared memory first. It
-    does not show how many addresses there are: many atomics to many addresses are traffic, those to few addresses queue
-    up.
-
-    Try:
-    - reduce within the warp first (`cg::reduce`, `__shfl_down_sync`; in Triton `tl.sum`), then issue one atomic per
-      warp
-    - keep a copy per block in shared memory, and add it to global memory once (`cub::BlockHistogram`)
-    - spread a hot address over several, and sum them at the end
-    - sort by key, then reduce segments (`cub::DeviceReduce::ReduceByKey`) where `index_add_` or `scatter_add_` is the
-      kernel
-    """
+    """Say that atomics on global memory take up much of L2, or of the time that warps wait."""
     kernel, counters, limits = facts.kernel, facts.kernel.counters, facts.limits
     kinds = (("atomic_inst", "atomic instructions"), ("l2_atomic_sectors", "atomic sectors"))
     sources = kernel.counter_sources

@@ -1,13 +1,6 @@
 """NVIDIA's own rule results that estimate a speed-up and that no finding of ours covers, as findings.
 
-They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked. Counters: those
-that the rule reads, which its text in the report names. Confirm with the numbers that it quotes, and with the other
-findings: the estimate has not been checked against a run. It does not show whether another unit would fill up first, so
-it is never reported as what limits a kernel.
-
-Try:
-- read the rule's text: on the kernel's card, or with `ncu --import report.ncu-rep --page details`
-- do what our own findings say first: their gains are capped at the next wall
+They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked.
 """
 
 from __future__ import annotations

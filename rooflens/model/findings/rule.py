@@ -5,7 +5,6 @@ Then it says what waste costs: the part of a kernel's time that goes with it, an
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
@@ -24,13 +23,6 @@ LATENCY = "latency"
 IDLE = "idle"
 """Among what a finding bears on: SMs that stand idle for a part of the run, whatever the others do."""
 WAITS = frozenset({LATENCY})
-
-SAID = re.compile(r"Say that,? ")
-"""How every docstring of a rule begins: what follows is the finding."""
-_PARTS = re.compile(r"(?<=\.) (?=(?:Counters?[:,]|Source:|Confirm |It does not ))")
-"""Where its counters, the way to confirm it and what it does not show begin."""
-_TRY = "Try:\n"
-"""What stands before the list that ends it."""
 
 _MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
@@ -56,12 +48,11 @@ class Found(Struct, frozen=True):
 
 
 class FindingRule(Struct, frozen=True):
-    """One row of the table of findings.
+    """One row of the table of findings; `model/knowledge/findings/ID.toml` says what it means.
 
     Attributes:
         title: A few words for people: `uncoalesced global loads`.
-        find: Returns None where the waste is not there or cannot be told. Its docstring is the rule's documentation, of
-            which its page is written.
+        find: Returns None where the waste is not there or cannot be told.
         needs: Groups of counters or other names of `OTHERS`: with all of any one group it can tell.
     """
 
@@ -73,16 +64,6 @@ class FindingRule(Struct, frozen=True):
     def can_tell(self, held: Collection[str]) -> bool:
         """Return whether it can find anything in a kernel of which so much is known, as `held_of` names it."""
         return any(all(need in held for need in group) for group in self.needs)
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """Its documentation: what it means, its counters, how to confirm it, and what it does not show."""
-        return said(self.find.__doc__ or "")
-
-    @property
-    def tries(self) -> tuple[str, ...]:
-        """What to try, in the order in which an expert does."""
-        return tries(self.find.__doc__ or "")
 
 
 CODE = "code:"
@@ -110,21 +91,6 @@ def held_of(holdings: Holdings) -> frozenset[str]:
     counters, by_instruction, rest = holdings
     others = (name for name, is_held in zip(OTHERS, rest, strict=True) if is_held)
     return frozenset({*counters, *(f"{CODE}{measure}" for measure in by_instruction), *others})
-
-
-def said(doc: str) -> tuple[str, ...]:
-    """Divide what a docstring of a rule says before its list of things to try."""
-    text = SAID.sub("", _one_line(doc.partition(_TRY)[0]), count=1)
-    return tuple(_PARTS.split(text[:1].upper() + text[1:]))
-
-
-def tries(doc: str) -> tuple[str, ...]:
-    """Return the list that ends a docstring of a rule."""
-    return tuple(_one_line(one) for one in re.split(r"^ *- ", doc.partition(_TRY)[2], flags=re.MULTILINE)[1:])
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 class Waste(Struct, frozen=True):

@@ -157,19 +157,7 @@ def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
 
 
 def long_scoreboard(facts: Facts) -> Found | None:
-    """Say that warps wait for data loaded from global, local or texture memory.
-
-    A trip to L2 or DRAM takes hundreds of cycles. Where no memory level is full, more loads in flight hide it: several
-    issued before the first is used, wider ones, or more warps. Where a level is at its roof, the loads queue for it,
-    and only fewer bytes there help. Confirm at the line that uses the loaded value: the stall is reported there, not
-    at the load. It does not show which level answers; the hit rates do.
-
-    Try:
-    - issue several loads before the first use: `#pragma unroll`, `float4`, larger blocks in Triton
-    - prefetch the next tile while this one is used: `cp.async`, TMA, `num_stages`
-    - run more warps, where `low_occupancy` is reported too
-    - reuse more from shared memory and registers, so that fewer loads go far
-    """
+    """Say that warps wait for data loaded from global, local or texture memory."""
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
     copying = " or by copying the next tile with cp.async" if copies else ""
@@ -185,17 +173,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
 
 
 def lg_throttle(facts: Facts) -> Found | None:
-    """Say that the queue of global and local memory instructions is full.
-
-    Warps have more loads and stores ready than the load/store units accept, so more in flight would make it worse:
-    what helps is fewer and wider accesses, values kept in registers, and no local memory. Confirm with
-    the executed load and store instructions against the bytes they move. It does not tell global from local accesses.
-
-    Try:
-    - access 16 bytes per thread (`float4`; in Triton `tl.multiple_of` and `tl.max_contiguous` prove alignment)
-    - keep reused values in registers or shared memory
-    - remove local memory and uncoalesced accesses, where findings name them
-    """
+    """Say that the queue of global and local memory instructions is full."""
     return stall(
         facts,
         "lg_throttle",
@@ -205,46 +183,17 @@ def lg_throttle(facts: Facts) -> Found | None:
 
 
 def short_scoreboard(facts: Facts) -> Found | None:
-    """Say that warps wait for results of shared memory, special functions and others in the memory instruction queue.
-
-    These answer in tens of cycles. Which of them the kernel uses is read from its opcodes, and only those
-    are named. Confirm at the line that uses the value. It does not show bank conflicts: `bank_conflicts` does.
-
-    Try:
-    - load the next fragment from shared memory before computing with this one
-    - use wider reads: `float4`, `ldmatrix`
-    - use cheaper functions: `exp2f` for `expf`, one reciprocal for several divisions
-    """
+    """Say that warps wait for shared memory, special functions and others behind the memory instruction queue."""
     return _queue_stall(facts, "short_scoreboard", "move independent work between these instructions and their use")
 
 
 def mio_throttle(facts: Facts) -> Found | None:
-    """Say that the queue of shared memory, special functions and shuffles is full.
-
-    Warps have more of these instructions ready than the queue accepts. Which of them the kernel uses is read from its
-    opcodes, and only those are named. Confirm with their share of the executed instructions. It does not tell which of
-    them is the slow one.
-
-    Try:
-    - use wider shared-memory reads (`float4`, `ldmatrix`), and reuse them in larger register tiles
-    - reduce several values in a thread before the shuffles; `redux.sync` for integers on CC 8.0 and later
-    - use fewer special functions: `exp2f`, shared reciprocals, a polynomial for some of them
-    """
+    """Say that the queue of shared memory, special functions and shuffles is full."""
     return _queue_stall(facts, "mio_throttle", "issue fewer instructions to this queue")
 
 
 def math_pipe_throttle(facts: Facts) -> Found | None:
-    """Say that warps are ready but the pipe that they need is busy.
-
-    This is a full pipe, not latency: more warps or more loads do not help; fewer instructions for that pipe do, or
-    moving work to another one. Counters: the stall, and the shares of the pipes, of which the busiest is named. Confirm
-    with the opcodes. It does not show bursts: a pipe may be full for part of the time only.
-
-    Try:
-    - see which pipe it is: for the arithmetic that is the kernel's purpose, this is where you want to be
-    - use a narrower type: bf16, fp8
-    - cut overhead work: do index arithmetic in 32 bits, hoisted out of loops
-    """
+    """Say that warps are ready but the pipe that they need is busy."""
     pipes = {name: pipe.share for name, pipe in facts.pipes.items() if pipe.share and name not in _NO_MATH}
     top = max(pipes, key=lambda name: pipes[name], default=None)
     where = f" (the busiest is the {resource_label(top)} at {percent(pipes[top])})" if top else ""
@@ -253,36 +202,13 @@ def math_pipe_throttle(facts: Facts) -> Found | None:
 
 
 def drain(facts: Facts) -> Found | None:
-    """Say that warps wait at exit for their stores to drain.
-
-    An exited warp holds its slot until memory has taken what it wrote. It is typical of kernels that store a lot at
-    the end, or whose stores are scattered. Confirm at the exit instruction. It does not show which store is slow.
-
-    Try:
-    - write 16 bytes per thread, coalesced (`float4`, a tile transposed in shared memory)
-    - write results as they are computed, instead of all at the end
-    - let a persistent kernel carry on with the next tile in the meantime; use TMA stores on CC 9.0 and later
-    """
+    """Say that warps wait at exit for their stores to drain."""
     do = "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"
     return stall(facts, "drain", do)
 
 
 def barrier(facts: Facts) -> Found | None:
-    """Say that warps wait for the others of their block at a barrier.
-
-    The slowest warp holds all of them up: work between barriers is uneven, or blocks are large and few others on the
-    SM fill the time. On CC 9.0 waits for the end of warpgroup matrix instructions are said to count here too. In a scan
-    in one pass they wait for the warp that reads what other blocks found: smaller blocks make that chain longer.
-    Counters: coherent loads and stores by opcode (`LDG.E.STRONG.GPU`) tell such kernels. Confirm at the line of the
-    barrier, and at what stands before it. It does not show which warp comes last.
-
-    Try:
-    - launch smaller blocks, such as 128 threads instead of 1,024 (`num_warps`); where blocks wait for one another,
-      process 8 to 16 elements per thread instead
-    - use `__syncwarp()` or shuffles where only a warp shares data
-    - double-buffer tiles, which removes one of two barriers from the loop
-    - arrive early and wait late: `cuda::barrier`, `mbarrier`; for warpgroup products `wgmma.wait_group 1` instead of 0
-    """
+    """Say that warps wait for the others of their block at a barrier."""
     block, source = facts.counter("block_size"), "sass__inst_executed_per_opcode_with_modifier_all"
     loads, stores = (
         sum(count for opcode, count in facts.kernel.warp_opcodes.items() if fitting.match(opcode))
@@ -302,18 +228,7 @@ def barrier(facts: Facts) -> Found | None:
 
 
 def wait(facts: Facts) -> Found | None:
-    """Say that warps wait for the fixed latency of instructions that depend on one another.
-
-    Each result is used by the next instruction a few cycles later. Independent chains within a warp fill these cycles,
-    and so do more warps. A chain of arithmetic waits three cycles at each instruction, and every kernel has some of
-    that: up to there it is a note, unless a warp does little else, and what is missing are other warps. Confirm by
-    unrolling. It does not show a defect: only its size in cycles matters.
-
-    Try:
-    - use several accumulators, and unroll (`#pragma unroll 4`)
-    - give each thread more elements: larger blocks in Triton at the same `num_warps`
-    - run more warps, where occupancy is low
-    """
+    """Say that warps wait for the fixed latency of instructions that depend on one another."""
     if not is_usual_wait(facts, stall_shares(facts)):
         do = "give each warp more independent chains of instructions, by unrolling or interleaving"
         return stall(facts, "wait", do)
@@ -322,31 +237,12 @@ def wait(facts: Facts) -> Found | None:
 
 
 def no_instruction(facts: Facts) -> Found | None:
-    """Say that warps wait for their instructions to be fetched.
-
-    The code jumps a lot, or is too large for the instruction cache, or the kernel is so short that every instruction is
-    fetched for the first time. Confirm with the size of the code at the hottest lines. It does not tell these apart.
-
-    Try:
-    - unroll less: `#pragma unroll 4` instead of fully
-    - keep rare paths out of the loop (`__noinline__`), and give special cases their own kernels
-    - do more in one launch, where the kernel is short
-    """
+    """Say that warps wait for their instructions to be fetched."""
     return stall(facts, "no_instruction", "make the hot code smaller, with less unrolling and inlining and fewer jumps")
 
 
 def imc_miss(facts: Facts) -> Found | None:
-    """Say that warps wait for constants and kernel parameters that are not in their cache.
-
-    The first reads of a launch always miss, which matters where the kernel is short; later ones miss where threads of
-    a warp read different constants. A note where the kernel is as short as its launch. Confirm at the line that reads
-    them. It does not tell these apart.
-
-    Try:
-    - index `__constant__` arrays uniformly across a warp; read what differs with plain loads or from shared memory
-    - give each block more work after its first reads: a grid-stride loop
-    - pass fewer and smaller parameters by value
-    """
+    """Say that warps wait for constants and kernel parameters that are not in their cache."""
     do = "let all threads of a warp read the same constants, or give each block more work after its first reads of them"
     if facts.bound != "overhead":
         return stall(facts, "imc_miss", do)
@@ -355,71 +251,28 @@ def imc_miss(facts: Facts) -> Found | None:
 
 
 def branch_resolving(facts: Facts) -> Found | None:
-    """Say that warps wait for branch targets.
-
-    Each jump takes some cycles until its target is known. It is typical of short loops and many small branches. Confirm
-    at the lines of the branches. It does not show divergence: `thread_divergence` does.
-
-    Try:
-    - unroll short loops whose length is known (`#pragma unroll`, `tl.static_range`)
-    - use selects instead of branches: `c ? a : b`, `tl.where`
-    - decide outside the kernel what never changes within it: a template, `tl.constexpr`
-    """
+    """Say that warps wait for branch targets."""
     return stall(facts, "branch_resolving", "branch less often, by unrolling short loops and selecting values instead")
 
 
 def membar(facts: Facts) -> Found | None:
-    """Say that warps wait at memory fences.
-
-    A fence holds a warp until its earlier writes are visible to others; the wider its scope, the longer. Confirm at
-    the line of the fence. It does not show whether the fence is needed.
-
-    Try:
-    - narrow the scope: `__threadfence_block()` instead of `__threadfence()`, `cuda::thread_scope_block`
-    - relax the order: acquire and release, or relaxed, instead of sequentially consistent
-    - fence once per block, after `__syncthreads()`, not in every thread
-    """
+    """Say that warps wait at memory fences."""
     return stall(facts, "membar", "use fewer memory fences, with the narrowest scope that is correct")
 
 
 def sleeping(facts: Facts) -> Found | None:
-    """Say that warps sleep because the program tells them to.
-
-    The code calls a sleep, often while polling a flag. Confirm at its line. It does not show what is waited for.
-
-    Try:
-    - find the call to `__nanosleep()` and shorten it
-    - wait on a `cuda::barrier` instead of polling a flag
-    - split the kernel at the wait, and let the stream or a CUDA graph order the parts
-    """
+    """Say that warps sleep because the program tells them to."""
     return stall(facts, "sleeping", "sleep for less time, or signal completion instead of polling")
 
 
 def not_selected(facts: Facts) -> Found | None:
-    """Say that warps are ready but another one is selected.
-
-    This is no loss: there are more ready warps than a scheduler can issue. It is always a note: registers or
-    shared memory could be spent on larger tiles instead of on this many warps. Confirm with the eligible warps per
-    cycle, which are well above one. It does not show whether larger tiles would help.
-
-    Try:
-    - nothing for this alone
-    - where registers or shared memory limit the tile, trade warps for a larger one: `BLOCK_M`, `BLOCK_N`, `num_warps`
-    """
+    """Say that warps are ready but another one is selected."""
     found = stall(facts, "not_selected", "fewer warps with larger tiles would cost nothing")
     return replace(found, severity="note") if found else None
 
 
 def tex_throttle(facts: Facts) -> Found | None:
-    """Say that the queue of texture instructions is full.
-
-    Warps have more texture or surface accesses ready than the unit accepts. Plain loads take another path. Confirm
-    with the texture instructions. It does not show the addresses.
-
-    Try:
-    - use plain loads for what needs neither filtering nor border handling (`const float* __restrict__`)
-    - fetch more at once: `tex2Dgather`, texels of `float4`
-    """
+    """Say that the queue of texture instructions is full."""
     return stall(
         facts,
         "tex_throttle",
@@ -429,30 +282,12 @@ def tex_throttle(facts: Facts) -> Found | None:
 
 
 def dispatch_stall(facts: Facts) -> Found | None:
-    """Say that the dispatcher holds instructions back.
-
-    It is rare: register or unit conflicts that the compiler could not avoid. Confirm in the SASS of the
-    hottest lines. It does not show the conflict.
-
-    Try:
-    - look at the SASS of the hottest lines: `rooflens hotspots`
-    - change how it is compiled: another unroll factor, `-maxrregcount`, another version of nvcc
-    """
+    """Say that the dispatcher holds instructions back."""
     return stall(facts, "dispatch_stall", "look at the SASS of the hottest lines, and try other compiler options")
 
 
 def gmma(facts: Facts) -> Found | None:
-    """Say that warps wait to issue warpgroup matrix instructions.
-
-    They are issued by four warps together, once all have arrived and what they depend on is ready. The wait for
-    results comes later, and counts as `stall_barrier` according to NVIDIA's staff. Confirm with the tensor pipe's share
-    of peak: near the peak this is how it should be. It does not show which warp is late.
-
-    Try:
-    - read operands from shared memory instead of registers, which each warp has to prepare
-    - let two warpgroups alternate, so that one computes meanwhile (CUTLASS's `KernelTmaWarpSpecializedPingpong`)
-    - issue more of them each time: all steps of a tile, larger tiles such as 128 x 256
-    """
+    """Say that warps wait to issue warpgroup matrix instructions."""
     return stall(
         facts,
         "gmma",
@@ -463,18 +298,7 @@ def gmma(facts: Facts) -> Found | None:
 
 
 def warpgroup_arrive(facts: Facts) -> Found | None:
-    """Say that warps wait for the warpgroup at its synchronisation.
-
-    This is the samples' name for what the counters call `stall_gmma`: the four warps arrive before their matrix
-    instructions. NVIDIA's guide puts waits for the end of these here too, its staff under barriers. Confirm at the
-    line. It does not show which warp comes last.
-
-    Try:
-    - issue more wgmma instructions between arriving and waiting: all steps of a tile in one group
-    - read operands from shared memory instead of registers, which must be ready first
-    - leave loads and other uneven work to a producer warp
-    - at the wait for results, keep one group in flight: `wgmma.wait_group 1` instead of 0
-    """
+    """Say that warps wait for the warpgroup at its synchronisation."""
     return stall(
         facts,
         "warpgroup_arrive",
@@ -484,14 +308,7 @@ def warpgroup_arrive(facts: Facts) -> Found | None:
 
 
 def misc(facts: Facts) -> Found | None:
-    """Say that warps wait for reasons that the counters do not tell apart.
-
-    Confirm at the hottest instruction. It does not show the reason.
-
-    Try:
-    - look at the hottest instruction: `rooflens hotspots`
-    - address the next largest wait first
-    """
+    """Say that warps wait for reasons that the counters do not tell apart."""
     return stall(facts, "misc", "look at the hottest instruction to see what these warps wait for")
 
 

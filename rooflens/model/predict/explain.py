@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import duration, percent, si, significant
+from rooflens.model.knowledge.items import find_item
 from rooflens.model.predict.measured import (
     SAME_AMOUNT,
     Checked,
@@ -25,7 +26,6 @@ from rooflens.model.predict.measured import (
 from rooflens.model.records import LEVELS, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import executed
-from rooflens.model.verdict.flags import MEANINGS
 from rooflens.model.verdict.sentences import resource_label, wall_words
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class _Facts(Struct, frozen=True):
     def flags_of(self, names: Sequence[str]) -> list[str]:
         """List the meanings of those flags that any kernel has."""
         present = {flag for analysis in self.analyses for flag in analysis.flags}
-        return [MEANINGS[name] for name in names if name in present]
+        items = (find_item("flags", name) for name in names if name in present)
+        return [item.sentence for item in items if item]
 
 
 def check(prediction: Prediction, analyses: Sequence[Analysis], coverage: Coverage | None = None) -> Checked:

@@ -1,178 +1,19 @@
-"""Flags: the traps that apply to a kernel, each with one sentence for people, in two classes."""
+"""Flags: the traps that apply to a kernel; what each means is an item of knowledge."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN
+from rooflens.model.knowledge.items import find_item
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import delivered_bytes, dram_clock_part, fullest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rooflens.model.records import Kernel
     from rooflens.model.verdict.facts import Facts
-
-
-class Flag(Struct, frozen=True):
-    """What a trap is called, and what it means for whoever reads the numbers.
-
-    Attributes:
-        name: A few words: what a badge says.
-        meaning: One sentence.
-        changes_verdict: Whether class, busiest unit, distances or the place on the roofline would differ without the
-            trap. Other flags say how numbers were made, or repeat what the verdict and the findings say anyway.
-        unit: The unit whose share is off, where it is one; the verdict differs only where that is the busiest.
-    """
-
-    name: str
-    meaning: str
-    changes_verdict: bool = False
-    unit: str | None = None
-
-
-FLAGS: Mapping[str, Flag] = {
-    "all_counters_nan": Flag(
-        "profiling failed",
-        "Profiling this kernel failed: every counter is NaN. It is in no total.",
-        changes_verdict=True,
-    ),
-    "atomics_cross_twice": Flag(
-        "atomics counted once", "L2 bytes are low: an atomic goes to L2 and comes back, and is counted once."
-    ),
-    "bank_conflicts": Flag("bank conflicts", "Many shared-memory wavefronts are replays of bank conflicts."),
-    "clocks_moved": Flag(
-        "clock changed",
-        "The clock changed during measurement: shares from different passes are not consistent.",
-        changes_verdict=True,
-    ),
-    "dram_clock_low": Flag(
-        "memory clock low",
-        "DRAM ran below its rated clock: at the full clock its share would be lower than shown.",
-        changes_verdict=True,
-        unit="dram",
-    ),
-    "dram_writes_stay_in_l2": Flag(
-        "output stayed in L2",
-        "The output stayed in L2: DRAM traffic is under-counted, and the intensity at DRAM looks too high.",
-        changes_verdict=True,
-    ),
-    "fp16_is_upper_bound": Flag(
-        "fp16 is an upper bound",
-        "CUDA-core fp16 is an upper bound and in no total: compilers use HFMA2 to load constants.",
-    ),
-    "fp16_not_measured": Flag(
-        "fp16 not counted", "The report does not count CUDA-core fp16: such work is missing from the FLOPs."
-    ),
-    "l1_misses_async_copies": Flag(
-        "asynchronous copies not counted",
-        "L1 bytes count data returned by loads only: asynchronous copies (cp.async, TMA) are missing.",
-    ),
-    "no_dram_counters": Flag(
-        "no DRAM counters",
-        "This chip has no DRAM counters: traffic to system memory is shown instead, without a roof.",
-        changes_verdict=True,
-    ),
-    "no_flop": Flag(
-        "no FLOPs", "The kernel does no floating-point work: it has no intensity, only shares of bandwidth."
-    ),
-    "no_flop_counters": Flag(
-        "FLOPs not counted",
-        "The report has no FLOP counters: it shows how busy each unit was, but not FLOP/s or intensity.",
-    ),
-    "not_a_kernel": Flag(
-        "not one kernel", "This result is a range, graph or command list: it has no grid, registers or occupancy."
-    ),
-    "not_analyzed": Flag(
-        "not analyzed",
-        "This kernel was not analyzed: the verdict says why. It is in no total.",
-        changes_verdict=True,
-    ),
-    "one_side_only": Flag(
-        "one side measured",
-        "Only memory or only compute was measured: the other side may be the busier one.",
-        changes_verdict=True,
-    ),
-    "partial_counters": Flag(
-        "counters missing",
-        "Some counters are missing or NaN: what was not measured may be the busiest unit.",
-        changes_verdict=True,
-    ),
-    "peak_from_datasheet": Flag(
-        "peak from the datasheet",
-        "A peak is not in the report: the published one is used, scaled to the profiled clock.",
-    ),
-    "share_over_one": Flag(
-        "share above 100 %",
-        "A share is above 100 %: the replay passes disagreed, and other shares may be just as far off.",
-        changes_verdict=True,
-    ),
-    "short_and_replayed": Flag(
-        "short and replayed",
-        "The kernel is short and was replayed in several passes: its counters may not be fully consistent.",
-    ),
-    "slower_while_profiled": Flag(
-        "slower while profiled",
-        "Under the profiler the kernels took over twice as long: what limits them there may not limit the program.",
-        changes_verdict=True,
-    ),
-    "smem_bytes_lower_bound": Flag(
-        "shared-memory bytes are low",
-        "Shared memory delivered more bytes than counted: asynchronous copies or tensor reads are missing.",
-    ),
-    "smem_bytes_upper_bound": Flag(
-        "shared-memory bytes are high",
-        "Shared memory delivered fewer bytes than counted: the count includes shuffles.",
-    ),
-    "smem_tensor_width_unknown": Flag(
-        "tensor reads without a width",
-        "Tensor-pipe reads of shared memory are counted in units whose width NVIDIA does not document.",
-    ),
-    "sol_pair_only": Flag(
-        "two percentages only",
-        "The report has only NVIDIA's two Speed Of Light percentages: they name no unit, and give no intensity.",
-        changes_verdict=True,
-    ),
-    "sparse_tensor_work": Flag(
-        "sparse tensor work", "Sparse tensor instructions (2:4) ran: their nominal work is counted separately."
-    ),
-    "synthetic": Flag("synthetic", "This report was written by a generator, not recorded on a GPU."),
-    "tcgen05_without_operation_counters": Flag(
-        "tensor FLOPs unknown",
-        "tcgen05 opcodes name no shape: their FLOPs are not known without operation counters.",
-        changes_verdict=True,
-    ),
-    "tensor_counter_reads_zero": Flag(
-        "tensor FLOPs unknown",
-        "The tensor pipe was busy but its operation counters read zero: tensor FLOPs are not known.",
-        changes_verdict=True,
-    ),
-    "tensor_flop_estimated": Flag(
-        "tensor FLOPs estimated", "Tensor FLOPs are estimated from pipe activity, about 1 to 5 % too high."
-    ),
-    "tensor_flop_unknown": Flag(
-        "tensor FLOPs unknown",
-        "The tensor pipe was busy and nothing in the report counts its work: tensor FLOPs are not known.",
-        changes_verdict=True,
-    ),
-    "tensor_work_not_measured": Flag(
-        "tensor cores not measured",
-        "The report does not measure the tensor cores: neither their FLOPs nor how busy they were is known.",
-        changes_verdict=True,
-    ),
-    "wgmma_count_estimated": Flag(
-        "wgmma FLOPs estimated",
-        "FLOPs of warpgroup matrix products are derived from their instructions, not counted by the GPU.",
-    ),
-}
-"""Key of a flag, as JSON and the store hold it -> what people read."""
-
-MEANINGS: Mapping[str, str] = {key: flag.meaning for key, flag in FLAGS.items()}
 
 
 def changes_verdict(flag: str, busiest: str | None = None) -> bool:
@@ -182,7 +23,7 @@ def changes_verdict(flag: str, busiest: str | None = None) -> bool:
         flag: Its key.
         busiest: The kernel's busiest unit: a flag about the share of one unit counts only where that is the one.
     """
-    known = FLAGS.get(flag)
+    known = find_item("flags", flag)
     return known is not None and known.changes_verdict and known.unit in {None, busiest}
 
 

@@ -93,7 +93,7 @@ def override_thresholds(text: str, source: str) -> Thresholds:
     Raises:
         InputError: Not TOML, an unknown name, or a value that is no positive number.
     """
-    hint = "the file has one table, [thresholds]; docs/reference/thresholds.md shows one"
+    hint = "the file has one table, [thresholds]; its names are those of `rooflens/model/verdict/thresholds.toml`"
     document = parse_toml(text, f"`{source}`", hint)
     document.check_keys(("thresholds",))
     table = dataclasses.replace(document.table("thresholds"), path="")

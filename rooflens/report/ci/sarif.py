@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rooflens import __version__
 from rooflens.format import cut_name, percent, plain_name, printable, sentence_case
-from rooflens.model.findings.table import RULES
+from rooflens.model.knowledge.items import find_item
 from rooflens.report.ci.places import in_checkout, is_absolute
 from rooflens.report.data import json_text
 from rooflens.report.findings import shown
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from rooflens.model.findings.rule import FindingRule
     from rooflens.model.records import Analysis, Finding, Place, Severity
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"
 """What the root of the checkout is called in addresses."""
 
-DOC = "docs/reference/findings"
 """Folder of the pages of the findings, one an id."""
 
 NAME_WIDTH = 100
@@ -81,22 +79,21 @@ class _Rules:
     """The rules of the results, in the order of their first one."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
-        known = {rule.id: rule for rule in RULES}
         titles = {finding.id: finding.title for finding in findings}
         self.positions = {identifier: at for at, identifier in enumerate(titles)}
-        self.written = [_rule(identifier, title, known.get(identifier)) for identifier, title in titles.items()]
+        self.written = [_rule(identifier, title) for identifier, title in titles.items()]
 
 
-def _rule(identifier: str, title: str, rule: FindingRule | None) -> dict[str, Any]:
-    short = sentence_case(title)
-    doc = " ".join(rule.said) if rule else short
-    page = f"{DOC}/{identifier}.md"
+def _rule(identifier: str, title: str) -> dict[str, Any]:
+    short, item = sentence_case(title), find_item("findings", identifier)
+    doc = " ".join(filter(None, (item.meaning, item.counters, item.confirm, item.blind))) if item else short
+    more = f"`rooflens about {identifier}`"
     return {
         "id": identifier,
         "name": "".join(part.capitalize() for part in identifier.split("_")),
         "shortDescription": {"text": _message(short)},
         "fullDescription": {"text": _message(f"{doc.partition('. ')[0].removesuffix('.')}.")},
-        "help": {"text": _message(f"{doc} See {page}."), "markdown": f"{prose(doc)}\n\nMore: [{page}]({page})"},
+        "help": {"text": _message(f"{doc} See {more}."), "markdown": f"{prose(doc)}\n\nMore: {more}"},
         "properties": {"tags": ["performance", "gpu"]},
     }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.format import sentence_case
-from rooflens.model.about.pages import KINDS, every_page
+from rooflens.model.about import about, named
+from rooflens.model.knowledge.items import KINDS
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import carded
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.model.about.pages import About
+    from rooflens.model.about import About
     from rooflens.model.summary import Launch
     from rooflens.report.content import Content
 
@@ -32,7 +33,7 @@ def explanations(content: Content) -> Markup:
 def met(launches: Iterable[Launch]) -> tuple[About, ...]:
     """Return the pages of what stands on the cards of these launches, in the order of the documentation."""
     addresses = {address for launch in launches for address in _addresses(launch)}
-    return tuple(page for page in every_page().values() if page.address in addresses)
+    return tuple(about(kind, name) for kind in KINDS for name in named(kind) if f"{kind}/{name}" in addresses)
 
 
 def _addresses(launch: Launch) -> Iterator[str]:

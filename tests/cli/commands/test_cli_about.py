@@ -11,9 +11,7 @@ from click.testing import CliRunner
 from rooflens.cli.commands.lookup.about import about as command
 from rooflens.cli.group import main
 from rooflens.errors import UnknownNameError
-from rooflens.model.about.counters import about_counter
-from rooflens.model.about.families import FAMILIES, PAGE_OF_PART
-from rooflens.model.about.pages import every_page, find_pages
+from rooflens.model.about import FAMILIES, PAGE_OF_PART, about_counter, everything, find_about
 from rooflens.model.counters.table import COUNTERS
 
 
@@ -110,7 +108,7 @@ def test_every_family_has_a_page() -> None:
 def test_all_names_are_listed_without_one() -> None:
     """Every page is a row of a list, below its kind."""
     lines = _shown().splitlines()
-    assert {page.name for page in every_page().values()} <= {line.split(" ")[0] for line in lines}
+    assert {page.name for page in everything().values()} <= {line.split(" ")[0] for line in lines}
     kinds = [line for before, line in pairwise(["", *lines]) if not before and line]
     assert kinds == ["Verdicts", "Findings", "Flags", "Stall reasons"]
 
@@ -118,7 +116,7 @@ def test_all_names_are_listed_without_one() -> None:
 def test_an_unknown_name_gets_the_nearest() -> None:
     """A slip of the keyboard is answered with what was meant, on exit code 2."""
     with pytest.raises(UnknownNameError) as error:
-        find_pages("smal_grid")
+        find_about("smal_grid")
     assert "`small_grid`" in str(error.value.hint)
     assert CliRunner().invoke(main, ["about", "smal_grid"]).exit_code == UnknownNameError.exit_code
 

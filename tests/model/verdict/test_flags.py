@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,13 @@ from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
+from rooflens.model.knowledge.items import find_item, names_of
 from rooflens.model.records import Outside
 from rooflens.model.roofline import flops
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict import flags
 from rooflens.model.verdict.decide import _DOUBTS
-from rooflens.model.verdict.flags import FLAGS, MEANINGS, changes_verdict
+from rooflens.model.verdict.flags import changes_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,7 @@ A100 = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0"}
 CLOCK = {"duration_ns": 1e6, "sm_clock_hz": 1e9}
 
 
+FLAGS = names_of("flags")
 LOOKED_UP = {"counter_sources": {"l2_bytes": "lts__t_sectors_srcunit_tex.sum"}}
 
 
@@ -161,18 +164,17 @@ def test_every_flag_has_a_meaning_and_a_case() -> None:
                     value.value for value in values if isinstance(value, ast.Constant) and "_" in str(value.value)
                 }
     raised |= {"synthetic"}
-    assert MEANINGS.keys() == {*CASES, "slower_while_profiled"}
-    assert raised <= MEANINGS.keys()
-    assert set(_DOUBTS) <= MEANINGS.keys()
+    assert set(FLAGS) == {*CASES, "slower_while_profiled"}
+    assert raised <= set(FLAGS)
+    assert set(_DOUBTS) <= set(FLAGS)
 
 
-@pytest.mark.parametrize("flag", MEANINGS)
-def test_a_meaning_is_one_sentence(flag: str) -> None:
-    """A meaning is words for people that end with a full stop, and no flag's name."""
-    text = MEANINGS[flag]
-    assert text.endswith(".")
-    assert " " in text
-    assert "_" not in text
+def test_a_meaning_is_one_sentence() -> None:
+    """What a flag means is words for people that end with a full stop, and no flag's name."""
+    for flag in FLAGS:
+        item = find_item("flags", flag)
+        assert item is not None
+        assert re.fullmatch(r"[^_]+ [^_]+\.", item.sentence), flag
 
 
 def test_flags_are_sorted() -> None:

@@ -122,7 +122,7 @@ def test_a_finding_stands_at_its_worst_line(tmp_path: Path) -> None:
     )
     (rule,) = run["tool"]["driver"]["rules"]
     assert rule["shortDescription"]["text"] == "Uncoalesced global loads"
-    assert "docs/reference/findings/uncoalesced_global_load.md" in rule["help"]["text"]
+    assert "rooflens about uncoalesced_global_load" in rule["help"]["text"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 
-from rooflens.model.about.pages import every_page
+from rooflens.model.about import everything
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -41,13 +41,13 @@ def test_every_card_leads_to_explanations_that_stand_on_the_page_once() -> None:
     told = _told(html)
     assert len(told) == len(set(told))
     assert linked <= set(told)
-    assert {one.replace("-", "/", 1) for one in told} < every_page().keys()
+    assert {one.replace("-", "/", 1) for one in told} < everything().keys()
 
 
 def test_an_explanation_is_that_of_the_documentation() -> None:
     """The words of the page are those that `rooflens about` prints."""
     html = " ".join(_page().split())
-    page = every_page()["flags/clocks_moved"]
+    page = everything()["flags/clocks_moved"]
     assert page.meaning in html
     assert page.parts[1] in html
 

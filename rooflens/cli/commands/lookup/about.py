@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def _names() -> Iterable[str]:
-    from rooflens.model.about.pages import every_page
+    from rooflens.model.about import named
+    from rooflens.model.knowledge.items import KINDS
 
-    return dict.fromkeys(page.name for page in every_page().values())
+    return dict.fromkeys(name for kind in KINDS for name in named(kind))
 
 
 @click.command(
@@ -36,8 +37,7 @@ def about(name: str | None) -> None:
     NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card; or it is a counter, of which it
     says what is counted and what is read from it. Without NAME all but the counters are listed.
     """
-    from rooflens.model.about.counters import about_counter
-    from rooflens.model.about.pages import find_pages
+    from rooflens.model.about import about_counter, find_about
     from rooflens.report.about import about_document, counter_document, list_document
 
     if name is None:
@@ -45,4 +45,4 @@ def about(name: str | None) -> None:
     elif (counter := about_counter(name)) is not None:
         show(counter_document(counter))
     else:
-        show(tuple(block for page in find_pages(name) for block in about_document(page)))
+        show(tuple(block for page in find_about(name) for block in about_document(page)))

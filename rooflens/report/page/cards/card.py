@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.about.pages import every_page
+from rooflens.model.knowledge.items import names_of
 from rooflens.model.summary import by_stake
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, wall_words, without_move
@@ -154,7 +154,7 @@ def cards(content: Content) -> Cards:
     texts = shared_texts([card.nvidia for card in written if card.nvidia])
     alone = content.listed[0].representative if len(content.listed) == 1 else None
     shared = {"common": bool(usual), "shared_texts": texts, "content": content, "alone": alone}
-    shared["explained"] = every_page()
+    shared["explained"] = names_of("flags")
     return Cards(
         by_launch={card.launch.key: render("report/cards", card=card, **shared) for card in written},
         has_gains=any(finding.gain for card in written for finding in card.findings.costing),

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.findings.table import RULES
 from rooflens.model.hotspots import leading_stall, places
+from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
 from rooflens.model.records import LEVELS, ratio
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
@@ -253,9 +253,8 @@ def _move(move: str, finding: Finding | None, analysis: Analysis) -> str:
         if before_ns and factor
         else ""
     )
-    rule = next((rule for rule in RULES if rule.id == finding.id), None)
-    confirm = next((part for part in rule.said if part.startswith("Confirm ")), "") if rule else ""
-    confirm = _SENTENCES.split(confirm)[0]
+    item = find_item("findings", finding.id)
+    confirm = _SENTENCES.split(item.confirm)[0] if item else ""
     return f"{words}{best}{f' {plain(confirm)}' if confirm else ''}"
 
 

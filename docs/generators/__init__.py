@@ -1,0 +1,38 @@
+"""Makes what the reference says of the code, whenever the documentation is built: pages, and tables for other pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from generators import about, chips, cli, columns, counters, gpus, json_fields, metrics, thresholds, workloads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+FOLDER = Path(__file__).parents[1] / "reference"
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli.page,
+    "columns.md": columns.page,
+    "json.md": json_fields.page,
+    "metrics.md": metrics.page,
+    "thresholds.md": thresholds.page,
+    **about.pages(),
+}
+"""Page of docs/reference -> what writes its text; none of them is in the repository."""
+TABLES: dict[str, Callable[[], Mapping[str, Sequence[str]]]] = {
+    "gpus.md": gpus.tables,
+    "workloads.md": workloads.tables,
+    **chips.tables(),
+    **counters.tables(),
+}
+"""Page of docs/reference that is written by hand -> what makes its tables, by name."""
+
+
+def write() -> None:
+    """Write every page into docs/reference; what stands there already is left alone, as builds may run side by side."""
+    for name, make in PAGES.items():
+        file, text = FOLDER / name, make()
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")

@@ -1,0 +1,77 @@
+"""Reads the items of knowledge, each when it is asked for."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal
+
+    Kind = Literal["verdicts", "findings", "flags", "stalls"]
+
+KINDS: Mapping[Kind, str] = {
+    "verdicts": "verdict",
+    "findings": "finding",
+    "flags": "flag",
+    "stalls": "stall reason",
+}
+"""Folder of the items of a kind -> what one of them is called."""
+
+
+_FOLDER = Path(__file__).parent
+
+
+class Item(Struct, frozen=True, forbid_unknown_fields=True):
+    """One item as its file has it.
+
+    Attributes:
+        meaning: What it says, and why it is so.
+        confirm: From `Confirm` on, how one makes sure.
+        blind: From `It does not` on, what it leaves open.
+        tries: What to try, in the order in which an expert does; each without a full stop.
+        counters: From `Counters:` on, what it is told from; empty where that follows from its name.
+        title: A few words for people; empty for findings, whose title is in the table of rules.
+        sentence: Of a flag: what it means for whoever reads the numbers.
+        changes_verdict: Of a flag: class, limiter, distances or the place on the roofline would differ without the
+            trap. Other flags say how numbers were made, or repeat what verdict and findings say anyway.
+        unit: Of a flag: the unit whose share is off; the verdict differs only where that is the limiter.
+        where: Of a stall reason: the chips that count it, in words.
+        only_on: Of a stall reason: these chips; empty for all of them.
+        absent_on: Of a stall reason: the chips that do not count it.
+    """
+
+    meaning: str
+    confirm: str
+    blind: str
+    tries: tuple[str, ...]
+    counters: str = ""
+    title: str = ""
+    sentence: str = ""
+    changes_verdict: bool = False
+    unit: str | None = None
+    where: str = ""
+    only_on: frozenset[str] = frozenset()
+    absent_on: frozenset[str] = frozenset()
+
+
+@cache
+def find_item(kind: Kind, name: str) -> Item | None:
+    """Return an item; None where there is none of that name, as for a flag that a newer store holds."""
+    if name not in names_of(kind):
+        return None
+    found: dict[str, Any] = tomllib.loads((_FOLDER / kind / f"{name}.toml").read_text(encoding="utf-8"))
+    texts = {key: " ".join(value.split()) for key, value in found.items() if isinstance(value, str)}
+    return msgspec.convert({**found, **texts}, Item)
+
+
+@cache
+def names_of(kind: Kind) -> tuple[str, ...]:
+    """Return the names of all items of a kind, sorted."""
+    return tuple(sorted(file.stem for file in (_FOLDER / kind).iterdir()))
