@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rooflens.api.opening import open  # noqa: A004 - the verb of the whole API, as in `rl.open`
     from rooflens.api.profiling import profile
     from rooflens.api.report import Report
-    from rooflens.api.shown import Chart
     from rooflens.api.spots import Hotspot
     from rooflens.api.verbs import ingest, predict
     from rooflens.api.verdict import Verdict
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Chart",
     "Comparison",
     "Hotspot",
     "Kernel",
@@ -45,7 +43,6 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Chart": "api.shown",
     "Comparison": "api.comparison",
     "Hotspot": "api.spots",
     "Kernel": "api.kernel",

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping
 
+    import altair as alt
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
     from rooflens.analyzing import Analyzed
     from rooflens.api.frames import TableName
-    from rooflens.api.shown import Chart
     from rooflens.api.sources import Source
     from rooflens.errors import InputError
     from rooflens.model.records import AnalyzedReport, Run
@@ -229,21 +229,24 @@ class Report:
 
         return to_document((found for report in self._found.reports for found in report.analyses), self._found.reports)
 
-    def chart(self, level: str | None = None, *, dark: bool = False) -> Chart:
-        """Draw the roofline of each GPU; a notebook shows the `Chart`, and `Chart.save` writes it to a file.
+    def chart(self, level: str | None = None, *, dark: bool = False) -> alt.VConcatChart:
+        """Draw the roofline of each GPU, one below another, as a chart of Altair that can stand beside others.
 
         Args:
             level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the level that bounds the kernels.
-            dark: Draw it for a dark page.
+            dark: Draw words and lines for a dark ground, which is that of Altair's theme.
+
+        Returns:
+            All rows within it; `(report.chart() | another).save("both.html")` writes two.
 
         Raises:
             UsageError: There is no such level.
             InputError: No kernel can be placed in a roofline.
 
         >>> import rooflens as rl
-        >>> chart = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart(level="dram")
-        >>> chart.svg.startswith("<svg")
-        True
+        >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+        >>> type(report.chart(level="dram") | report.chart(level="l2"))
+        <class 'altair.vegalite.v6.api.HConcatChart'>
         """
         from rooflens.api.shown import draw
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.api import notebook
@@ -14,76 +13,20 @@ from rooflens.model.records import LEVELS
 from rooflens.writing.outputs import FORMATS, check_free, refuse_report
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    import altair as alt
 
     from rooflens.analyzing import Analyzed
     from rooflens.model.records import AnalyzedReport
     from rooflens.report.document import Block
-    from rooflens.report.roofline.picture import Picture
 
 _MOST_ROWS = 50
 """Kernels of each GPU that a notebook lists: a longer table is what the page is for."""
 
 _FRAME = "border:1px solid #888;width:100%"
 _WRITTEN = ("html", "md", "png", "svg", "json", "csv")
-
-
-class Chart:
-    """The roofline of each GPU, one below another, as `Report.chart` draws it; a notebook shows it.
-
-    >>> import rooflens as rl
-    >>> chart = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart()
-    >>> chart.notes
-    ()
-    """
-
-    def __init__(self, picture: Picture) -> None:
-        self._picture = picture
-
-    @property
-    def svg(self) -> str:
-        """The drawing as SVG; it fetches nothing and runs nothing."""
-        return self._picture.svg
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What it leaves out, in sentences; empty where it shows everything."""
-        return self._picture.notes
-
-    def png(self) -> bytes:
-        """Draw it as a PNG, with two pixels for each of the SVG.
-
-        >>> import rooflens as rl
-        >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart().png()[1:4]
-        b'PNG'
-        """
-        return self._picture.png()
-
-    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write it to a file that ends in `.svg` or `.png`; return its path.
-
-        Args:
-            path: The file.
-            force: Overwrite an existing file.
-
-        Raises:
-            UsageError: The extension is another one, or the file exists.
-            InputError: It cannot be written.
-
-        >>> import rooflens as rl, tempfile
-        >>> chart = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart()
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     chart.save(f"{folder}/roofline.svg").name
-        'roofline.svg'
-        """
-        file = Path(path)
-        style = check_output(file, ("svg", "png"), force=force)
-        write_whole(file, self.png() if style == "png" else self.svg, hint="give another place")
-        return file
-
-    def _repr_svg_(self) -> str:
-        return self.svg
 
 
 def check_output(file: Path, formats: Sequence[str], *, force: bool) -> str:
@@ -103,15 +46,17 @@ def check_output(file: Path, formats: Sequence[str], *, force: bool) -> str:
     return style
 
 
-def draw(found: Analyzed, level: str | None, *, dark: bool) -> Chart:
+def draw(found: Analyzed, level: str | None, *, dark: bool) -> alt.VConcatChart:
     """Draw the rooflines; errors as those of `Report.chart`."""
     from rooflens.report.content import build_content
     from rooflens.report.plane.plane import ALL
-    from rooflens.report.roofline.picture import draw_rooflines
+    from rooflens.report.roofline.inlined import inlined
+    from rooflens.report.roofline.picture import placed_planes, spec_of
 
     if level not in {None, *LEVELS, ALL}:
         raise UsageError(f"there is no level `{level}`", f"choose one of {', '.join((*LEVELS, ALL))}")
-    return Chart(draw_rooflines(build_content(found.reports, "", found.limits), dark=dark, level=level))
+    page = build_content(found.reports, "", found.limits)
+    return inlined([spec_of(plane, page, level) for plane in placed_planes(page)], dark=dark)
 
 
 def write(found: Analyzed, file: Path, title: str | None, *, force: bool) -> Path:

@@ -34,7 +34,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.mark.filterwarnings("default")  # what the kernel's own libraries warn of is not ours
 def test_the_notebook_of_the_examples_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every cell runs, the report shows its table, the chart its picture; no outputs are stored."""
+    """Every cell runs, the report shows its table, the chart a picture without script; no outputs are stored."""
     monkeypatch.setenv("PYTHONPATH", str(EXAMPLES.parent))
     notebook = nbformat.read(EXAMPLES / "reports.ipynb", as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]

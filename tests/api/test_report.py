@@ -7,7 +7,9 @@ import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 import pytest
+import vl_convert
 from click.testing import CliRunner
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
@@ -212,9 +214,25 @@ def test_no_page_is_shown_outside_of_a_notebook(report: rl.Report) -> None:
 
 
 def test_a_chart_stands_at_the_level_asked_for(report: rl.Report) -> None:
-    """The picture of another level is another picture, one of them is the default, and there are no other levels."""
-    at = {level: report.chart(level).svg for level in ("dram", "l2", "all")}
+    """The chart of another level is another chart, one of them is the default, and there are no other levels."""
+    at = {level: report.chart(level).to_json() for level in ("dram", "l2", "all")}
     assert len({*at.values()}) == 3
-    assert report.chart()._repr_svg_() in at.values()
+    assert report.chart().to_json() in at.values()
     with pytest.raises(UsageError, match="no level `l3`"):
         report.chart("l3")
+
+
+def test_a_chart_is_composed_with_another(report: rl.Report) -> None:
+    """Beside a chart of the notebook, and beside one of other kernels, it is drawn with all its names and rows."""
+    bars = alt.Chart(alt.Data(values=[{"a": 1, "b": 2}])).mark_bar().encode(x="a:Q", y="b:Q")
+    alone, both = (_drawn_texts(one) for one in (report.chart("dram"), report.chart("dram") | report[:1].chart("all")))
+    assert {"Arithmetic intensity (FLOP/B)", report[0].function_name} <= alone
+    assert alone <= both
+    assert alone <= _drawn_texts(bars & report.chart("dram"))
+    assert alone <= _drawn_texts(report.chart("dram") & report.chart("l2", dark=True))
+
+
+def _drawn_texts(chart: alt.TopLevelMixin) -> set[str]:
+    """Return the words of a chart, validated and drawn as SVG."""
+    svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=alt.SCHEMA_VERSION.strip("v").rpartition(".")[0])
+    return {text for text in re.findall(r"<text[^>]*>([^<]*)", svg) if text}

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.comparison.rows import signed_duration, spread_words
+from rooflens.report.plane.marks import specify, unchecked, values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rooflens.report.comparison.rows import Program, Row
-
-    Style = Mapping[str, Any]
+    from rooflens.report.plane.marks import Spec, Style
 
 Kind = Literal["total", "gain", "loss", "noise"]
 
@@ -129,23 +129,21 @@ def _begin_ns(steps: Sequence[Step]) -> float:
     return max(0.0, low - CUT_AIR * max(high - low, CUT_LEAST * high))
 
 
-def waterfall_spec(found: Waterfall, *, title: str) -> dict[str, Any]:
+@unchecked
+def waterfall_spec(found: Waterfall, *, title: str) -> Spec:
     """Specify the bars, one below the other; the page sets the signals `kernel` and `w`."""
-    steps = alt.NamedData(name="steps")
     layers = _layers(found)
     subtitle = f"The axis begins at {fmt.duration(found.begin_ns)}." if found.begin_ns else ""
     size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 320 ? 12 : 14")}
     more: Style = {"subtitle": subtitle} if subtitle else {}
-    chart = alt.layer(*layers, data=steps).properties(
+    chart = alt.LayerChart(
+        layer=layers,
+        data=alt.NamedData("steps"),
         width=WIDTH,
         height=ROW_PX * len(found.steps),
         title=alt.Title(title, **more, **size),
     )
-    spec: dict[str, Any] = chart.to_dict(validate=False)
-    spec.pop("config", None)
-    spec["params"] = [{"name": "kernel", "value": ""}, {"name": "w", "value": WIDTH}]
-    spec["datasets"] = {"steps": [_row(i, step) for i, step in enumerate(found.steps)]}
-    return spec
+    return specify(chart, values(kernel="", w=WIDTH), {"steps": [_row(i, step) for i, step in enumerate(found.steps)]})
 
 
 def _row(i: int, step: Step) -> dict[str, Any]:

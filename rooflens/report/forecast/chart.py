@@ -5,13 +5,15 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from rooflens import format as fmt
 from rooflens.model.predict.forecast import of_roof
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.axes import axes
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import QUIET, Rows, expr, place
+from rooflens.report.plane.marks import AT, QUIET, table, unchecked
 from rooflens.report.plane.path import NOWHERE, PathPlane, arrows, rounded, strong_names
 from rooflens.report.plane.placement import Text, around, beside
 from rooflens.report.plane.roofs import Roofs, flat_roof, slope_roof
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Regime
     from rooflens.report.forecast.plane import Dot, PredictPlane
     from rooflens.report.plane.geometry import Box
-    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.marks import Spec
     from rooflens.report.plane.viewport import Sheet, SizeClass
 
     Row = dict[str, Any]
@@ -170,35 +172,37 @@ def _achieved_rows(plane: PredictPlane) -> list[Row]:
     return [{"x": rounded(x), "y": rounded(y), "y2": rounded(top)}]
 
 
-def predict_spec(plane: PredictPlane, *, title: str, subtitle: list[str]) -> dict[str, Any]:
+@unchecked
+def predict_spec(plane: PredictPlane, *, title: str, subtitle: list[str]) -> Spec:
     """Specify the plane: roofs, ridges, the path of the dot, and where its regime changes."""
-    order = {"order": {"field": "i", "type": "quantitative"}}
-    achieved = Rows("achieved")
+    achieved = table("achieved")
     layers = [
         # The path lies on the roofs: broad and pale, it leaves them to be seen.
-        Rows("path").mark(
-            "line", {**place(), **order}, style="note", strokeWidth=6, opacity=0.3, strokeJoin="round", **QUIET
-        ),
+        table("path")
+        .mark_line(style="note", strokeWidth=6, opacity=0.3, strokeJoin="round", **QUIET)
+        .encode(**AT, order=alt.Order("i:Q")),
         arrows(),
-        achieved.mark("rule", place(y2="y2"), style="gap", strokeDash=[1, 3], **QUIET),
+        achieved.mark_rule(style="gap", strokeDash=[1, 3], **QUIET).encode(
+            x=alt.X("x:Q"), y=alt.Y("y:Q"), y2=alt.Y2("y2")
+        ),
         *strong_names("achieved"),
-        achieved.mark("point", place(), style="ring", size=STEP_PX2, **QUIET),
+        achieved.mark_point(style="ring", size=STEP_PX2, **QUIET).encode(**AT),
         *strong_names("crossing"),
         *strong_names("dots"),
         _dots({dot.regime for dot in plane.dots}),
-        Rows("crossing").mark(
-            "point", place(), style="ring", size=RING_PX2, strokeWidth=2, tooltip=expr(_TOOLTIP), **QUIET
-        ),
+        table("crossing")
+        .mark_point(style="ring", size=RING_PX2, strokeWidth=2, tooltip=alt.ExprRef(_TOOLTIP), **QUIET)
+        .encode(**AT),
     ]
     return _path_plane(plane).specify(layers, datasets(plane), title=title, subtitle=subtitle)
 
 
-def _dots(regimes: set[Regime]) -> Layer:
-    channels = {
+def _dots(regimes: set[Regime]) -> alt.Chart:
+    look: dict[str, Any] = {"description": alt.ExprRef("datum.name"), "tooltip": alt.ExprRef(_TOOLTIP)}
+    dots = table("dots").mark_point(filled=True, opacity=1, strokeWidth=1.5, **look)
+    return dots.encode(
         **axes(),
         **verdict_channels(regimes, wraps=False),
-        "size": {"field": "area", "type": "quantitative", "scale": None, "legend": None},
-        "order": {"field": "area", "type": "quantitative", "sort": "descending"},
-    }
-    look = {"description": expr("datum.name"), "tooltip": expr(_TOOLTIP)}
-    return Rows("dots").mark("point", channels, filled=True, opacity=1, strokeWidth=1.5, **look)
+        size=alt.Size("area:Q", scale=None, legend=None),
+        order=alt.Order("area:Q", sort="descending"),
+    )

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
@@ -14,19 +15,7 @@ from rooflens.model.compare.pairing import version_name
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.geometry import Boxes, Line, text_px
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import (
-    Layer,
-    Rows,
-    at_spot,
-    expr,
-    expressions,
-    leads,
-    placed,
-    quantity,
-    specify,
-    values,
-    words,
-)
+from rooflens.report.plane.marks import at_spot, expressions, leads, placed, specify, table, titled, unchecked, values
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import LINE_PX, Canvas, Text, around
 from rooflens.report.plane.viewport import SIZES, SLOT, point_box
@@ -34,13 +23,13 @@ from rooflens.report.text.history import wall
 from rooflens.report.versions import report_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rooflens.model.compare.history import Point, Series
     from rooflens.model.records import Run
+    from rooflens.report.plane.marks import Spec, Style
     from rooflens.report.plane.viewport import SizeClass
 
-    Style = Mapping[str, Any]
     Row = dict[str, Any]
 
 
@@ -335,12 +324,12 @@ def runs_of(series: Sequence[Series]) -> int:
     return len({point.run.digest for kernel in series for point in kernel.points})
 
 
-def history_spec(group: Group, *, title: str, subtitle: str) -> dict[str, Any]:
+@unchecked
+def history_spec(group: Group, *, title: str, subtitle: str) -> Spec:
     """Specify a line for each kernel, points by verdict, and names at the right end."""
     at = _at(group)
-    lines = {**at, "detail": {"field": "part", "type": "nominal"}}
     layers = [
-        Rows("points").mark("line", lines, style="note", strokeWidth=1.5, **QUIET),
+        table("points").mark_line(style="note", strokeWidth=1.5, **QUIET).encode(**at, detail=alt.Detail("part:N")),
         *_end_labels(),
         *_gone_labels(at),
         _points(group, at),
@@ -351,65 +340,54 @@ def history_spec(group: Group, *, title: str, subtitle: str) -> dict[str, Any]:
         *expressions(slot=SLOT, room=f"w - ({room} : {label_room_px(group, SIZES[-1])})"),
         *values(when=list(group.when)),
     ]
-    drawing = {"name": "plane", "width": WIDTH, "height": HEIGHT, "layer": layers}
-    return specify(drawing, params, datasets(group), title=title, subtitle=subtitle)
+    chart = alt.LayerChart(layer=[*layers], name="plane", width=WIDTH, height=HEIGHT, title=titled(title, subtitle))
+    return specify(chart, params, datasets(group))
 
 
-def _at(group: Group) -> Layer:
+def _at(group: Group) -> Style:
     """Put runs at even distances: they are counted, whatever time lies between them."""
     count = len(group.runs)
     air = AIR_PART / (1 - 2 * AIR_PART) * (count - 1)
-    across = {
-        "values": list(range(1, count + 1)),
-        "labelExpr": "when[datum.value - 1]",
-        "labelOverlap": "greedy",
-        "labelSeparation": 16,
-        "grid": False,
-        "title": None,
-    }
-    runs = {"domain": [1 - air, count + air], "nice": False, "zero": False, "range": [0, expr("room")]}
+    across = alt.Axis(
+        values=list(range(1, count + 1)),
+        labelExpr="when[datum.value - 1]",
+        labelOverlap="greedy",
+        labelSeparation=16,
+        grid=False,
+        title=None,
+    )
+    runs = alt.Scale(domain=[1 - air, count + air], nice=False, zero=False, range=[0, alt.ExprRef("room")])
     found = time_axis(group)
     ticks = [tick for tick in found.ticks if found.low <= tick <= found.high]
-    up = {"values": ticks, "labelExpr": _TIME, "title": None}
-    times = {"type": "log" if found.is_log else "linear", "domain": [found.low, found.high], "nice": False}
-    return {"x": quantity("x", scale=runs, axis=across), "y": quantity("y", scale=times, axis=up)}
+    up = alt.Axis(values=ticks, labelExpr=_TIME, title=None)
+    times = alt.Scale(type="log" if found.is_log else "linear", domain=[found.low, found.high], nice=False)
+    return {"x": alt.X("x:Q", scale=runs, axis=across), "y": alt.Y("y:Q", scale=times, axis=up)}
 
 
-def _end_labels() -> list[Layer]:
+def _end_labels() -> list[alt.Chart]:
     """Write the names of kernels of the newest run in a column, each led to from its last point."""
-    rows = Rows("labels").where("isValid(datum.parts)").having(words="datum.texts[slot]")
-    height = _value("datum.parts[slot]")
-    lead = {
-        "x": _value(f"room * {1 - AIR_PART:g} + 8"),
-        "y": _value("datum.ends[slot]"),
-        "x2": _value(f"room + {LABEL_GAP_PX - 4}"),
-        "y2": height,
-    }
-    beside = {"x": _value(f"room + {LABEL_GAP_PX}"), "y": height, **words()}
-    return [
-        rows.mark("rule", lead, style="lead", **QUIET),
-        rows.mark("text", beside, style="label", align="left", baseline="middle", **QUIET),
-    ]
+    rows = table("labels").transform_filter("isValid(datum.parts)").transform_calculate(words="datum.texts[slot]")
+    height = alt.value(alt.ExprRef("datum.parts[slot]"))
+    lead = rows.mark_rule(style="lead", **QUIET).encode(
+        x=alt.value(alt.ExprRef(f"room * {1 - AIR_PART:g} + 8")),
+        y=alt.value(alt.ExprRef("datum.ends[slot]")),
+        x2=alt.value(alt.ExprRef(f"room + {LABEL_GAP_PX - 4}")),
+        y2=height,
+    )
+    name = rows.mark_text(style="label", align="left", baseline="middle", **QUIET)
+    return [lead, name.encode(x=alt.value(alt.ExprRef(f"room + {LABEL_GAP_PX}")), y=height, text=alt.Text("words:N"))]
 
 
-def _value(expression: str) -> Layer:
-    return {"value": expr(expression)}
-
-
-def _gone_labels(at: Layer) -> list[Layer]:
+def _gone_labels(at: Style) -> list[alt.Chart]:
     """Write the names of kernels that the newest run lacks beside their last point, where there is room."""
-    rows = placed(Rows("labels").where("isValid(datum.p)"))
-    text = {**at, **words()}
-    return [
-        leads(rows, at),
-        *(rows.mark("text", text, style=style, **at_spot(), **QUIET) for style in ("halo", "label")),
-    ]
+    rows = placed(table("labels").transform_filter("isValid(datum.p)"))
+    names = (rows.mark_text(style=style, **at_spot(), **QUIET) for style in ("halo", "label"))
+    return [leads(rows, at), *(name.encode(**at, text=alt.Text("words:N")) for name in names)]
 
 
-def _points(group: Group, at: Layer) -> Layer:
+def _points(group: Group, at: Style) -> alt.Chart:
     """Draw each run of each kernel in the colour and shape of its verdict, with one legend for both."""
     present = {point.analysis.verdict.bound for series in group.drawn for point in series.points if point.time_ns}
-    hollow = {"condition": {"test": "datum.bound === 'unknown'", "value": 0}, "value": 1}
-    channels = {**at, **verdict_channels(present), "fillOpacity": hollow}
-    look = {"filled": True, "opacity": 1, "size": point_area_px2(group), "tooltip": expr(_TOOLTIP)}
-    return Rows("points").mark("point", channels, **look)
+    hollow = alt.condition("datum.bound === 'unknown'", alt.value(0), alt.value(1))
+    look: Style = {"filled": True, "opacity": 1, "size": point_area_px2(group), "tooltip": alt.ExprRef(_TOOLTIP)}
+    return table("points").mark_point(**look).encode(**at, **verdict_channels(present), fillOpacity=hollow)

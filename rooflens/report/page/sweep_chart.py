@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
@@ -17,7 +18,7 @@ from rooflens.report.page.sweeps import find_sweeps
 from rooflens.report.plane.axes import axes
 from rooflens.report.plane.geometry import Line
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import QUIET, Rows, place
+from rooflens.report.plane.marks import AT, QUIET, table, unchecked
 from rooflens.report.plane.path import NOWHERE, PathPlane, arrows, rounded, strong_names
 from rooflens.report.plane.placement import Text, around, beside
 from rooflens.report.plane.plane import aired, free_edge
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from rooflens.report.content import Content
     from rooflens.report.page.sweeps import Step, Sweep
     from rooflens.report.plane.geometry import Box
-    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.marks import Spec
     from rooflens.report.plane.viewport import Sheet, SizeClass
 
     Row = dict[str, Any]
@@ -155,35 +156,39 @@ def _roof_text(step: Step) -> str:
     return f"{fmt.si(roof, 'FLOP/s')} ({fmt.percent(step.roof_share)} reached)" if roof else "not in the report"
 
 
-def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Mapping[str, str]) -> dict[str, Any]:
+@unchecked
+def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Mapping[str, str]) -> Spec:
     """Specify the plane with roofs, ridges, the path, and where each case was predicted.
 
     The page sets `picked`, the key of a launch, beside the size of the plane.
     """
     plane = sweep_plane(sweep)
-    known = Rows("steps").where("datum.px !== null")
-    order = {"order": {"field": "i", "type": "quantitative"}}
+    known = table("steps").transform_filter("datum.px !== null")
     # Words stand on cleared ground: they come before the marks, which they must not cut.
     layers = [
-        known.mark("rule", place("x", "y", "px", "py"), style="gap", strokeDash=[1, 3], **QUIET),
-        Rows("steps").mark("line", {**place(), **order}, style="note", strokeWidth=2, **QUIET),
+        known.mark_rule(style="gap", strokeDash=[1, 3], **QUIET).encode(
+            x=alt.X("x:Q"), y=alt.Y("y:Q"), x2=alt.X2("px"), y2=alt.Y2("py")
+        ),
+        table("steps").mark_line(style="note", strokeWidth=2, **QUIET).encode(**AT, order=alt.Order("i:Q")),
         arrows(),
         *strong_names("steps"),
-        known.mark("point", {**place("px", "py"), **_tooltip()}, style="ring", size=RING_AREA_PX2, **QUIET),
+        known.mark_point(style="ring", size=RING_AREA_PX2, **QUIET).encode(
+            x=alt.X("px:Q"), y=alt.Y("py:Q"), tooltip=_tooltip()
+        ),
         _dots({step.bound for step in sweep.placed}),
     ]
     return plane.plane.specify(layers, datasets(plane, groups), title=title, subtitle=subtitle, picked="")
 
 
-def _dots(bounds: set[Bound]) -> Layer:
-    picked = {"condition": {"test": "indexof(datum.ks, picked) >= 0", "value": 4}, "value": 1.5}
-    look = {"filled": True, "opacity": 1, "size": DOT_AREA_PX2, "strokeWidth": 1.5, "cursor": "pointer"}
+def _dots(bounds: set[Bound]) -> alt.Chart:
+    picked = alt.condition("indexof(datum.ks, picked) >= 0", alt.value(4), alt.value(1.5))
+    look: dict[str, Any] = {"filled": True, "opacity": 1, "size": DOT_AREA_PX2, "strokeWidth": 1.5, "cursor": "pointer"}
     at = axes("Arithmetic intensity at DRAM (FLOP/B)")
-    channels = {**at, **verdict_channels(bounds), **_tooltip(), "strokeWidth": picked}
-    return Rows("steps").mark("point", channels, **look)
+    dots = table("steps").mark_point(**look)
+    return dots.encode(**at, **verdict_channels(bounds), tooltip=_tooltip(), strokeWidth=picked)
 
 
-def _tooltip() -> Layer:
+def _tooltip() -> list[alt.Tooltip]:
     fields = {
         "name": "Case",
         "verdict": "Verdict",
@@ -193,7 +198,7 @@ def _tooltip() -> Layer:
         "roofText": "Its roof",
         "timeText": "Time",
     }
-    return {"tooltip": [{"field": field, "type": "nominal", "title": title} for field, title in fields.items()]}
+    return [alt.Tooltip(field, type="nominal", title=title) for field, title in fields.items()]
 
 
 def sweeps(page: Content) -> Markup:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from rooflens import format as fmt
 from rooflens.format import plain_name
 from rooflens.model.bounds import BOUNDS
-from rooflens.report.html.embed import SCHEMA_URL
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent
-from rooflens.report.plane.marks import Rows, expr, let, nominal, op, quantity, values
+from rooflens.report.plane.marks import specify, unchecked, values
 from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from rooflens.model.bounds import Bound
     from rooflens.model.summary import Launch
     from rooflens.report.content import Content
-    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.marks import Spec
 
 WIDTH = 400
 ROW_PX = 34
@@ -38,10 +39,12 @@ FAINT = 0.2
 LAST = 1_000_000
 """Order of the kernels that are not drawn: after all others."""
 
-_LIT = f"kernel === '' || datum.g === kernel ? 1 : {FAINT}"
+_LIT = alt.ExprRef(f"kernel === '' || datum.g === kernel ? 1 : {FAINT}")
+_COLOURS: Mapping[str, Any] = {"scale": alt.Scale(domain=list(BOUNDS)), "legend": None}
 
 
-def time_spec(content: Content) -> dict[str, Any]:
+@unchecked
+def time_spec(content: Content) -> Spec:
     """Specify the bars of the kernels that take most time; the rest share the last bar.
 
     Kernels without a duration have no bar. The page sets the signals `hidden` (keys of launches left out), `kernel`
@@ -50,16 +53,14 @@ def time_spec(content: Content) -> dict[str, Any]:
     pieces = time_pieces(content)
     count = min(MAX_ROWS, len({piece["g"] for piece in pieces}))
     undrawn = content.other.kernels if content.other else 0
-    return {
-        "$schema": SCHEMA_URL,
-        "width": WIDTH,
-        "height": ROW_PX * count,
-        "params": values(hidden={}, kernel="", w=WIDTH),
-        "data": {"name": "pieces"},
-        "transform": [*_summed(), *_placed(undrawn), *_stacked(content.total_ns)],
-        "layer": _layers(count),
-        "datasets": {"pieces": pieces},
-    }
+    bars = alt.LayerChart(
+        layer=_layers(count),
+        data=alt.NamedData("pieces"),
+        transform=_stacked(_placed(_summed(alt.Chart()), undrawn), content.total_ns).transform,
+        width=WIDTH,
+        height=ROW_PX * count,
+    )
+    return specify(bars, values(hidden={}, kernel="", w=WIDTH), {"pieces": pieces})
 
 
 def time_pieces(content: Content) -> list[dict[str, Any]]:
@@ -108,63 +109,67 @@ def _piece(launch: Launch, label: str, bound: Bound, time_ns: float) -> dict[str
     }
 
 
-def _summed() -> list[dict[str, Any]]:
+def _summed(bars: alt.Chart) -> alt.Chart:
     """Sum what is not hidden by kernel and verdict; `median` is the kernel's median launch."""
-    return [
-        {"filter": "!hidden[datum.k]"},
-        {"joinaggregate": [op("sum", "ns", "total")], "groupby": ["g"]},
+    return (
+        bars.transform_filter("!hidden[datum.k]")
+        .transform_joinaggregate(total="sum(ns)", groupby=["g"])
         # The first row of a kernel is its median launch.
-        {"window": [op("first_value", "k", "median")], "groupby": ["g"], "frame": [None, None]},
-        {"aggregate": [op("sum", "ns", "ns")], "groupby": ["g", "o", "name", "label", "median", "total", "bound"]},
-    ]
+        .transform_window(median="first_value(k)", groupby=["g"], frame=[None, None])
+        .transform_aggregate(ns="sum(ns)", groupby=["g", "o", "name", "label", "median", "total", "bound"])
+    )
 
 
-def _placed(undrawn_kernels: int) -> list[dict[str, Any]]:
+def _placed(bars: alt.Chart, undrawn_kernels: int) -> alt.Chart:
     """Number the bars from 0 as `i`: the kernels with most time have one each, and the rest the last one.
 
     An isolated kernel always has a bar of its own: where it takes too little time for one, the last kernel gives way.
     """
-    order = [_falling("total"), {"field": "o", "order": "ascending"}]
-    bars = f"datum.rows > {MAX_ROWS} ? {MAX_ROWS - 1} : datum.rows - datum.undrawn"
+    order: list[Any] = [
+        alt.SortField("last", "ascending"),
+        alt.SortField("total", "descending"),
+        alt.SortField("o", "ascending"),
+    ]
     rest = f"datum.rows - datum.undrawn - datum.own + datum.undrawn * {undrawn_kernels}"
     others = f"format({rest}, ',') + ({rest} === 1 ? ' other kernel' : ' other kernels')"
-    return [
-        let("last", "datum.g === '' ? 1 : 0"),
-        {"window": [op("dense_rank", None, "rank")], "sort": [{"field": "last", "order": "ascending"}, *order]},
-        {"joinaggregate": [op("max", "rank", "rows"), op("max", "last", "undrawn")]},
-        let("own", bars),
-        let("pulled", "datum.g !== '' && datum.g === kernel && datum.rank > datum.own ? 1 : 0"),
-        {"joinaggregate": [op("max", "pulled", "gone")]},
-        let("single", "datum.pulled || datum.rank <= datum.own - datum.gone"),
-        let("i", "datum.pulled ? datum.own - 1 : datum.single ? datum.rank - 1 : datum.own"),
-        # Signals run these again on the same rows, so none may write over what it reads.
-        let("to_g", "datum.single ? datum.g : ''"),
-        let("to_k", "datum.single ? datum.median : ''"),
-        let("title", f"datum.single ? datum.name : {others}"),
-        let("text", f"datum.single ? datum.label : {others}"),
-    ]
+    return (
+        bars.transform_calculate(last="datum.g === '' ? 1 : 0")
+        .transform_window(rank="dense_rank()", sort=order)
+        .transform_joinaggregate(rows="max(rank)", undrawn="max(last)")
+        .transform_calculate(
+            own=f"datum.rows > {MAX_ROWS} ? {MAX_ROWS - 1} : datum.rows - datum.undrawn",
+            pulled="datum.g !== '' && datum.g === kernel && datum.rank > datum.own ? 1 : 0",
+        )
+        .transform_joinaggregate(gone="max(pulled)")
+        .transform_calculate(
+            single="datum.pulled || datum.rank <= datum.own - datum.gone",
+            i="datum.pulled ? datum.own - 1 : datum.single ? datum.rank - 1 : datum.own",
+            # Parameters run these again on the same rows, so none may write over what it reads.
+            to_g="datum.single ? datum.g : ''",
+            to_k="datum.single ? datum.median : ''",
+            title=f"datum.single ? datum.name : {others}",
+            text=f"datum.single ? datum.label : {others}",
+        )
+    )
 
 
-def _stacked(total_ns: float) -> list[dict[str, Any]]:
+def _stacked(bars: alt.Chart, total_ns: float) -> alt.Chart:
     """Lay the pieces of each bar side by side in the order of verdicts, and write their words."""
-    return [
-        {"aggregate": [op("sum", "ns", "ns")], "groupby": ["i", "to_g", "to_k", "title", "text", "bound"]},
-        let("g", "datum.to_g"),
-        let("k", "datum.to_k"),
-        {"joinaggregate": [op("sum", "ns", "total")], "groupby": ["i"]},
-        {"joinaggregate": [op("max", "total", "longest")]},
-        let("part", "datum.ns / datum.longest"),
-        {"window": [op("first_value", "bound", "main")], "groupby": ["i"], "sort": [_falling("ns")],
-         "frame": [None, None]},
-        let("b", f"indexof({list(BOUNDS)}, datum.bound)"),
-        {"stack": "part", "groupby": ["i"], "sort": [{"field": "b", "order": "ascending"}], "as": ["x", "x2"]},
-        let("timeText", f"{_duration('datum.total')} + '  ' + {percent(f'datum.total / {total_ns!r}')}"),
-        let("pieceText", f"{_duration('datum.ns')} + ' ' + datum.bound"),
-    ]  # fmt: skip
-
-
-def _falling(field: str) -> dict[str, str]:
-    return {"field": field, "order": "descending"}
+    largest: list[Any] = [alt.SortField("ns", "descending")]
+    return (
+        bars.transform_aggregate(ns="sum(ns)", groupby=["i", "to_g", "to_k", "title", "text", "bound"])
+        .transform_calculate(g="datum.to_g", k="datum.to_k")
+        .transform_joinaggregate(total="sum(ns)", groupby=["i"])
+        .transform_joinaggregate(longest="max(total)")
+        .transform_calculate(part="datum.ns / datum.longest")
+        .transform_window(main="first_value(bound)", groupby=["i"], sort=largest, frame=[None, None])
+        .transform_calculate(b=f"indexof({list(BOUNDS)}, datum.bound)")
+        .transform_stack(as_=["x", "x2"], stack="part", groupby=["i"], sort=[alt.SortField("b", "ascending")])
+        .transform_calculate(
+            timeText=f"{_duration('datum.total')} + '  ' + {percent(f'datum.total / {total_ns!r}')}",
+            pieceText=f"{_duration('datum.ns')} + ' ' + datum.bound",
+        )
+    )
 
 
 def _duration(ns: str) -> str:
@@ -176,56 +181,43 @@ def _duration(ns: str) -> str:
     return f"({steps}format({ns}, ',.3r') + ' ns')"
 
 
-def _layers(count: int) -> list[Layer]:
+def _layers(count: int) -> list[alt.Chart]:
     """Draw a line of words per kernel, and its bar below it."""
-    scale = {"domain": [count, 0], "nice": False, "zero": False}
-    words = Rows().where("datum.x === 0").having(mid="datum.i + 0.32")
-    at = {"y": quantity("mid", axis=None, scale=scale)}
-    named = {**at, "x": {"value": 18}, "text": nominal("text"), "tooltip": _told("title", "Kernel")}
+    scale = alt.Scale(domain=[count, 0], nice=False, zero=False)
+    words = alt.Chart().transform_filter("datum.x === 0").transform_calculate(mid="datum.i + 0.32")
+    y = alt.Y("mid:Q", axis=None, scale=scale)
+    name = words.mark_text(style="label", align="left", limit=alt.ExprRef("w - 130"), opacity=_LIT)
+    time = words.mark_text(style="note", align="right", opacity=_LIT)
     return [
-        _symbols(words, at),
-        words.mark("text", named, style="label", align="left", limit=expr("w - 130"), opacity=expr(_LIT)),
-        words.mark(
-            "text",
-            {**at, "x": {"value": "width"}, "text": nominal("timeText")},
-            style="note",
-            align="right",
-            opacity=expr(_LIT),
-        ),
+        _symbols(words, y),
+        name.encode(y, x=alt.value(18), text=alt.Text("text:N"), tooltip=alt.Tooltip("title:N", title="Kernel")),
+        time.encode(y, x=alt.value("width"), text=alt.Text("timeText:N")),
         _bars(scale),
     ]
 
 
-def _symbols(words: Rows, at: Layer) -> Layer:
+def _symbols(words: alt.Chart, y: alt.Y) -> alt.Chart:
     """Draw the shape of the verdict with most of the kernel's time before its name."""
-    shapes = {"domain": list(BOUNDS), "range": [LOOKS[bound].shape for bound in BOUNDS]}
-    channels = {
-        **at,
-        "x": {"value": 6},
-        "shape": nominal("main", scale=shapes, legend=None),
-        "fill": _colour("main"),
-        "stroke": _colour("main"),
-        "fillOpacity": {"condition": {"test": "datum.main === 'unknown'", "value": 0}, "value": 1},
-    }
-    return words.mark("point", channels, filled=True, size=70, strokeWidth=1.5, opacity=expr(_LIT))
+    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
+    drawn: alt.Chart = words.mark_point(filled=True, size=70, strokeWidth=1.5, opacity=_LIT).encode(
+        y,
+        x=alt.value(6),
+        shape=alt.Shape("main:N", scale=shapes, legend=None),
+        fill=alt.Fill("main:N", **_COLOURS),
+        stroke=alt.Stroke("main:N", **_COLOURS),
+        fillOpacity=alt.condition("datum.main === 'unknown'", alt.value(0), alt.value(1)),
+    )
+    return drawn
 
 
-def _bars(scale: Layer) -> Layer:
-    channels = {
-        "x": quantity("x", axis=None, scale={"domain": [0, 1]}),
-        "x2": {"field": "x2"},
-        "y": quantity("top", axis=None, scale=scale),
-        "y2": {"field": "bottom"},
-        "fill": _colour("bound"),
-        "tooltip": [_told("title", "Kernel"), _told("pieceText", "Time")],
-    }
-    bars = Rows().having(top="datum.i + 0.56", bottom="datum.i + 0.86")
-    return bars.mark("rect", channels, cursor="pointer", cornerRadius=1, opacity=expr(_LIT))
-
-
-def _colour(field: str) -> Layer:
-    return nominal(field, scale={"domain": list(BOUNDS)}, legend=None)
-
-
-def _told(field: str, title: str) -> Layer:
-    return nominal(field, title=title)
+def _bars(scale: alt.Scale) -> alt.Chart:
+    bars = alt.Chart().transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
+    drawn: alt.Chart = bars.mark_rect(cursor="pointer", cornerRadius=1, opacity=_LIT).encode(
+        x=alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1])),
+        x2=alt.X2("x2"),
+        y=alt.Y("top:Q", axis=None, scale=scale),
+        y2=alt.Y2("bottom"),
+        fill=alt.Fill("bound:N", **_COLOURS),
+        tooltip=[alt.Tooltip("title:N", title="Kernel"), alt.Tooltip("pieceText:N", title="Time")],
+    )
+    return drawn

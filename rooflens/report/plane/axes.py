@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
 
 from rooflens.report.plane import expressions as text
-from rooflens.report.plane.marks import Layer, expr, expressions, quantity
+from rooflens.report.plane.marks import expressions
 from rooflens.report.plane.viewport import SLOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from rooflens.report.plane.marks import Param
 
 LABELS_APART_PX = 6
 
 ACROSS_PX, UP_PX = 150, 64
 """Pixels of a decade, across and up, from which 2 and 5 are labelled too."""
 
-ZOOM: Layer = {"name": "zoom", "select": {"type": "interval", "zoom": "wheel![event.ctrlKey]"}, "bind": "scales"}
+ZOOM = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]")
 """A drag pans, the wheel zooms while ctrl is held, a double click resets."""
 
 _ENDS = ("x0", "x1", "y0", "y1")
 
 
-def seen(*, zooms: bool, is_log: bool = True, slot: str = SLOT, **before: str) -> list[Layer]:
+def seen(*, zooms: bool, is_log: bool = True, slot: str = SLOT, **before: str) -> list[Param]:
     """Declare what is seen of a plane, all of it or the part that a reader has zoomed to, and the slope of its roofs.
 
     The specification declares `base`: lowest and highest x, lowest and highest y; or `before` works it out.
@@ -37,9 +41,9 @@ def seen(*, zooms: bool, is_log: bool = True, slot: str = SLOT, **before: str) -
 
 def axes(
     title: str = "Arithmetic intensity ({}/B)", *, shares: bool = False, units: Sequence[str] = ("FLOP",)
-) -> Mapping[str, Layer]:
+) -> Mapping[str, alt.X | alt.Y]:
     """Encode intensity, and performance or shares of a roof, with their axes; one layer of a plane says it for all."""
-    across = {
+    across: dict[str, Any] = {
         "tickCount": text.TICKS,
         "gridOpacity": text.grid_opacity("spanX"),
         "labelExpr": text.tick_label(text.PLAIN, "spanX", "w / spanX", ACROSS_PX),
@@ -49,7 +53,7 @@ def axes(
         "title": title.format(" or ".join(units)),
         "titlePadding": 12,
     }
-    up: Layer = {
+    up: dict[str, Any] = {
         "tickCount": text.TICKS,
         "gridOpacity": text.grid_opacity("spanY"),
         "labelExpr": text.tick_label(text.WORK, "spanY", "h / spanY", UP_PX),
@@ -58,12 +62,9 @@ def axes(
     }
     if shares:
         up = {"format": ".0%", "values": [0, 0.2, 0.4, 0.6, 0.8, 1], "title": None}
-    height = {"type": "linear", "zero": False} if shares else {"type": "log"}
+    height: dict[str, Any] = {"type": "linear", "zero": False} if shares else {"type": "log"}
+    base = [alt.ExprRef(f"base[{i}]") for i in range(4)]
     return {
-        "x": quantity("x", axis=across, scale={"type": "log", **_scale(0)}),
-        "y": quantity("y", axis=up, scale={**height, **_scale(2)}),
+        "x": alt.X("x:Q", axis=alt.Axis(**across), scale=alt.Scale(type="log", domain=base[:2], nice=False)),
+        "y": alt.Y("y:Q", axis=alt.Axis(**up), scale=alt.Scale(**height, domain=base[2:], nice=False)),
     }
-
-
-def _scale(first: int) -> Layer:
-    return {"domain": [expr(f"base[{first}]"), expr(f"base[{first + 1}]")], "nice": False}

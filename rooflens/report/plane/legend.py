@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
 
 from rooflens.model.bounds import BOUNDS
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.labels import BOUND_LABELS
-from rooflens.report.plane.marks import expr
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from rooflens.report.plane.marks import Layer
 
-
-def verdict_channels(present: Collection[str], *, wraps: bool = True) -> Layer:
+def verdict_channels(present: Collection[str], *, wraps: bool = True) -> dict[str, Any]:
     """Encode the field `bound`, with a legend of the verdicts that are present.
 
     Args:
@@ -24,16 +23,18 @@ def verdict_channels(present: Collection[str], *, wraps: bool = True) -> Layer:
     """
     known = [bound for bound in LOOKS if bound in BOUNDS or bound in present]
     cases = " : ".join(f"datum.value === '{bound}' ? '{BOUND_LABELS[bound]}'" for bound in known)
-    legend = {
+    legend: dict[str, Any] = {
         "title": None,
         "orient": "top",
         "direction": "horizontal",
         "values": [bound for bound in known if bound in present],
         "labelExpr": f"{cases} : datum.value",
         "symbolOpacity": 1,
-    } | ({"columns": expr("w < 480 ? 2 : 6")} if wraps else {})
-    shapes = {"domain": known, "range": [LOOKS[bound].shape for bound in known]}
-    scales: Layer = {"shape": shapes, "fill": {"domain": known}, "stroke": {"domain": known}}
+    } | ({"columns": alt.ExprRef("w < 480 ? 2 : 6")} if wraps else {})
+    shapes = alt.Scale(domain=known, range=[LOOKS[bound].shape for bound in known])
+    shared: dict[str, Any] = {"scale": alt.Scale(domain=known), "legend": alt.Legend(**legend)}
     return {
-        name: {"field": "bound", "type": "nominal", "scale": scale, "legend": legend} for name, scale in scales.items()
+        "shape": alt.Shape("bound:N", **shared | {"scale": shapes}),
+        "fill": alt.Fill("bound:N", **shared),
+        "stroke": alt.Stroke("bound:N", **shared),
     }

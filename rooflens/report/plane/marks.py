@@ -1,24 +1,32 @@
-"""Layers of Vega-Lite, made without Altair: it copies a chart at every change, and a page has two hundred layers."""
+"""What the charts share, in Altair: tables of rows by name, words at their places, and the frame of a chart."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-from msgspec.structs import replace
+import altair as alt
+from altair.utils.schemapi import debug_mode
 
-from rooflens.report.html.embed import SCHEMA_URL
 from rooflens.report.plane.placement import LEAD_TO_PART
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     Style = Mapping[str, Any]
+    Spec = dict[str, Any]
+    Param = Mapping[str, Any]
 
-Layer = dict[str, Any]
+Drawing = alt.Chart | alt.LayerChart
+"""A layer, or several as one."""
 
 QUIET: Style = {"clip": True, "aria": False}
 """Lines end at the plane's edge, and are no news to a screen reader, which has the points."""
+
+unchecked = debug_mode(arg=False)
+"""Decorator: build charts without validating each of their parts, for speed; a test validates all of them."""
+
+AT: Style = {"x": alt.X("x:Q"), "y": alt.Y("y:Q")}
+"""Where a row stands; one layer of a plane says how its axes are."""
 
 SPOT = "datum.p[slot]"
 """Expression of the place of a row's words at the size at hand."""
@@ -28,141 +36,83 @@ HEAD = "M-0.9,-0.8L1,0L-0.9,0.8L-0.4,0Z"
 
 WIDTH = 800
 HEIGHT = 440
-"""Pixels of a plane until the page sets its signals `w` and `h`."""
+"""Pixels of a plane until the page sets its parameters `w` and `h`."""
 
 
-class Rows(Struct, frozen=True):
-    """The rows of a dataset, those of the layer around it where `data` is empty, and what is worked out from them."""
-
-    data: str = ""
-    steps: tuple[Layer, ...] = ()
-
-    def where(self, test: str) -> Rows:
-        """Keep the rows for which an expression holds."""
-        return self.then({"filter": test})
-
-    def having(self, **fields: str) -> Rows:
-        """Work out fields, all from those there were before."""
-        return self.then(*({"calculate": expression, "as": name} for name, expression in fields.items()))
-
-    def then(self, *steps: Layer) -> Rows:
-        """Go on with steps of Vega-Lite."""
-        return replace(self, steps=(*self.steps, *steps))
-
-    def mark(self, kind: str, channels: Style, **look: Any) -> Layer:
-        """Draw a mark for each row."""
-        layer: Layer = {"mark": {"type": kind, **look}, "encoding": dict(channels)}
-        layer |= {"transform": list(self.steps)} if self.steps else {}
-        return layer | ({"data": {"name": self.data}} if self.data else {})
+def table(name: str) -> alt.Chart:
+    """Begin a layer with the rows of a table, which the page holds by its name."""
+    return alt.Chart(alt.NamedData(name))
 
 
-def expr(expression: str) -> dict[str, str]:
-    """Let the chart work out the value of a property."""
-    return {"expr": expression}
-
-
-def place(x: str = "x", y: str = "y", x2: str = "", y2: str = "") -> Layer:
-    """Encode the fields of a place, or of both ends of a line; one layer of a plane says how its axes are."""
-    channels: Layer = {"x": quantity(x), "y": quantity(y)}
-    return channels | {name: {"field": field} for name, field in (("x2", x2), ("y2", y2)) if field}
-
-
-def quantity(field: str, **more: Any) -> Layer:
-    """Encode a field of numbers."""
-    return {"field": field, "type": "quantitative", **more}
-
-
-def nominal(field: str, **more: Any) -> Layer:
-    """Encode a field of names or of text."""
-    return {"field": field, "type": "nominal", **more}
-
-
-def words(field: str = "words") -> Layer:
-    """Write a field of text."""
-    return {"text": nominal(field)}
-
-
-def lookup(key: str, data: str, fields: Sequence[str]) -> Layer:
-    """Add the fields of another dataset by a key."""
-    return {"lookup": key, "from": {"data": {"name": data}, "key": key, "fields": list(fields)}}
-
-
-def placed(rows: Rows, spot: str = SPOT) -> Rows:
+def placed(rows: alt.Chart, spot: str = SPOT) -> alt.Chart:
     """Keep the texts that have a place at the size at hand: `p` of a row holds one for each class of sizes."""
-    return rows.having(spot=spot).where("datum.spot").having(words="datum.spot[0] || datum.t")
-
-
-def at_spot() -> Layer:
-    """Set words at the place that was found for them."""
-    return {
-        "align": expr("datum.spot[3] > 0 ? 'left' : datum.spot[3] < 0 ? 'right' : 'center'"),
-        "baseline": "middle",
-        "dx": expr("datum.spot[1]"),
-        "dy": expr("datum.spot[2]"),
-    }
-
-
-def written(rows: Rows, style: str, at: Style | None = None, **look: Any) -> list[Layer]:
-    """Write the texts of rows on cleared ground."""
-    shape = {key: value for key, value in look.items() if key != "opacity"}
-    channels = {**(at or place()), **words()}
-    return [
-        rows.mark("text", channels, style="halo", **QUIET, **shape),
-        rows.mark("text", channels, style=style, **QUIET, **look),
-    ]
-
-
-def leads(rows: Rows, at: Style | None = None, **look: Any) -> Layer:
-    """Draw a thin line from a mark to each text that stands away from it."""
-    begin = at or place()
-    ends = {**begin, "x2": {"field": begin["x"]["field"]}, "y2": {"field": begin["y"]["field"]}}
-    return rows.where("isValid(datum.spot[4])").mark(
-        "rule",
-        ends,
-        style="lead",
-        xOffset=expr("datum.spot[1] * datum.spot[4]"),
-        yOffset=expr("datum.spot[2] * datum.spot[4]"),
-        x2Offset=expr(f"datum.spot[1] * {LEAD_TO_PART}"),
-        y2Offset=expr(f"datum.spot[2] * {LEAD_TO_PART}"),
-        **QUIET,
-        **look,
+    return (
+        rows.transform_calculate(spot=spot)
+        .transform_filter("datum.spot")
+        .transform_calculate(words="datum.spot[0] || datum.t")
     )
 
 
-def specify(
-    drawing: Layer, params: Sequence[Layer], datasets: Mapping[str, Any], *, title: str, subtitle: str | Sequence[str]
-) -> dict[str, Any]:
-    """Put layers, parameters and rows into one specification."""
+def at_spot() -> Style:
+    """Set words at the place that was found for them."""
     return {
-        "$schema": SCHEMA_URL,
-        # The title may not be wider than the plane: the page fits the whole drawing to its room.
-        "title": {
-            "text": title,
-            "subtitle": subtitle,
-            "limit": expr("w"),
-            "fontSize": expr("w < 480 ? 12 : 14"),
-        },
-        "params": list(params),
-        **drawing,
-        "datasets": dict(datasets),
+        "align": alt.ExprRef("datum.spot[3] > 0 ? 'left' : datum.spot[3] < 0 ? 'right' : 'center'"),
+        "baseline": "middle",
+        "dx": alt.ExprRef("datum.spot[1]"),
+        "dy": alt.ExprRef("datum.spot[2]"),
     }
 
 
-def values(**named: Any) -> list[Layer]:
+def written(rows: alt.Chart, style: str, at: Style = AT, **look: Any) -> list[alt.Chart]:
+    """Write the texts of rows on cleared ground."""
+    shape = {key: value for key, value in look.items() if key != "opacity"}
+    return [
+        rows.mark_text(style="halo", **QUIET, **shape).encode(**at, text=alt.Text("words:N")),
+        rows.mark_text(style=style, **QUIET, **look).encode(**at, text=alt.Text("words:N")),
+    ]
+
+
+def leads(rows: alt.Chart, at: Style = AT, **look: Any) -> alt.Chart:
+    """Draw a thin line from a mark to each text that stands away from it."""
+    away = rows.transform_filter("isValid(datum.spot[4])")
+    return away.mark_rule(
+        style="lead",
+        xOffset=alt.ExprRef("datum.spot[1] * datum.spot[4]"),
+        yOffset=alt.ExprRef("datum.spot[2] * datum.spot[4]"),
+        x2Offset=alt.ExprRef(f"datum.spot[1] * {LEAD_TO_PART}"),
+        y2Offset=alt.ExprRef(f"datum.spot[2] * {LEAD_TO_PART}"),
+        **QUIET,
+        **look,
+    ).encode(**at, x2=alt.X2("x"), y2=alt.Y2("y"))
+
+
+def of_kernels(fields: Sequence[str]) -> alt.LookupData:
+    """Look up fields of the table `kernels` by its key `k`."""
+    return alt.LookupData(alt.NamedData("kernels"), "k", list(fields))
+
+
+def values(**named: Any) -> list[Param]:
     """Declare parameters by their first values."""
     return [{"name": name, "value": value} for name, value in named.items()]
 
 
-def expressions(**named: str) -> list[Layer]:
+def expressions(**named: str) -> list[Param]:
     """Declare parameters that follow from others."""
     return [{"name": name, "expr": expression} for name, expression in named.items()]
 
 
-def op(kind: str, field: str | None, name: str) -> dict[str, str]:
-    """Write one result of a transform over rows, such as a sum of a field; no field where it only counts."""
-    return {"op": kind, "as": name} | ({} if field is None else {"field": field})
+def titled(text: str, subtitle: str | Sequence[str]) -> alt.TitleParams:
+    """Write the title of a chart, no wider than its plane: the page fits the whole drawing to its room."""
+    return alt.TitleParams(text, subtitle=subtitle, limit=alt.ExprRef("w"), fontSize=alt.ExprRef("w < 480 ? 12 : 14"))
 
 
-def let(name: str, expression: str) -> dict[str, str]:
-    """Write the transform that gives each row a field by an expression."""
-    return {"calculate": expression, "as": name}
+def specify(
+    chart: alt.LayerChart | alt.VConcatChart, params: Iterable[Param], datasets: Mapping[str, Iterable[Any]]
+) -> Spec:
+    """Write a chart, what the page sets, and its tables as one specification; the theme has its colours.
+
+    Values and rows are plain already: Altair would copy them at every step, and the page must not wait for that.
+    """
+    spec: Spec = chart.to_dict(validate=False)
+    spec.pop("config", None)
+    return spec | {"params": [*params, *spec.get("params", ())], "datasets": dict(datasets)}

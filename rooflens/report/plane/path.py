@@ -11,6 +11,7 @@ from itertools import islice, pairwise
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from rooflens import format as fmt
 from rooflens.report.plane import marks
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import Boxes, Line
-from rooflens.report.plane.marks import HEAD, HEIGHT, QUIET, WIDTH, Rows, at_spot, expr, leads, place, placed, written
+from rooflens.report.plane.marks import AT, HEAD, HEIGHT, QUIET, WIDTH, at_spot, leads, placed, table, written
 from rooflens.report.plane.placement import Canvas, Text, foot_spots
 from rooflens.report.plane.roofs import Roofs, flat_name_layers, line_layers, ridge_text, slope_name_layers
 from rooflens.report.plane.viewport import SIZES, Sheet, decades
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.report.plane.geometry import Box
-    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.marks import Spec
     from rooflens.report.plane.roofs import NamedRoof
     from rooflens.report.plane.viewport import SizeClass
 
@@ -140,24 +141,26 @@ class PathPlane(Struct, frozen=True):
 
     def specify(
         self,
-        layers: Sequence[Layer],
+        layers: Sequence[alt.Chart],
         datasets: Mapping[str, Any],
         *,
         title: str,
         subtitle: Sequence[str],
         **params: Any,
-    ) -> dict[str, Any]:
+    ) -> Spec:
         """Put roofs, layers and rows into one specification; `params` are further ones that the page sets."""
         base = [fmt.round_significant(end, 6) for end in (*self.roofs.x_domain, *self.roofs.y_domain)]
-        drawing = {"name": "plane", "width": WIDTH, "height": HEIGHT, "layer": [*_ground(), *layers]}
         declared = [*marks.values(**params, w=WIDTH, h=HEIGHT, base=base), *seen(zooms=False)]
-        return marks.specify(drawing, declared, datasets, title=title, subtitle=list(subtitle))
+        drawn = alt.LayerChart(layer=[*_ground(), *layers], name="plane", width=WIDTH, height=HEIGHT)
+        return marks.specify(drawn.properties(title=marks.titled(title, list(subtitle))), declared, datasets)
 
 
-def _ground() -> list[Layer]:
+def _ground() -> list[alt.Chart]:
     """Draw roofs and ridges with their names."""
-    slope, pipes, ridges = Rows("slope"), Rows("pipes"), Rows("ridges")
-    foot = ridges.mark("rule", place(y2="y2"), style="gap", strokeDash=[2, 4], opacity=0.6, **QUIET)
+    slope, pipes, ridges = table("slope"), table("pipes"), table("ridges")
+    foot = ridges.mark_rule(style="gap", strokeDash=[2, 4], opacity=0.6, **QUIET).encode(
+        x=alt.X("x:Q"), y=alt.Y("y:Q"), y2=alt.Y2("y2")
+    )
     return [
         foot,
         *written(placed(ridges), "note", **at_spot()),
@@ -167,31 +170,28 @@ def _ground() -> list[Layer]:
     ]
 
 
-def strong_names(data: str) -> list[Layer]:
+def strong_names(data: str) -> list[alt.Chart]:
     """Write texts strong at their places, led to from afar."""
-    rows = placed(Rows(data))
-    halo, text = written(rows, "strong", **at_spot())
-    halo["mark"] |= STRONG
-    return [leads(rows), halo, text]
+    rows = placed(table(data))
+    return [leads(rows), *written(rows, "strong", **at_spot(), **STRONG)]
 
 
-def arrows() -> Layer:
+def arrows() -> alt.Chart:
     """Draw an arrow on every part of the path that is long enough."""
     right, down = "datum.right * w", "datum.up * -h"
     return (
-        Rows("arrows")
-        .where(f"sqrt(pow({right}, 2) + pow({down}, 2)) >= {ARROW_FROM_PX}")
-        .mark(
-            "point",
-            place(),
+        table("arrows")
+        .transform_filter(f"sqrt(pow({right}, 2) + pow({down}, 2)) >= {ARROW_FROM_PX}")
+        .mark_point(
             style="note",
             shape=HEAD,
             filled=True,
             size=ARROW_AREA_PX2,
             opacity=1,
-            angle=expr(f"atan2({down}, {right}) * 57.2958"),
+            angle=alt.ExprRef(f"atan2({down}, {right}) * 57.2958"),
             **QUIET,
         )
+        .encode(**AT)
     )
 
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 from math import hypot
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
-from rooflens.report.plane.marks import QUIET, SPOT, Rows, at_spot, expr, place, placed, words, written
+from rooflens.report.plane.marks import QUIET, SPOT, at_spot, placed, written
 from rooflens.report.plane.placement import LINE_PX, Place, Spot, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.placement import Canvas
     from rooflens.report.plane.viewport import Viewport
 
@@ -186,48 +186,54 @@ def ridge_text(intensity: float, unit: str = "FLOP") -> str:
     return f"ridge {fmt.intensity(intensity, unit)}"
 
 
-def slope_ends(rows: Rows, value: str = "v", top: str = "datum.e") -> Rows:
+def slope_ends(rows: alt.Chart, value: str = "v", top: str = "datum.e") -> alt.Chart:
     """Find the ends of diagonal roofs: far to the left, and at the highest flat roof."""
     high = f"{top} ? {top} / datum.{value} : x1 * {BEYOND:g}"
-    rows = rows.having(xa=f"x0 / {BEYOND:g}", xb=high)
-    return rows.having(ya=f"datum.xa * datum.{value}", yb=f"datum.xb * datum.{value}")
+    rows = rows.transform_calculate(xa=f"x0 / {BEYOND:g}", xb=high)
+    return rows.transform_calculate(ya=f"datum.xa * datum.{value}", yb=f"datum.xb * datum.{value}")
 
 
-def flat_ends(rows: Rows, begin: str = "datum.c") -> Rows:
+def flat_ends(rows: alt.Chart, begin: str = "datum.c") -> alt.Chart:
     """Find the ends of flat roofs: where they meet a slope, or far to the left, and far to the right."""
-    return rows.having(xa=f"{begin} || x0 / {BEYOND:g}", xb=f"x1 * {BEYOND:g}")
+    return rows.transform_calculate(xa=f"{begin} || x0 / {BEYOND:g}", xb=f"x1 * {BEYOND:g}")
 
 
-def line_layers(slopes: Rows, flats: Rows) -> list[Layer]:
+def line_layers(slopes: alt.Chart, flats: alt.Chart) -> list[alt.Chart]:
     """Draw roofs from rows of their values `v`, where they end `e` and where they begin `c`."""
     return [
-        slope_ends(slopes).mark("rule", place("xa", "ya", "xb", "yb"), style="roof", **QUIET),
-        flat_ends(flats).mark("rule", place("xa", "v", "xb"), style="roof", **QUIET),
+        slope_ends(slopes)
+        .mark_rule(style="roof", **QUIET)
+        .encode(x=alt.X("xa:Q"), y=alt.Y("ya:Q"), x2=alt.X2("xb"), y2=alt.Y2("yb")),
+        flat_ends(flats).mark_rule(style="roof", **QUIET).encode(x=alt.X("xa:Q"), y=alt.Y("v:Q"), x2=alt.X2("xb")),
     ]
 
 
 def slope_name_layers(
-    rows: Rows, top: str = "datum.e", style: str = "label", spot: str = SPOT, **look: Any
-) -> list[Layer]:
+    rows: alt.Chart, top: str = "datum.e", style: str = "label", spot: str = SPOT, **look: Any
+) -> list[alt.Chart]:
     """Write names along diagonals on cleared ground, at the part of the visible line that was chosen for them."""
     end = f"min(x1, ({top} ? min(y1, {top}) : y1) / datum.v)"
-    named = rows.having(spot=spot, lo="max(x0, y0 / datum.v)", hi=end)
-    named = named.where("datum.spot && datum.lo < datum.hi")
-    named = named.having(px="datum.lo * pow(datum.hi / datum.lo, datum.spot[1])", words="datum.spot[0] || datum.t")
-    named = named.having(py="datum.px * datum.v")
-    turned = {
-        "angle": expr("turn"),
+    named = rows.transform_calculate(spot=spot, lo="max(x0, y0 / datum.v)", hi=end)
+    named = named.transform_filter("datum.spot && datum.lo < datum.hi")
+    named = named.transform_calculate(
+        px="datum.lo * pow(datum.hi / datum.lo, datum.spot[1])", words="datum.spot[0] || datum.t"
+    )
+    named = named.transform_calculate(py="datum.px * datum.v")
+    turned: dict[str, Any] = {
+        "angle": alt.ExprRef("turn"),
         "align": "left",
-        "baseline": expr("datum.spot[2] > 0 ? 'bottom' : 'top'"),
-        "dy": expr(f"-{LIFT_PX} * datum.spot[2]"),
+        "baseline": alt.ExprRef("datum.spot[2] > 0 ? 'bottom' : 'top'"),
+        "dy": alt.ExprRef(f"-{LIFT_PX} * datum.spot[2]"),
     }
-    at = {**place("px", "py"), **words()}
+    at = {"x": alt.X("px:Q"), "y": alt.Y("py:Q")}
     return [
-        named.mark("text", at, style="halo", **QUIET, **turned),
-        named.mark("text", at, style=style, **QUIET, **turned, **look),
+        named.mark_text(style="halo", **QUIET, **turned).encode(**at, text=alt.Text("words:N")),
+        named.mark_text(style=style, **QUIET, **turned, **look).encode(**at, text=alt.Text("words:N")),
     ]
 
 
-def flat_name_layers(rows: Rows, style: str = "label", spot: str = SPOT) -> list[Layer]:
+def flat_name_layers(rows: alt.Chart, style: str = "label", spot: str = SPOT) -> list[alt.Chart]:
     """Write names of flat roofs at the right edge on cleared ground."""
-    return written(placed(rows, spot).having(edge="x1"), style, place("edge", "v"), **at_spot())
+    return written(
+        placed(rows, spot).transform_calculate(edge="x1"), style, {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}, **at_spot()
+    )

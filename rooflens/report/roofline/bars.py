@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import median_launch
 from rooflens.model.verdict.sentences import limit_words
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import QUIET, Rows, expr, let, lookup, op, quantity
+from rooflens.report.plane.marks import QUIET, of_kernels
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from rooflens.model.summary import Launch
-    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.marks import Style
     from rooflens.report.plane.plane import Plane
 
 KERNELS_ALONE = 6
@@ -60,7 +62,7 @@ REASONS: Mapping[str, str] = {
 }
 """Why a kernel has bars instead of a point, as it stands beside its name and over all of them."""
 
-_LIT = f"kernel === '' || datum.g === kernel ? 1 : {FAINT}"
+_LIT = alt.ExprRef(f"kernel === '' || datum.g === kernel ? 1 : {FAINT}")
 _FIELDS = ("name", "bound", "time", "verdict", "report")
 
 
@@ -124,24 +126,26 @@ def bars_height_px(plane: Plane) -> int:
     return _drawn(plane) * _kernel_px(plane) + (REST_PX if _drawn(plane) < _kernels(plane) else 0)
 
 
-def bars_chart(plane: Plane, width_px: int) -> Layer:
+def bars_chart(plane: Plane, width_px: int) -> alt.LayerChart:
     """Draw the kernels with most time: a line of words, and a bar for each level."""
     height = bars_height_px(plane)
-    up = quantity("up", axis=None, scale={"domain": [height, 0], "nice": False, "zero": False})
     widest = max([1.0, *(share.share for share in plane.shares)])
+    up = alt.Y("up:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False, zero=False))
+    at = {"x": _across(widest), "y": up}
     rows = [
-        _tracks(widest), _bars(plane), _values(), _level_names(), *_kernel_names(), _symbols(plane), *_rest(plane)
+        _tracks(widest, up), _bars(plane, at), _values(at), _level_names(up), *_kernel_names(up), _symbols(plane, up),
+        *_rest(plane, up)
     ]  # fmt: skip
-    for layer in rows:
-        layer["encoding"] = {"x": _across(widest), "y": up} | layer["encoding"]
-    return {
-        "name": "bars",
-        "width": width_px,
-        "height": height,
-        "data": {"name": "bars"},
-        "transform": _steps(plane),
-        "layer": rows,
-    } | ({"title": {"text": bars_heading(plane), "fontSize": 13, "limit": expr("w")}} if plane.points else {})
+    title = alt.TitleParams(bars_heading(plane), fontSize=13, limit=alt.ExprRef("w"))
+    return alt.LayerChart(
+        layer=rows,
+        data=alt.NamedData("bars"),
+        transform=_laid_out(plane),
+        name="bars",
+        width=width_px,
+        height=height,
+        title=title if plane.points else alt.Undefined,
+    )
 
 
 def bars_heading(plane: Plane) -> str:
@@ -163,137 +167,137 @@ def _kernel_px(plane: Plane) -> int:
     return NAME_PX + len(bar_levels(plane)) * BAR_PX + APART_PX
 
 
-def _across(widest: float) -> Layer:
+def _across(widest: float) -> alt.X:
     """Leave room for the levels' names left of 0, and for the values right of the end."""
     value_px = f"(w < 480 ? {NARROW_VALUE_PX} : {VALUE_PX})"
     bars_px = f"(w - {LEVEL_PX} - {value_px})"
     ends = [f"-{LEVEL_PX} * {widest:.4g} / {bars_px}", f"{widest:.4g} * (1 + {value_px} / {bars_px})"]
-    axis = {"format": ".0%", "values": [0, 0.25, 0.5, 0.75, 1], "title": None}
-    return quantity("share", axis=axis, scale={"domain": [expr(end) for end in ends], "nice": False, "zero": False})
+    axis = alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1], title=None)
+    return alt.X("share:Q", axis=axis, scale=alt.Scale(domain=[*map(alt.ExprRef, ends)], nice=False, zero=False))
 
 
-def _steps(plane: Plane) -> list[Layer]:
+def _laid_out(plane: Plane) -> list[Any]:
     """Sum what is not hidden by kernel, and lay out the kernels with most time; an isolated one is always among them.
 
-    Signals run these again on the same rows, so none may write over what it reads.
+    Parameters run these again on the same rows, so none may write over what it reads.
     """
     most = _drawn(plane)
-    by_kernel: Iterable[Layer] = (op("sum", "t", "total"), op("sum", "n", "launches"))
-    first: Iterable[Layer] = [op("first_value", name, f"first_{name}") for name in ("k", *_FIELDS, "why", "unit")]
-    own: Iterable[Layer] = [op("first_value", name, f"first_{name}") for name in ("share", "rate")]
-    one = ["g", "o", "total", "launches", "level", "l", *(step["as"] for step in (*first, *own))]
-    return [
-        {"filter": "!hidden[datum.k]"},
-        lookup("k", "kernels", _FIELDS),
-        {"joinaggregate": list(by_kernel), "groupby": ["g"]},
+    of_kernel, of_level = ("k", *_FIELDS, "why", "unit"), ("share", "rate")
+    first: dict[str, Any] = {f"first_{name}": f"first_value({name})" for name in of_kernel}
+    own: dict[str, Any] = {f"first_{name}": f"first_value({name})" for name in of_level}
+    one: list[Any] = ["g", "o", "total", "launches", "level", "l", *first, *own]
+    order: list[Any] = [alt.SortField("total", "descending"), alt.SortField("o", "ascending")]
+    steps: list[Any] = (
+        alt.Chart()
+        .transform_filter("!hidden[datum.k]")
+        .transform_lookup("k", of_kernels(_FIELDS))
+        .transform_joinaggregate(groupby=["g"], total="sum(t)", launches="sum(n)")
         # The first row of a kernel is its median launch.
-        {"window": list(first), "groupby": ["g"], "frame": [None, None]},
-        {"window": list(own), "groupby": ["g", "level"], "frame": [None, None]},
-        {"aggregate": [op("min", "share", "least"), op("max", "share", "most")], "groupby": one},
-        let("share", "datum.first_share"),
-        let("rate", "datum.first_rate || 0"),
-        *(let(name, f"datum.first_{name}") for name in ("k", *_FIELDS, "why", "unit")),
-        {"joinaggregate": [op("max", "share", "busiest")], "groupby": ["g"]},
-        {"window": [op("dense_rank", None, "rank")],
-         "sort": [{"field": "total", "order": "descending"}, {"field": "o", "order": "ascending"}]},
-        let("pulled", f"kernel !== '' && datum.g === kernel && datum.rank > {most} ? 1 : 0"),
-        {"joinaggregate": [op("max", "pulled", "gone")]},
-        let("own", f"datum.pulled || datum.rank <= {most} - datum.gone"),
-        let("i", f"datum.pulled ? {most - 1} : datum.rank - 1"),
-        let("top", f"datum.i * {_kernel_px(plane)} + {NAME_PX} + datum.l * {BAR_PX}"),
-    ]  # fmt: skip
+        .transform_window(groupby=["g"], frame=[None, None], **first)
+        .transform_window(groupby=["g", "level"], frame=[None, None], **own)
+        .transform_aggregate(groupby=one, least="min(share)", most="max(share)")
+        .transform_calculate(share="datum.first_share", rate="datum.first_rate || 0")
+        .transform_calculate(**{name: f"datum.first_{name}" for name in of_kernel})
+        .transform_joinaggregate(groupby=["g"], busiest="max(share)")
+        .transform_window(rank="dense_rank()", sort=order)
+        .transform_calculate(pulled=f"kernel !== '' && datum.g === kernel && datum.rank > {most} ? 1 : 0")
+        .transform_joinaggregate(gone="max(pulled)")
+        .transform_calculate(own=f"datum.pulled || datum.rank <= {most} - datum.gone")
+        .transform_calculate(i=f"datum.pulled ? {most - 1} : datum.rank - 1")
+        .transform_calculate(top=f"datum.i * {_kernel_px(plane)} + {NAME_PX} + datum.l * {BAR_PX}")
+        .transform
+    )
+    return steps
 
 
-def _own() -> Rows:
-    return Rows().where("datum.own")
+def _own() -> alt.Chart:
+    return alt.Chart().transform_filter("datum.own")
 
 
-def _tracks(widest: float) -> Layer:
+def _tracks(widest: float, up: alt.Y) -> alt.Chart:
     """Draw the ground of each bar: all of the peak."""
-    rows = _own().having(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", whole=f"{widest:.4g}", none="0")
-    ends = {"x": {"field": "none"}, "x2": {"field": "whole"}, "y2": {"field": "down"}}
-    return _kept(rows.mark("rect", ends, style="band", **QUIET), "none")
+    rows = _own().transform_calculate(
+        up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", whole=f"{widest:.4g}", none="0"
+    )
+    return rows.mark_rect(style="band", **QUIET).encode(x=alt.X("none:Q"), y=up, x2=alt.X2("whole"), y2=alt.Y2("down"))
 
 
-def _bars(plane: Plane) -> Layer:
-    rows = _own().having(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", none="0")
-    channels = {
-        "x2": {"field": "none"},
-        "y2": {"field": "down"},
-        "fill": verdict_channels(plane.bounds)["fill"],
-    }
-    channels["fillOpacity"] = {"condition": {"test": "datum.share === datum.busiest", "value": 0.9}, "value": 0.5}
-    said = {"tooltip": expr(text.BAR_TOOLTIP), "description": expr(text.BAR_DESCRIPTION)}
-    look = {"cursor": "pointer", "ariaRoleDescription": "kernel", "opacity": expr(_LIT), "cornerRadius": 1}
-    return rows.mark("rect", channels, **look, **said)
+def _bars(plane: Plane, at: Style) -> alt.Chart:
+    rows = _own().transform_calculate(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", none="0")
+    said: Style = {"tooltip": alt.ExprRef(text.BAR_TOOLTIP), "description": alt.ExprRef(text.BAR_DESCRIPTION)}
+    look: Style = {"cursor": "pointer", "ariaRoleDescription": "kernel", "opacity": _LIT, "cornerRadius": 1}
+    return rows.mark_rect(**look, **said).encode(
+        **at,
+        x2=alt.X2("none"),
+        y2=alt.Y2("down"),
+        fill=verdict_channels(plane.bounds)["fill"],
+        fillOpacity=alt.condition("datum.share === datum.busiest", alt.value(0.9), alt.value(0.5)),
+    )
 
 
-def _values() -> Layer:
+def _values(at: Style) -> alt.Chart:
     rate = f"(w < 480 || !datum.rate ? '' : ', ' + {text.si('datum.rate', 'B/s')})"
-    rows = _own().having(up=f"datum.top + {BAR_PX / 2}", words=f"{text.percent('datum.share')} + {rate}")
-    return _words(rows, "note", align="left", dx=6)
+    rows = _own().transform_calculate(up=f"datum.top + {BAR_PX / 2}", words=f"{text.percent('datum.share')} + {rate}")
+    return _words(rows, at, "note", align="left", dx=6, opacity=_LIT)
 
 
-def _level_names() -> Layer:
-    rows = _own().having(up=f"datum.top + {BAR_PX / 2}", words=text.LEVEL, none="0")
-    return _kept(_words(rows, "note", align="right", dx=-8), "none")
+def _level_names(up: alt.Y) -> alt.Chart:
+    rows = _own().transform_calculate(up=f"datum.top + {BAR_PX / 2}", words=text.LEVEL, none="0")
+    return _words(rows, {"x": alt.X("none:Q"), "y": up}, "note", align="right", dx=-8, opacity=_LIT)
 
 
-def _kernel_names() -> list[Layer]:
+def _kernel_names(up: alt.Y) -> list[alt.Chart]:
     """Write name, reason and busiest pipe of each kernel over its bars, and its part of the time at the right."""
     why = "(datum.report ? ', ' + datum.report : '') + (datum.why ? ' (' + datum.why + ')' : '')"
     unit = "(datum.unit ? ', ' + datum.unit : '')"
-    name = _once().having(words=f"texts[datum.name] + (w < 480 ? '' : {why}) + {unit}")
+    name = _once().transform_calculate(words=f"texts[datum.name] + (w < 480 ? '' : {why}) + {unit}")
     count = "(datum.launches > 1 && w >= 480 ? format(datum.launches, ',') + ' launches, ' : '')"
-    time = _once().having(words=f"{count} + {text.percent('datum.total')} + (w < 480 ? '' : ' of GPU time')")
+    part = f"{count} + {text.percent('datum.total')} + (w < 480 ? '' : ' of GPU time')"
+    limit = alt.ExprRef("w - (w < 480 ? 76 : 216)")
+    left, right = {"x": alt.value(SYMBOL_PX), "y": up}, {"x": alt.value(alt.ExprRef("w")), "y": up}
     return [
-        _at(_words(name, "label", align="left", limit=expr("w - (w < 480 ? 76 : 216)")), SYMBOL_PX),
-        _at(_words(time, "note", align="right"), "w"),
+        _words(name, left, "label", align="left", limit=limit, opacity=_LIT),
+        _words(_once().transform_calculate(words=part), right, "note", align="right", opacity=_LIT),
     ]
 
 
-def _once() -> Rows:
+def _once() -> alt.Chart:
     """Take one row of each kernel, at the height of its name."""
-    rows = _own().then({"window": [op("row_number", None, "row")], "groupby": ["g"]}).where("datum.row === 1")
-    return rows.having(up=f"datum.top - datum.l * {BAR_PX} - {NAME_PX / 2 - 2}")
+    rows = _own().transform_window(row="row_number()", groupby=["g"]).transform_filter("datum.row === 1")
+    return rows.transform_calculate(up=f"datum.top - datum.l * {BAR_PX} - {NAME_PX / 2 - 2}")
 
 
-def _symbols(plane: Plane) -> Layer:
+def _symbols(plane: Plane, up: alt.Y) -> alt.Chart:
     """Draw the shape of the verdict of each kernel's median launch before its name."""
-    hollow = {"fillOpacity": {"condition": {"test": "datum.bound === 'unknown'", "value": 0}, "value": 1}}
-    look = {"filled": True, "size": 70, "strokeWidth": 1.5, "opacity": expr(_LIT), "aria": False}
-    return _at(_once().mark("point", verdict_channels(plane.bounds) | hollow, **look), SYMBOL_PX // 3)
+    return (
+        _once()
+        .mark_point(filled=True, size=70, strokeWidth=1.5, opacity=_LIT, aria=False)
+        .encode(
+            **verdict_channels(plane.bounds),
+            x=alt.value(SYMBOL_PX // 3),
+            y=up,
+            fillOpacity=alt.condition("datum.bound === 'unknown'", alt.value(0), alt.value(1)),
+        )
+    )
 
 
-def _rest(plane: Plane) -> list[Layer]:
+def _rest(plane: Plane, up: alt.Y) -> list[alt.Chart]:
     """Say how many kernels have no bars, and what they take."""
     if _drawn(plane) == _kernels(plane):
         return []
-    once = {"window": [op("row_number", None, "row")], "groupby": ["g"]}
-    rows = Rows().where("!datum.own").then(once).where("datum.row === 1")
-    rows = rows.then({"aggregate": [op("count", None, "count"), op("sum", "total", "time")]})
-    rows = rows.having(
+    rows = alt.Chart().transform_filter("!datum.own").transform_window(row="row_number()", groupby=["g"])
+    rows = rows.transform_filter("datum.row === 1").transform_aggregate(count="count()", time="sum(total)")
+    rows = rows.transform_calculate(
         up=f"{_drawn(plane) * _kernel_px(plane) + REST_PX / 2}",
         words="format(datum.count, ',') + ' more ' + (datum.count === 1 ? 'kernel' : 'kernels') + ', '"
         f" + {text.percent('datum.time')} + ' of GPU time'",
     )
-    return [_at(_words(rows.where("datum.count > 0"), "note", align="left", limit=expr("w")), 0, lit=False)]
+    rows = rows.transform_filter("datum.count > 0")
+    return [_words(rows, {"x": alt.value(0), "y": up}, "note", align="left", limit=alt.ExprRef("w"))]
 
 
-def _words(rows: Rows, style: str, **look: Any) -> Layer:
-    channels = {"text": {"field": "words", "type": "nominal"}}
-    return rows.mark("text", channels, style=style, baseline="middle", aria=False, opacity=expr(_LIT), **look)
-
-
-def _at(layer: Layer, px: int | str, *, lit: bool = True) -> Layer:
-    """Put words at a distance from the left edge."""
-    layer["encoding"]["x"] = {"value": expr(px) if isinstance(px, str) else px}
-    if not lit:
-        del layer["mark"]["opacity"]
-    return layer
-
-
-def _kept(layer: Layer, field: str) -> Layer:
-    """Begin a layer at a field of its own."""
-    layer["encoding"]["x"] = {"field": field, "type": "quantitative"}
-    return layer
+def _words(rows: alt.Chart, at: Style, style: str, **look: Any) -> alt.Chart:
+    drawn: alt.Chart = rows.mark_text(style=style, baseline="middle", aria=False, **look).encode(
+        **at, text=alt.Text("words:N")
+    )
+    return drawn

@@ -5,20 +5,20 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import peak_key
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.report.plane.expressions import si
-from rooflens.report.plane.marks import QUIET, Rows, expr, place, written
+from rooflens.report.plane.marks import QUIET, table, written
 from rooflens.report.plane.placement import LINE_PX
 from rooflens.report.plane.roofs import EDGE_PX, LIFT_PX, flat_ends, joined, slope_ends, work_unit
-from rooflens.report.roofline.layers import NAMES_APART_PX, any_near, apart_px
+from rooflens.report.roofline.layers import ENDS, NAMES_APART_PX, any_near, apart_px
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
-    from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.plane import Plane
 
 FROM_RATIO = 1.05
@@ -113,28 +113,37 @@ def boost_rows(plane: Plane, found: Boost) -> dict[str, list[dict[str, Any]]]:
     return {"boostFlat": flat, "boostSlopes": [{"v": rounded(value)} for value in found.slopes.values()]}
 
 
-def boost_lines(found: Boost) -> list[Layer]:
+def boost_lines(found: Boost) -> list[alt.Chart]:
     """Draw them while they are asked for; slopes end at the highest flat roof."""
-    look = {"style": "twin", "strokeDash": DASH, **QUIET}
+    look: dict[str, Any] = {"style": "twin", "strokeDash": DASH, **QUIET}
     fastest = "(fastestBoost && datum.v / fastestBoost)"
-    layers = [flat_ends(Rows("boostFlat").where("boost"), fastest).mark("rule", place("xa", "v", "xb"), **look)]
+    layers = [
+        flat_ends(table("boostFlat").transform_filter("boost"), fastest)
+        .mark_rule(**look)
+        .encode(x=alt.X("xa:Q"), y=alt.Y("v:Q"), x2=alt.X2("xb"))
+    ]
     if found.slopes:
-        slopes = slope_ends(Rows("boostSlopes").where("boost"), "v", "topBoost")
-        layers.append(slopes.mark("rule", place("xa", "ya", "xb", "yb"), **look))
+        slopes = slope_ends(table("boostSlopes").transform_filter("boost"), "v", "topBoost")
+        layers.append(slopes.mark_rule(**look).encode(**ENDS))
     return layers
 
 
-def boost_names(plane: Plane) -> list[Layer]:
+def boost_names(plane: Plane) -> list[alt.Chart]:
     """Name the flat ones over their lines, left of the plane's own names where these are near."""
-    named = Rows("boostFlat").where(
+    named = table("boostFlat").transform_filter(
         f"boost && (!datum.above || {apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX})"
     )
     whole = f"datum.name + '  ' + {si('datum.v', _UNIT)} + ' at ' + datum.clock + ' boost'"
     near = any_near((roof.peak for roof in plane.pipe_roofs), NAMES_APART_PX)
-    named = named.having(
+    named = named.transform_calculate(
         words=f"w < 480 ? 'boost ' + {si('datum.v', '')} : {whole}",
         off=f"{near} ? flatRoom[ranged][slot] : {EDGE_PX}",
         edge="x1",
     )
-    level = {"align": "right", "baseline": "middle", "dx": expr("-datum.off"), "dy": -LIFT_PX - LINE_PX / 2}
-    return written(named, "note", place("edge", "v"), **level)
+    level: dict[str, Any] = {
+        "align": "right",
+        "baseline": "middle",
+        "dx": alt.ExprRef("-datum.off"),
+        "dy": -LIFT_PX - LINE_PX / 2,
+    }
+    return written(named, "note", {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}, **level)

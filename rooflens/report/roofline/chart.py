@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from rooflens import format as fmt
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
-from rooflens.report.plane.marks import HEIGHT, WIDTH, specify, values
+from rooflens.report.plane.marks import HEIGHT, WIDTH, specify, titled, unchecked, values
 from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.roofs import EDGE_PX
 from rooflens.report.plane.viewport import SIZES, SLOT
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.roofline.roofs import Roof
-    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.marks import Param, Spec
     from rooflens.report.plane.plane import Plane
     from rooflens.report.plane.viewport import Viewport
     from rooflens.report.roofline.datasheet import DatasheetRoofs
@@ -49,6 +51,7 @@ RANGED = "ranges[level] ? level : 'all'"
 """Expression of the level whose range is seen."""
 
 
+@unchecked
 def roofline_spec(  # noqa: PLR0913 - what a reader can choose
     plane: Plane,
     *,
@@ -57,7 +60,7 @@ def roofline_spec(  # noqa: PLR0913 - what a reader can choose
     ranks: Mapping[str, int],
     datasheet: Sequence[DatasheetRoofs] = (),
     level: str | None = None,
-) -> dict[str, Any]:
+) -> Spec:
     """Specify the plane, and bars below it when launches without a place in it exist.
 
     Args:
@@ -74,13 +77,8 @@ def roofline_spec(  # noqa: PLR0913 - what a reader can choose
     kernels, texts = rows.kernel_rows(plane)
     params = [*_params(plane, picked, level), *(_plane_params(plane, gpus, drawn) if plane.points else ())]
     params += values(texts=texts)
-    return specify(
-        {"vconcat": parts, "spacing": 24},
-        params,
-        {"kernels": kernels} | _datasets(plane, picked, ranks, gpus, drawn),
-        title=title,
-        subtitle=_subtitle(plane),
-    )
+    chart = alt.vconcat(*parts, spacing=24, title=titled(title, _subtitle(plane)))
+    return specify(chart, params, {"kernels": kernels} | _datasets(plane, picked, ranks, gpus, drawn))
 
 
 def default_level(plane: Plane) -> str:
@@ -111,7 +109,7 @@ def _subtitle(plane: Plane) -> str:
     return "; ".join(notes)
 
 
-def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> Layer:
+def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> alt.LayerChart:
     # What belongs to the picked launch lies over words, on cleared ground: the points come last.
     boosted = boost(plane)
     layers = [
@@ -125,10 +123,12 @@ def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> Layer:
         *(boost_names(plane) if boosted else ()),
         points_layer(plane),
     ]
-    return {"name": "plane", "width": WIDTH, "height": HEIGHT, "view": {"cursor": "grab"}, "layer": layers}
+    return alt.LayerChart(
+        layer=[*layers], name="plane", width=WIDTH, height=HEIGHT, view=alt.ViewBackground(cursor="grab")
+    )
 
 
-def _params(plane: Plane, picked: str, level: str | None) -> list[Layer]:
+def _params(plane: Plane, picked: str, level: str | None) -> list[Param]:
     """Declare what the page sets."""
     chosen: dict[str, Any] = {"level": level or default_level(plane), "picked": picked, "kernel": "", "hidden": {}}
     chosen |= {"ranks": None} if plane.points else {}
@@ -136,7 +136,7 @@ def _params(plane: Plane, picked: str, level: str | None) -> list[Layer]:
     return values(**chosen, levelNames=plane.level_names, w=WIDTH, h=HEIGHT)
 
 
-def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings) -> list[Layer]:
+def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings) -> list[Param]:
     """Declare the roofs' numbers, the whole range of the plane by level, and what is seen of it."""
     numbers: dict[str, Any] = {
         "ranges": {level: [*x, *y] for level in drawn for x, y in [domains(plane, level)]},

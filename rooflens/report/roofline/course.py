@@ -10,18 +10,18 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.work import main_work
-from rooflens.report.plane.marks import QUIET, Rows, place, written
+from rooflens.report.plane.marks import AT, QUIET, written
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflens.model.records import Analysis, Phases
-    from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.plane import Plane
 
 LEVEL = "dram"
@@ -106,14 +106,13 @@ def course_rows(plane: Plane) -> list[dict[str, Any]]:
     ]
 
 
-def course_layers(picked: str) -> Iterator[Layer]:
+def course_layers(picked: str) -> Iterator[alt.Chart]:
     """Draw the path of the picked launch, with a small dot for each phase, and its name where there is room.
 
     Args:
         picked: The expression that holds for rows of the picked launch.
     """
-    rows = Rows().where(f"level === '{LEVEL}' && {picked}")
-    way = {"order": {"field": "i", "type": "quantitative"}, "detail": {"field": "k", "type": "nominal"}}
-    yield rows.mark("line", {**place(), **way}, style="gap", **QUIET)
-    yield rows.mark("point", place(), style="ridge", size=30, **QUIET)
-    yield from written(rows.where("w >= 480"), "note", align="left", baseline="middle", dx=8)
+    rows = alt.Chart().transform_filter(f"level === '{LEVEL}' && {picked}")
+    yield rows.mark_line(style="gap", **QUIET).encode(**AT, order=alt.Order("i:Q"), detail=alt.Detail("k:N"))
+    yield rows.mark_point(style="ridge", size=30, **QUIET).encode(**AT)
+    yield from written(rows.transform_filter("w >= 480"), "note", align="left", baseline="middle", dx=8)

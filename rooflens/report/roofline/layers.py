@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
 
 from rooflens.report.plane.expressions import si
-from rooflens.report.plane.marks import QUIET, Rows, expr, place, written
+from rooflens.report.plane.marks import QUIET, table, written
 from rooflens.report.plane.placement import LINE_PX
 from rooflens.report.plane.roofs import (
     BEYOND,
@@ -21,12 +23,14 @@ from rooflens.report.plane.viewport import WIDE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.plane import Plane
 
 LEVEL_DASHES: Mapping[str, tuple[int, ...]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
 ATTAINABLE_DASH = [3, 3]
 DATASHEET_DASH = [1, 4]
+
+ENDS = {"x": alt.X("xa:Q"), "y": alt.Y("ya:Q"), "x2": alt.X2("xb"), "y2": alt.Y2("yb")}
+"""Where a line begins and ends."""
 
 AT_LEVEL = "level === 'all' || datum.level === level"
 CHOSEN = "(level === 'all' ? far : level)"
@@ -39,135 +43,171 @@ NAMES_APART_PX = 20
 """Names at the right edge whose lines are nearer than this would lie over one another."""
 
 
-def roof_layers(plane: Plane) -> list[Layer]:
+def roof_layers(plane: Plane) -> list[alt.Chart]:
     """Draw the roofs: shade over the chosen ones, bands where launches differ, attainable ones, lines, names."""
     chosen = "level === 'all' || indexof(datum.keys, level) >= 0"
     levels = list(LEVEL_DASHES)
-    dashes = {"domain": levels, "range": [list(LEVEL_DASHES[level]) for level in levels]}
-    look = {
-        "strokeDash": {"field": "level", "type": "nominal", "scale": dashes, "legend": None},
-        "opacity": {"field": "shown", "type": "quantitative", "scale": None, "legend": None},
-    }
-    line = _slopes("v").having(shown=f"{chosen} ? 1 : 0.5")
+    dashes = alt.Scale(domain=levels, range=[list(LEVEL_DASHES[level]) for level in levels])
+    line = _slopes("v").transform_calculate(shown=f"{chosen} ? 1 : 0.5")
     return [
         *_shade(plane),
         *_bands(plane),
         *_attainable(plane),
         *_full_clock(plane),
-        line.mark("rule", {**place("xa", "ya", "xb", "yb"), **look}, style="roof", **QUIET),
-        _flats("v").mark("rule", place("xa", "v", "xb"), style="roof", **QUIET),
-        *slope_name_layers(Rows("roofs"), "top", spot=SPOT_AT_LEVEL, opacity=expr(f"{chosen} ? 1 : 0.7")),
-        *flat_name_layers(Rows("pipes"), spot=SPOT_AT_LEVEL),
+        line.mark_rule(style="roof", **QUIET).encode(
+            **ENDS,
+            strokeDash=alt.StrokeDash("level:N", scale=dashes, legend=None),
+            opacity=alt.Opacity("shown:Q", scale=None, legend=None),
+        ),
+        _flats("v").mark_rule(style="roof", **QUIET).encode(x=alt.X("xa:Q"), y=alt.Y("v:Q"), x2=alt.X2("xb")),
+        *slope_name_layers(table("roofs"), "top", spot=SPOT_AT_LEVEL, opacity=alt.ExprRef(f"{chosen} ? 1 : 0.7")),
+        *flat_name_layers(table("pipes"), spot=SPOT_AT_LEVEL),
     ]
 
 
-def _slopes(value: str) -> Rows:
-    return slope_ends(Rows("roofs"), value, "top" if value == "v" else "topAttained")
+def _slopes(value: str) -> alt.Chart:
+    return slope_ends(table("roofs"), value, "top" if value == "v" else "topAttained")
 
 
-def _flats(value: str) -> Rows:
+def _flats(value: str) -> alt.Chart:
     """Begin flat roofs on the fastest diagonal."""
     fastest = "fastest" if value == "v" else "fastestAttained"
-    return flat_ends(Rows("pipes"), f"({fastest} && datum.{value} / {fastest})")
+    return flat_ends(table("pipes"), f"({fastest} && datum.{value} / {fastest})")
 
 
-def _shade(plane: Plane) -> list[Layer]:
+def _shade(plane: Plane) -> list[alt.Chart]:
     """Shade what the chosen level and the highest pipe leave out of reach."""
     if not (plane.level_roofs and plane.pipe_roofs):
         return []
     chosen = "level === 'all' ? datum.v === fastest : indexof(datum.keys, level) >= 0"
-    area = Rows("roofs").where(chosen).having(corner=f"[x0 / {BEYOND:g}, top / datum.v, x1 * {BEYOND:g}]")
-    area = area.then({"flatten": ["corner"]}).having(ya="min(top, datum.corner * datum.v)", yb=f"y1 * {BEYOND:g}")
-    return [area.mark("area", place("corner", "ya", y2="yb"), style="shade", **QUIET)]
+    area = (
+        table("roofs")
+        .transform_filter(chosen)
+        .transform_calculate(corner=f"[x0 / {BEYOND:g}, top / datum.v, x1 * {BEYOND:g}]")
+    )
+    area = area.transform_flatten(["corner"]).transform_calculate(
+        ya="min(top, datum.corner * datum.v)", yb=f"y1 * {BEYOND:g}"
+    )
+    return [area.mark_area(style="shade", **QUIET).encode(x=alt.X("corner:Q"), y=alt.Y("ya:Q"), y2=alt.Y2("yb"))]
 
 
-def _bands(plane: Plane) -> list[Layer]:
+def _bands(plane: Plane) -> list[alt.Chart]:
     """Show how far the peaks of launches spread around a roof that is their median."""
     layers = []
     if any(roof.spread for roof in plane.level_roofs):
-        ends = _slopes("v").where("datum.lo").having(end="[datum.xa, datum.xb]").then({"flatten": ["end"]})
-        ends = ends.having(a="datum.end * datum.lo", b="datum.end * datum.hi")
-        detail = {"detail": {"field": "level", "type": "nominal"}}
-        layers.append(ends.mark("area", {**place("end", "a", y2="b"), **detail}, style="band", **QUIET))
+        ends = (
+            _slopes("v")
+            .transform_filter("datum.lo")
+            .transform_calculate(end="[datum.xa, datum.xb]")
+            .transform_flatten(["end"])
+        )
+        ends = ends.transform_calculate(a="datum.end * datum.lo", b="datum.end * datum.hi")
+        layers.append(
+            ends.mark_area(style="band", **QUIET).encode(
+                x=alt.X("end:Q"), y=alt.Y("a:Q"), y2=alt.Y2("b"), detail=alt.Detail("level:N")
+            )
+        )
     if any(roof.spread for roof in plane.pipe_roofs):
-        layers.append(_flats("v").where("datum.lo").mark("rect", place("xa", "lo", "xb", "hi"), style="band", **QUIET))
+        layers.append(
+            _flats("v")
+            .transform_filter("datum.lo")
+            .mark_rect(style="band", **QUIET)
+            .encode(x=alt.X("xa:Q"), y=alt.Y("lo:Q"), x2=alt.X2("xb"), y2=alt.Y2("hi"))
+        )
     return layers
 
 
-def _attainable(plane: Plane) -> list[Layer]:
+def _attainable(plane: Plane) -> list[alt.Chart]:
     """Draw the attainable roofs, where any is known: light, in short dashes whatever the level."""
     layers = []
-    look = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
+    look: dict[str, Any] = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
     if any(roof.attainable for roof in plane.level_roofs):
-        layers.append(_slopes("att").where("datum.att").mark("rule", place("xa", "ya", "xb", "yb"), **look))
+        layers.append(_slopes("att").transform_filter("datum.att").mark_rule(**look).encode(**ENDS))
     if any(roof.attainable for roof in plane.pipe_roofs):
-        layers.append(_flats("att").where("datum.att").mark("rule", place("xa", "att", "xb"), **look))
+        layers.append(
+            _flats("att")
+            .transform_filter("datum.att")
+            .mark_rule(**look)
+            .encode(x=alt.X("xa:Q"), y=alt.Y("att:Q"), x2=alt.X2("xb"))
+        )
     return layers
 
 
-def _full_clock(plane: Plane) -> list[Layer]:
+def _full_clock(plane: Plane) -> list[alt.Chart]:
     """Draw DRAM at its own top clock where reports were profiled well under it."""
     if not any(roof.full_clock for roof in plane.level_roofs):
         return []
-    look = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
-    rows = slope_ends(Rows("roofs").where("datum.full"), "full", "top")
-    return [rows.mark("rule", place("xa", "ya", "xb", "yb"), **look)]
+    look: dict[str, Any] = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
+    rows = slope_ends(table("roofs").transform_filter("datum.full"), "full", "top")
+    return [rows.mark_rule(**look).encode(**ENDS)]
 
 
-def ridge_layers() -> list[Layer]:
+def ridge_layers() -> list[alt.Chart]:
     """Mark the corners of the chosen level's slope with the flat roofs."""
     # A level whose peak no report holds has no slope, and so no corner.
-    corners = Rows("pipes").having(x=f"datum.v / slopes[{CHOSEN}]").where("isFinite(datum.x)")
-    return [corners.mark("point", place("x", "v"), style="ridge", size=28, **QUIET)]
+    corners = table("pipes").transform_calculate(x=f"datum.v / slopes[{CHOSEN}]").transform_filter("isFinite(datum.x)")
+    return [corners.mark_point(style="ridge", size=28, **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("v:Q"))]
 
 
-def datasheet_lines() -> list[Layer]:
+def datasheet_lines() -> list[alt.Chart]:
     """Draw the roofs of the GPU that is chosen to compare with, visibly no roofs of this one."""
     flats = _datasheet_flats()
-    line = {"style": "datasheet", "strokeDash": DATASHEET_DASH, "strokeCap": "round", **QUIET}
+    line: dict[str, Any] = {"style": "datasheet", "strokeDash": DATASHEET_DASH, "strokeCap": "round", **QUIET}
     return [
-        slope_ends(_datasheet_slope()).mark("rule", place("xa", "ya", "xb", "yb"), **line),
-        flats.mark("rule", place("c", "v", "xb"), **line),
-        flats.mark("point", place("c", "v"), style="ridge", size=28, **QUIET),
+        slope_ends(_datasheet_slope()).mark_rule(**line).encode(**ENDS),
+        flats.mark_rule(**line).encode(x=alt.X("c:Q"), y=alt.Y("v:Q"), x2=alt.X2("xb")),
+        flats.mark_point(style="ridge", size=28, **QUIET).encode(x=alt.X("c:Q"), y=alt.Y("v:Q")),
     ]
 
 
-def datasheet_names(plane: Plane) -> list[Layer]:
+def datasheet_names(plane: Plane) -> list[alt.Chart]:
     """Name the roofs of the chosen GPU at fixed places, worked out from their numbers.
 
     The slope's name stands over its lower end, those of flat roofs over their lines at the right edge, each beyond the
     plane's own names that stand there already. Of two that are too near to one another the higher one keeps its name.
     """
-    named = _datasheet_flats().where(f"!datum.above || {apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX}")
+    named = _datasheet_flats().transform_filter(
+        f"!datum.above || {apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX}"
+    )
     rate = f"datum.flop[1] + ' ' + (w < 480 ? {si('datum.v', '')} : {si('datum.v', 'FLOP/s')})"
-    named = named.having(
+    named = named.transform_calculate(
         words=f"w < {WIDE.from_px} ? {rate} : datum.name + ' ' + {rate} + ', datasheet'",
         off=f"{any_near(roof.peak for roof in plane.pipe_roofs)} ? flatRoom[ranged][slot] : {EDGE_PX}",
     )
-    slope = _datasheet_slope().having(
+    slope = _datasheet_slope().transform_calculate(
         words=f"(w < 480 ? '' : datum.name + ' ') + 'DRAM ' + {si('datum.v', 'B/s')} + (w < 480 ? '' : ', datasheet')",
         lo=f"{_px('max(x0, y0 / datum.v)')} + 2 * {EDGE_PX}",
     )
     ends = [_end_of_name(i, roof.peak) for i, roof in enumerate(plane.level_roofs)]
-    slope = slope.having(px=f"x0 * pow(x1 / x0, {_highest('datum.lo', *ends)} / w)").having(py="datum.px * datum.v")
-    slope = slope.where("datum.px < x1 && datum.py < (datum.e || y1)")
-    level = {"align": "right", "baseline": "middle", "dx": expr("-datum.off"), "dy": -LIFT_PX - LINE_PX / 2}
-    turned = {"angle": expr("turn"), "align": "left", "baseline": "bottom", "dy": -LIFT_PX}
-    return [*written(slope, "note", place("px", "py"), **turned), *written(named, "note", place("edge", "v"), **level)]
+    slope = slope.transform_calculate(px=f"x0 * pow(x1 / x0, {_highest('datum.lo', *ends)} / w)").transform_calculate(
+        py="datum.px * datum.v"
+    )
+    slope = slope.transform_filter("datum.px < x1 && datum.py < (datum.e || y1)")
+    level: dict[str, Any] = {
+        "align": "right",
+        "baseline": "middle",
+        "dx": alt.ExprRef("-datum.off"),
+        "dy": -LIFT_PX - LINE_PX / 2,
+    }
+    turned: dict[str, Any] = {"angle": alt.ExprRef("turn"), "align": "left", "baseline": "bottom", "dy": -LIFT_PX}
+    return [
+        *written(slope, "note", {"x": alt.X("px:Q"), "y": alt.Y("py:Q")}, **turned),
+        *written(named, "note", {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}, **level),
+    ]
 
 
-def _datasheet_slope() -> Rows:
+def _datasheet_slope() -> alt.Chart:
     return (
-        Rows("datasheet")
-        .where("datum.gpu === datasheet")
-        .having(v="datum.bytes", e="datum.flop[0] ? datum.flop[0][0] : null")
+        table("datasheet")
+        .transform_filter("datum.gpu === datasheet")
+        .transform_calculate(v="datum.bytes", e="datum.flop[0] ? datum.flop[0][0] : null")
     )
 
 
-def _datasheet_flats() -> Rows:
-    flats = Rows("datasheet").where("datum.gpu === datasheet").then({"flatten": ["flop"]})
-    flats = flats.having(v="datum.flop[0]", above="datum.flop[2]")
-    return flats.having(c="datum.v / datum.bytes", edge="x1", xb=f"x1 * {BEYOND:g}")
+def _datasheet_flats() -> alt.Chart:
+    flats = table("datasheet").transform_filter("datum.gpu === datasheet").transform_flatten(["flop"])
+    flats = flats.transform_calculate(v="datum.flop[0]", above="datum.flop[2]")
+    return flats.transform_calculate(c="datum.v / datum.bytes", edge="x1", xb=f"x1 * {BEYOND:g}")
 
 
 def _px(x: str) -> str:

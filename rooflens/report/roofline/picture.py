@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.report.content import Content
+    from rooflens.report.plane.marks import Spec
     from rooflens.report.plane.plane import Plane
 
 MAX_GPUS = 6
@@ -67,17 +68,9 @@ def draw_rooflines(page: Content, *, dark: bool = False, level: str | None = Non
     Raises:
         InputError: No kernel can be placed in a roofline.
     """
-    planes = [
-        plane(gpu, [launch for launch in page.timed if launch.gpu == gpu], page.report_labels) for gpu in page.gpus
-    ]
-    placed = [roofline for roofline in planes if roofline.placed]
-    if not placed:
-        raise InputError(
-            "no kernel can be placed in a roofline: these reports hold neither FLOPs with bytes, nor bandwidth shares",
-            "collect them with `ncu --set full`; Markdown and the page show what the reports do hold",
-        )
-    empty = [roofline.gpu for roofline in planes if not roofline.placed]
-    notes = [f"no kernel of {gpu} can be placed: it is not in the picture" for gpu in empty]
+    placed = placed_planes(page)
+    drawn = {roofline.gpu for roofline in placed}
+    notes = [f"no kernel of {gpu} can be placed: it is not in the picture" for gpu in page.gpus if gpu not in drawn]
     if len(placed) > MAX_GPUS:
         notes.append(f"the picture shows {MAX_GPUS} of {len(placed)} GPUs: give fewer reports to see the others")
     drawings = [
@@ -86,11 +79,31 @@ def draw_rooflines(page: Content, *, dark: bool = False, level: str | None = Non
     return Picture(drawings[0] if len(drawings) == 1 else _stacked(drawings, _inks(dark=dark).page), tuple(notes))
 
 
-def _draw(plane: Plane, page: Content, level: str | None, *, dark: bool) -> str:
+def placed_planes(page: Content) -> list[Plane]:
+    """List the planes in which a kernel can be placed, that of the GPU with the longest launch first.
+
+    Raises:
+        InputError: There is none.
+    """
+    planes = (plane(gpu, [one for one in page.timed if one.gpu == gpu], page.report_labels) for gpu in page.gpus)
+    placed = [roofline for roofline in planes if roofline.placed]
+    if not placed:
+        raise InputError(
+            "no kernel can be placed in a roofline: these reports hold neither FLOPs with bytes, nor bandwidth shares",
+            "collect them with `ncu --set full`; Markdown and the page show what the reports do hold",
+        )
+    return placed
+
+
+def spec_of(plane: Plane, page: Content, level: str | None) -> Spec:
+    """Specify a plane on its own, at a level where a kernel stands there."""
     shown = level if level in {*plane.levels, ALL} else None
-    spec = roofline_spec(plane, title=_title(plane, page), picked="", ranks={}, level=shown)
+    return roofline_spec(plane, title=_title(plane, page), picked="", ranks={}, level=shown)
+
+
+def _draw(plane: Plane, page: Content, level: str | None, *, dark: bool) -> str:
     svg: str = vl_convert.vegalite_to_svg(
-        _drawable(spec),
+        _drawable(spec_of(plane, page, level)),
         vl_version=VEGA_LITE.rpartition(".")[0],
         config=theme.vega_config(_inks(dark=dark), dark=dark) | {"font": FONT, "padding": PADDING_PX},
         allowed_base_urls=[],

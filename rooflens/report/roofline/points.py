@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
+
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.axes import ZOOM, axes
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import (
-    QUIET,
-    Rows,
-    at_spot,
-    expr,
-    leads,
-    lookup,
-    place,
-    placed,
-    quantity,
-    words,
-    written,
-)
+from rooflens.report.plane.marks import AT, QUIET, at_spot, leads, of_kernels, placed, table, written
 from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.viewport import (
     CROWD,
@@ -31,9 +21,9 @@ from rooflens.report.roofline.selection import GAP_PX, GAP_ROOM_PX, RING_PX, USU
 from rooflens.report.roofline.versions import FAMILY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.marks import Drawing, Style
     from rooflens.report.plane.plane import Plane
 
 FEW = 4
@@ -58,61 +48,61 @@ VERSION_FAINT = 0.55
 
 KERNEL_FIELDS = ("name", "bound", "time", "timeText", "verdict", "wall", "sure", "peers", "flags", "hollow", "report")
 
+_FACTOR_LOOKS: tuple[tuple[str, Style], ...] = (("halo", {"fontWeight": 600, "fontSize": 13}), ("strong", {}))
 _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointer", "ariaRoleDescription": "kernel"}
 
 
-def points_layer(plane: Plane) -> Layer:
+def points_layer(plane: Plane) -> alt.LayerChart:
     """Draw the launches, with the levels, the gap, the path through its run and the ring of the picked one."""
     course = [_over("course", list(course_layers(PICKED)))] if course_rows(plane) else []
-    dots = _dots(plane) | {"name": "dots", "params": [ZOOM]}
+    dots = _dots(plane).properties(name="dots").add_params(ZOOM)
     lines, factor = _gap_layers(plane)
-    layers = [*lines, *course, _around(plane), dots, *factor, *_level_names(plane)]
+    layers: list[Drawing] = [*lines, *course, _around(plane), dots, *factor, *_level_names(plane)]
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         layers.append(_beyond_layer())
     return _over("points", layers)
 
 
-def _beyond_layer() -> Layer:
+def _beyond_layer() -> alt.Chart:
     """Point from the edge to the launches that the axes have no room for."""
     left, right, below = "datum.x < base[0]", "datum.x > base[1]", "datum.y < base[2]"
-    far = Rows().where(f"({AT_LEVEL}) && ({left} || {right} || {below})")
-    far = far.having(
+    far = alt.Chart().transform_filter(f"({AT_LEVEL}) && ({left} || {right} || {below})")
+    far = far.transform_calculate(
         words=f"{left} ? '\u2190' : {right} ? '\u2192' : '\u2193'",
         edgeX="clamp(datum.x, base[0], base[1])",
         edgeY="max(datum.y, base[2])",
     )
-    at = {**place("edgeX", "edgeY"), **words()}
     side = f"{left} ? 'left' : {right} ? 'right' : 'center'"
-    said = {"tooltip": expr(text.POINT_TOOLTIP), "description": expr(text.POINT_DESCRIPTION)}
-    look = {
-        "align": expr(side),
-        "baseline": expr(f"{below} ? 'bottom' : 'middle'"),
+    said: Style = {"tooltip": alt.ExprRef(text.POINT_TOOLTIP), "description": alt.ExprRef(text.POINT_DESCRIPTION)}
+    look: dict[str, Any] = {
+        "align": alt.ExprRef(side),
+        "baseline": alt.ExprRef(f"{below} ? 'bottom' : 'middle'"),
         "cursor": "pointer",
         "fontSize": ARROW_PX,
     }
-    return far.mark("text", at, style="label", ariaRoleDescription="kernel", **look, **said)
+    drawn = far.mark_text(style="label", ariaRoleDescription="kernel", **look, **said)
+    return drawn.encode(x=alt.X("edgeX:Q"), y=alt.Y("edgeY:Q"), text=alt.Text("words:N"))
 
 
-def _over(rows: str, layers: list[Layer]) -> Layer:
+def _over(rows: str, layers: Sequence[Drawing]) -> alt.LayerChart:
     """Draw layers over the launches that no filter hides, each with what is known of its launch."""
-    steps = [{"filter": "!hidden[datum.k]"}, lookup("k", "kernels", KERNEL_FIELDS)]
-    return {"data": {"name": rows}, "transform": steps, "layer": layers}
+    steps = alt.Chart().transform_filter("!hidden[datum.k]").transform_lookup("k", of_kernels(KERNEL_FIELDS)).transform
+    return alt.LayerChart(layer=layers, data=alt.NamedData(rows), transform=steps)
 
 
-def _dots(plane: Plane) -> Layer:
+def _dots(plane: Plane) -> alt.Chart:
     """Draw points: area by share of time, colour and shape by verdict, faint where another kernel is isolated."""
-    hollow = {"condition": {"test": "datum.hollow", "value": 0}, "value": 0.72}
     # The area grows with the share of time; the smallest stays large enough to click.
-    areas = {"domain": [0, plane.longest_share], "range": list(areas_px2(plane)), "zero": True}
-    channels = {
+    areas = alt.Scale(domain=[0, plane.longest_share], range=list(areas_px2(plane)), zero=True)
+    lit = f"kernel === '' || datum.g === kernel ? 1 : {SEEN} ? {VERSION_FAINT} : {FAINT}"
+    said: Style = {"tooltip": alt.ExprRef(text.POINT_TOOLTIP), "description": alt.ExprRef(text.POINT_DESCRIPTION)}
+    dots = alt.Chart().transform_filter(AT_LEVEL).mark_point(clip=True, opacity=alt.ExprRef(lit), **said, **_DOT)
+    return dots.encode(
         **axes(units=plane.units),
         **verdict_channels(plane.bounds),
-        "size": quantity("time", legend=None, scale=areas),
-        "fillOpacity": hollow,
-    }
-    lit = f"kernel === '' || datum.g === kernel ? 1 : {SEEN} ? {VERSION_FAINT} : {FAINT}"
-    said = {"tooltip": expr(text.POINT_TOOLTIP), "description": expr(text.POINT_DESCRIPTION)}
-    return Rows().where(AT_LEVEL).mark("point", channels, clip=True, opacity=expr(lit), **said, **_DOT)
+        size=alt.Size("time:Q", legend=None, scale=areas),
+        fillOpacity=alt.condition("datum.hollow", alt.value(0), alt.value(0.72)),
+    )
 
 
 def _radius(plane: Plane) -> str:
@@ -121,72 +111,84 @@ def _radius(plane: Plane) -> str:
     return f"sqrt({smallest} + {largest - smallest} * datum.time / {plane.longest_share:.4g}) / 2"
 
 
-def _around(plane: Plane) -> Layer:
+def _around(plane: Plane) -> alt.Chart:
     """Draw a ring around the picked launch."""
-    size = expr(f"pow(2 * {_radius(plane)} + 6, 2)")
-    return Rows().where(f"({AT_NEAREST}) && {PICKED}").mark("point", place(), style="ring", size=size, **QUIET)
+    size = alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)")
+    return (
+        alt.Chart()
+        .transform_filter(f"({AT_NEAREST}) && {PICKED}")
+        .mark_point(style="ring", size=size, **QUIET)
+        .encode(**AT)
+    )
 
 
-def _gap_layers(plane: Plane) -> tuple[list[Layer], list[Layer]]:
+def _gap_layers(plane: Plane) -> tuple[list[alt.Chart], list[alt.Chart]]:
     """Join the levels of the picked launch, and draw its gap to the roof; the factor is to lie over all points."""
-    joined = Rows().where(JOINED)
+    joined = alt.Chart().transform_filter(JOINED)
     # The factor stands beside the line where enough of it is seen, else over the roof and over the point.
     room = f"(log(datum.roof / datum.y) / LN10) * h / spanY - {_radius(plane)}"
-    gap = Rows().where(f"({AT_NEAREST}) && {PICKED} && datum.gap").having(room=room)
-    gap = gap.having(spots="level === 'all' ? datum.ga : datum.gs")
-    gap = gap.having(spot=f"datum.spots && datum.spots[slot] || {list(USUAL_GAP)}")
+    gap = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED} && datum.gap").transform_calculate(room=room)
+    gap = gap.transform_calculate(spots="level === 'all' ? datum.ga : datum.gs")
+    gap = gap.transform_calculate(spot=f"datum.spots && datum.spots[slot] || {list(USUAL_GAP)}")
     beside = f"datum.room >= {GAP_ROOM_PX}"
-    gap = gap.having(side=f"{beside} ? datum.spot[1] : -datum.spot[1]")
-    factor = {
-        "align": expr("datum.side > 0 ? 'left' : 'right'"),
-        "baseline": expr(f"{beside} ? 'middle' : 'bottom'"),
-        "dx": expr(f"datum.side * {GAP_PX}"),
-        "dy": expr(f"{beside} ? datum.room * datum.spot[0] : min(-{GAP_PX}, datum.room - 2)"),
+    gap = gap.transform_calculate(side=f"{beside} ? datum.spot[1] : -datum.spot[1]")
+    factor: dict[str, Any] = {
+        "align": alt.ExprRef("datum.side > 0 ? 'left' : 'right'"),
+        "baseline": alt.ExprRef(f"{beside} ? 'middle' : 'bottom'"),
+        "dx": alt.ExprRef(f"datum.side * {GAP_PX}"),
+        "dy": alt.ExprRef(f"{beside} ? datum.room * datum.spot[0] : min(-{GAP_PX}, datum.room - 2)"),
     }
-    way = {"order": {"field": "x", "type": "quantitative"}, "detail": {"field": "k", "type": "nominal"}}
-    at_roof, gap_words = place("x", "roof"), {"text": {"field": "gap", "type": "nominal"}}
-    tick = {"orient": "horizontal", "size": 10, "thickness": 1.25}
+    at_roof = {"x": alt.X("x:Q"), "y": alt.Y("roof:Q")}
+    tick: dict[str, Any] = {"orient": "horizontal", "size": 10, "thickness": 1.25}
     lines = [
-        joined.mark("line", {**place(), **way}, style="gap", strokeDash=[1, 3], **QUIET),
-        joined.where(f"!({AT_LEVEL})").mark("point", place(), style="ring", size=(2 * RING_PX) ** 2, **QUIET),
-        gap.mark("rule", place(y2="roof"), style="gap", **QUIET),
-        gap.mark("tick", at_roof, style="gap", **tick, **QUIET),
+        joined.mark_line(style="gap", strokeDash=[1, 3], **QUIET).encode(
+            **AT, order=alt.Order("x:Q"), detail=alt.Detail("k:N")
+        ),
+        joined.transform_filter(f"!({AT_LEVEL})")
+        .mark_point(style="ring", size=(2 * RING_PX) ** 2, **QUIET)
+        .encode(**AT),
+        gap.mark_rule(style="gap", **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), y2=alt.Y2("roof")),
+        gap.mark_tick(style="gap", **tick, **QUIET).encode(**at_roof),
     ]
-    words_ = [
-        gap.mark("text", {**at_roof, **gap_words}, style=style, **QUIET, **factor, **strong)
-        for style, strong in (("halo", {"fontWeight": 600, "fontSize": 13}), ("strong", {}))
+    words = [
+        gap.mark_text(style=style, **QUIET, **factor, **strong).encode(**at_roof, text=alt.Text("gap:N"))
+        for style, strong in _FACTOR_LOOKS
     ]
-    return lines, words_
+    return lines, words
 
 
-def _level_names(plane: Plane) -> list[Layer]:
+def _level_names(plane: Plane) -> list[alt.Chart]:
     """Name the levels of the picked launch along its line; a narrow plane has no room for it."""
     launches = {point.launch.key for point in plane.points}
     # With all levels shown, a few launches have names or letters at every point already.
     crowd = "true" if len(launches) > CROWD else "level !== 'all'"
-    names = Rows().where(f"w >= 480 && {crowd} && {PICKED} && datum.level !== level")
-    apart = expr(f"(datum.dy || {USUAL.dy}) + (datum.push || 0) * ({_radius(plane)} - 4)")
-    return written(names.having(words=text.LEVEL), "note", baseline="middle", dy=apart)
+    names = alt.Chart().transform_filter(f"w >= 480 && {crowd} && {PICKED} && datum.level !== level")
+    apart = alt.ExprRef(f"(datum.dy || {USUAL.dy}) + (datum.push || 0) * ({_radius(plane)} - 4)")
+    return written(names.transform_calculate(words=text.LEVEL), "note", baseline="middle", dy=apart)
 
 
-def label_layers() -> list[Layer]:
+def label_layers() -> list[alt.Chart]:
     """Write ranks and names at points, ridges at corners, and letters where all levels are shown."""
-    strong = _labels().where("datum.s === 'rank' || datum.s === 'name'")
-    notes = _labels().where("datum.s === 'ridge' || datum.s === 'mark'")
+    strong = _labels().transform_filter("datum.s === 'rank' || datum.s === 'name'")
+    notes = _labels().transform_filter("datum.s === 'ridge' || datum.s === 'mark'")
     return [leads(_labels()), *written(notes, "note", **_as_kind()), *written(strong, "label", **_as_kind())]
 
 
-def _labels() -> Rows:
+def _labels() -> alt.Chart:
     """Choose the text of the level and the size that are shown; what belongs to a hidden launch goes with it."""
-    here = Rows("labels").where("datum.level === level").where(f"!datum.k || !hidden[datum.k] && {SEEN}")
-    ranked = placed(here.where("datum.s !== 'rank' || !ranks || ranks[datum.k]"))
-    return ranked.having(words="datum.s === 'rank' && ranks ? ranks[datum.k] : datum.words")
+    here = (
+        table("labels")
+        .transform_filter("datum.level === level")
+        .transform_filter(f"!datum.k || !hidden[datum.k] && {SEEN}")
+    )
+    ranked = placed(here.transform_filter("datum.s !== 'rank' || !ranks || ranks[datum.k]"))
+    return ranked.transform_calculate(words="datum.s === 'rank' && ranks ? ranks[datum.k] : datum.words")
 
 
-def _as_kind() -> Layer:
+def _as_kind() -> Style:
     """Set text, and ranks strong."""
     return {
         **at_spot(),
-        "fontSize": expr("datum.s === 'rank' ? 13 : 12"),
-        "fontWeight": expr("datum.s === 'rank' ? 600 : 400"),
+        "fontSize": alt.ExprRef("datum.s === 'rank' ? 13 : 12"),
+        "fontWeight": alt.ExprRef("datum.s === 'rank' ? 600 : 400"),
     }

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 from msgspec import Struct
 
-from rooflens.report.plane.marks import HEAD, QUIET, Rows, expr, place
+from rooflens.report.plane.marks import AT, HEAD, QUIET, table
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflens.model.summary import Launch
-    from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.plane import Plane
 
 MOST = 8
@@ -82,29 +82,27 @@ def path_rows(plane: Plane, found: Sequence[Sequence[Version]]) -> list[dict[str
     ]
 
 
-def path_layers() -> list[Layer]:
+def path_layers() -> list[alt.Chart]:
     """Join the versions that no filter hides, with a head on each part of the path that is long enough."""
-    seen = Rows("versions").where(_AT).where(f"!hidden[datum.k] && ({_SHOWN})")
-    way = {"order": {"field": "i", "type": "quantitative"}, "detail": {"field": "f", "type": "nominal"}}
-    steps = [{"op": "lead", "field": field, "as": f"{field}_next"} for field in ("x", "y")]
-    parts = seen.then({"window": steps, "groupby": ["f"], "sort": [{"field": "i", "order": "ascending"}]})
-    parts = parts.where("datum.x_next").having(
+    seen = table("versions").transform_filter(_AT).transform_filter(f"!hidden[datum.k] && ({_SHOWN})")
+    parts = seen.transform_window(
+        x_next="lead(x)", y_next="lead(y)", groupby=["f"], sort=[alt.SortField("i", "ascending")]
+    )
+    parts = parts.transform_filter("datum.x_next").transform_calculate(
         right="log(datum.x_next / datum.x) / LN10 / spanX * w",
         down="-log(datum.y_next / datum.y) / LN10 / spanY * h",
         headX=f"datum.x * pow(datum.x_next / datum.x, {HEAD_AT})",
         headY=f"datum.y * pow(datum.y_next / datum.y, {HEAD_AT})",
     )
-    heads = parts.where(f"sqrt(pow(datum.right, 2) + pow(datum.down, 2)) >= {HEAD_FROM_PX}")
+    heads = parts.transform_filter(f"sqrt(pow(datum.right, 2) + pow(datum.down, 2)) >= {HEAD_FROM_PX}")
     return [
-        seen.mark("line", {**place(), **way}, style="path", **QUIET),
-        heads.mark(
-            "point",
-            place("headX", "headY"),
+        seen.mark_line(style="path", **QUIET).encode(**AT, order=alt.Order("i:Q"), detail=alt.Detail("f:N")),
+        heads.mark_point(
             style="path",
             shape=HEAD,
             filled=True,
             size=HEAD_AREA_PX2,
-            angle=expr("atan2(datum.down, datum.right) * 57.2958"),
+            angle=alt.ExprRef("atan2(datum.down, datum.right) * 57.2958"),
             **QUIET,
-        ),
+        ).encode(x=alt.X("headX:Q"), y=alt.Y("headY:Q")),
     ]

@@ -7,6 +7,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import altair as alt
 import pytest
 from msgspec.structs import replace
 from support import samples
@@ -160,10 +161,12 @@ def test_names_cannot_break_out() -> None:
         assert name not in page
 
 
-def test_a_specification_holds_no_colour() -> None:
-    """Colours come from the theme alone."""
+def test_a_specification_is_valid_and_holds_no_colour() -> None:
+    """It keeps to the schema of Vega-Lite, and colours come from the theme alone."""
     (group,) = groups(histories(nightly(5)))
-    assert not re.search(r"#[0-9a-fA-F]{6}", json.dumps(history_spec(group, title="a", subtitle="b")))
+    spec = history_spec(group, title="a", subtitle="b")
+    alt.Chart.from_dict(spec)
+    assert not re.search(r"#[0-9a-fA-F]{6}", json.dumps(spec))
 
 
 @pytest.mark.browser
