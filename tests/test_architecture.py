@@ -9,6 +9,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from support.loops import for_all
 
 import rooflens
 
@@ -180,7 +181,7 @@ def _rooms_used(path: Path) -> dict[str, str]:
     return {room: name for room, name in found.items() if room != _room(path)}
 
 
-@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+@for_all("path", _modules(), lambda path: path.relative_to(PACKAGE))
 def test_rooms_import_only_in_the_direction_of_the_arrows(path: Path) -> None:
     """A module imports from its own room and from those the table allows, for types too."""
     if _room(path).startswith("workloads/"):
@@ -205,7 +206,7 @@ def test_every_room_stands_in_the_table() -> None:
     assert rooms == set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+@for_all("path", _modules(), lambda path: path.relative_to(PACKAGE))
 def test_each_dependency_has_its_one_place(path: Path) -> None:
     """Third-party modules are imported only where the table says."""
     place = path.relative_to(PACKAGE).as_posix()

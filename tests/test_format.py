@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from support.loops import for_all
 
 from rooflens import format as fmt
 from rooflens.format import cut_middle, duration, percent, si, significant
@@ -149,7 +150,7 @@ def test_cuts_leave_both_ends(text: str, width: int, expected: str) -> None:
     assert cut_middle(text, width) == expected
 
 
-@pytest.mark.parametrize("width", range(41))
+@for_all("width", range(41))
 def test_a_cut_is_exactly_as_wide_as_asked(width: int) -> None:
     """A name longer than the width comes out at exactly the width."""
     assert len(cut_middle("kernel<float, 128, 128, 32, true, false, 4>", width)) == width

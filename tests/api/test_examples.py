@@ -12,6 +12,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.loops import for_all
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
 import rooflens as rl
@@ -93,7 +94,7 @@ def test_an_example_of_profiling_runs_as_a_script(example: doctest.DocTest, gpu_
     assert (done.stdout, done.stderr) == ("".join(one.want for one in example.examples), "")
 
 
-@pytest.mark.parametrize(("name", "one"), list(public()), ids=lambda value: value if isinstance(value, str) else "")
+@for_all("name, one", public(), lambda case: case[0])
 def test_what_is_public_is_described(name: str, one: Any) -> None:
     """Each name has a docstring; what is called has its arguments and its errors in it, and an example."""
     described = inspect.getdoc(one) or ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from msgspec.structs import replace
+from support.loops import for_all
 
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.model.counters.chips import CHIPS
@@ -23,7 +23,7 @@ KERNEL = Kernel("0", "x.ncu-rep", 0, "kernel", "kernel", "ok")
 BY_ID = {rule.id: rule for rule in RULES}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@for_all("rule", RULES, lambda rule: rule.id)
 def test_every_need_is_something_that_a_report_can_hold(rule: FindingRule) -> None:
     """A name in `needs` is a counter of the table, a measure of the hot spots, or one of the few others."""
     for group in rule.needs:
@@ -32,7 +32,7 @@ def test_every_need_is_something_that_a_report_can_hold(rule: FindingRule) -> No
             assert need in NAMES | {*OTHERS} | {f"{CODE}{measure}" for measure in MEASURES}
 
 
-@pytest.mark.parametrize("chip", CHIPS)
+@for_all("chip", CHIPS)
 def test_standard_collects_what_every_finding_needs(chip: str) -> None:
     """On every chip each finding can be told from a `standard` collection: by one of its ways at least."""
     asked = metrics_for(chip, "deep")

@@ -8,6 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from support.loops import for_all
 from support.sass import count, parse_sass
 
 from rooflens.errors import EnvironmentMissingError
@@ -100,8 +101,8 @@ def _run(command: list[str]) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: f"{loop.kernel.lstrip('0123456789')}-{loop.opcode[:3]}")
+@for_all("target", TARGETS)
+@for_all("loop", LOOPS, lambda loop: loop.kernel)
 def test_a_kernel_does_what_it_measures(kernels: dict[str, dict[str, Kernel]], target: str, loop: Loop) -> None:
     """Its loop holds every instruction that a pass counts; where the architecture lacks it there is no loop at all."""
     (kernel,) = (found for name, found in kernels[target].items() if loop.kernel in name)
@@ -113,14 +114,14 @@ def test_a_kernel_does_what_it_measures(kernels: dict[str, dict[str, Kernel]], t
     assert len(body) - loop.times - count(body, "NOP") <= loop.others
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@for_all("target", TARGETS)
 def test_no_kernel_spills(kernels: dict[str, dict[str, Kernel]], target: str) -> None:
     """No kernel keeps operands in local memory: that would be measured too."""
     spilling = [name for name, kernel in kernels[target].items() if count(kernel.opcodes, "LDL|STL")]
     assert spilling == []
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@for_all("target", TARGETS)
 def test_every_kernel_reads_its_clock_twice(kernels: dict[str, dict[str, Kernel]], target: str) -> None:
     """What is measured stands between two readings of the timer, none of which was moved into the loop."""
     for loop in LOOPS:

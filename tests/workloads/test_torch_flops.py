@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.loops import for_all
 
 from rooflens.workloads import torch_harness
 from rooflens.workloads.registry import find_workload
@@ -62,8 +63,8 @@ def _formula_and_count(name: str, case_name: str, device: str = "meta") -> tuple
     return formula, counter.get_total_flops()
 
 
-@pytest.mark.parametrize("device", ["meta", "cpu"])
-@pytest.mark.parametrize(("workload", "case"), SAME)
+@for_all("device", ["meta", "cpu"])
+@for_all("workload, case", SAME)
 def test_products_are_counted_as_pytorch_counts_them(workload: str, case: str, device: str) -> None:
     """Matrix products by formula equal PyTorch's count to the last FLOP, at full and at toy size."""
     formula, counted = _formula_and_count(workload, case, device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.loops import for_all
 
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, load_datasheets
@@ -14,9 +15,7 @@ if TYPE_CHECKING:
     from rooflens.model.cases import Case, Workload
 
 CASES = [(workload, case) for workload in load_workloads() if workload.kind == "torch" for case in workload.cases]
-EVERY_CASE = pytest.mark.parametrize(
-    ("workload", "case"), CASES, ids=[f"{workload.name}-{case.name}" for workload, case in CASES]
-)
+EVERY_CASE = for_all("workload, case", CASES, lambda one: f"{one[0].name} {one[1].name}")
 GPUS = [gpu for gpu in load_datasheets() if gpu.name in {"NVIDIA H200", "NVIDIA H100 80GB HBM3"}]
 
 BY_HAND = {
@@ -126,7 +125,7 @@ def test_expectations_are_words_of_the_verdict(workload: Workload, case: Case) -
     assert expect.resource in {None, "dram", *PEAK_KEYS}
 
 
-@pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
+@for_all("gpu", GPUS, lambda gpu: gpu.name)
 @EVERY_CASE
 def test_memory_and_compute_lie_on_their_sides_of_the_ridge(workload: Workload, case: Case, gpu: Datasheet) -> None:
     """Expected memory-bound cases lie left of the ridge of an H200 and an H100, compute-bound ones right of it."""

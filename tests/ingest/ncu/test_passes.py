@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.loops import for_all
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu import passes
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOC = Path(__file__).parents[3] / "docs" / "explanation" / "passes.md"
-each_chip = pytest.mark.parametrize("chip", CHIPS)
+each_chip = for_all("chip", CHIPS)
 
 NCU_SETS = {
     "tu102": (9, 15),
@@ -54,14 +55,14 @@ def test_every_chip_of_the_library_is_known() -> None:
 
 
 @each_chip
-@pytest.mark.parametrize("detail", DETAILS)
+@for_all("detail", DETAILS)
 def test_every_name_of_a_tier_is_a_counter_of_its_chip(chip: str, detail: str) -> None:
     """The chip's evaluator accepts each hardware name: ncu refuses a list with a single wrong one."""
     assert counted(chip, detail).unknown == ()
 
 
 @each_chip
-@pytest.mark.parametrize("detail", ["quick", "standard"])
+@for_all("detail", ["quick", "standard"])
 def test_tiers_keep_to_their_passes(chip: str, detail: str) -> None:
     """`quick` and `standard` need no more hardware passes than promised, on every chip."""
     limit = goal(chip, detail)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.loops import for_all
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 from support.tier_metrics import SHARE, stored_metrics
 
@@ -178,7 +179,7 @@ def test_deep_counts_no_operation_twice(tmp_path: Path, chip: str) -> None:
     assert "tensor_counter_reads_zero" not in analysis.flags
 
 
-@pytest.mark.parametrize("chip", CHIPS)
+@for_all("chip", CHIPS)
 def test_each_tier_holds_the_one_before_and_no_name_twice(chip: str) -> None:
     """Tiers grow, and a name stands once in each."""
     quick, standard, deep = ([metric.name for metric in metrics_for(chip, detail)] for detail in DETAILS)
@@ -186,7 +187,7 @@ def test_each_tier_holds_the_one_before_and_no_name_twice(chip: str) -> None:
     assert max(Counter(deep).values()) == 1
 
 
-@pytest.mark.parametrize("chip", CHIPS)
+@for_all("chip", CHIPS)
 def test_meanings_and_names_are_plain(chip: str) -> None:
     """No name breaks a list of arguments, and no meaning the quotes of a section file."""
     for asked in metrics_for(chip, "deep"):

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from support.loops import for_all
 
 import rooflens
 from rooflens.model.counters.recipes import (
@@ -98,7 +98,7 @@ def test_names_are_unique() -> None:
     assert len(COUNTERS) == len(NAMES)
 
 
-@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+@for_all("counter", COUNTERS, lambda counter: counter.name)
 def test_each_row_says_unit_meaning_and_source(counter: Counter) -> None:
     """A row has a name with its unit, a meaning in words, and at least one recipe over stored metrics."""
     assert counter.name.endswith(UNITS) or counter.name in COUNTS or counter.name.startswith("blocks_limit_")
@@ -108,7 +108,7 @@ def test_each_row_says_unit_meaning_and_source(counter: Counter) -> None:
     assert counter.recipes
 
 
-@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+@for_all("counter", COUNTERS, lambda counter: counter.name)
 def test_recipes_name_ncu_metrics(counter: Counter) -> None:
     """Exact recipes carry a whole metric name; amounts, peaks and shares a base without roll-up; none stands twice."""
     for recipe in counter.recipes:
@@ -174,7 +174,7 @@ def asked_for(source: str) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
+@for_all("path", SOURCES)
 def test_modules_ask_for_counters_that_exist(path: Path) -> None:
     """A misspelt counter in the code would read as never measured too."""
     assert asked_for(path.read_text(encoding="utf-8")) <= NAMES

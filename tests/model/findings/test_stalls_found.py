@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.findings import at_wall, findings_of, make_facts, unsaid
+from support.loops import for_all
 
 from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
@@ -47,8 +48,8 @@ def test_a_rule_that_is_not_asked_finds_nothing(share: float) -> None:
         assert not [rule.id for rule in stalls.STALLED if rule not in asked and rule.find(facts) is not None]
 
 
-@pytest.mark.parametrize("reason", REASONS)
-@pytest.mark.parametrize(("share", "issued", "said"), [(0.30, 0.4, False), (0.31, 0.79, True), (0.5, 0.80, False)])
+@for_all("reason", REASONS)
+@for_all("share, issued, said", [(0.30, 0.4, False), (0.31, 0.79, True), (0.5, 0.80, False)])
 def test_each_reason_is_said_above_30_percent_where_schedulers_issue_in_less_than_80(
     reason: str, share: float, issued: float, *, said: bool
 ) -> None:

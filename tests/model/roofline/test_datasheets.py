@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import Struct
+from support.loops import for_all
 
 from rooflens.cache import keep, kept
 from rooflens.errors import InputError
@@ -141,7 +142,7 @@ bytes_per_s_total = 900e9
 source = "a datasheet"
 """
 
-each_gpu = pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
+each_gpu = for_all("gpu", GPUS, lambda gpu: gpu.name)
 
 
 def quantities(gpu: Datasheet) -> dict[str, Quantity]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.model.roofline.occupancy import (
     LIMITERS,
@@ -163,8 +164,8 @@ def test_a_step_of_a_few_points_is_none() -> None:
     assert curve.better == (576.0, 36 / 48)
 
 
-@pytest.mark.parametrize("registers", [17, 32, 33, 40, 41, 101, 168, 255])
-@pytest.mark.parametrize("threads", [32, 96, 256, 512, 1024])
+@for_all("registers", [17, 32, 33, 40, 41, 101, 168, 255])
+@for_all("threads", [32, 96, 256, 512, 1024])
 def test_the_step_of_registers_is_the_most_that_let_in_another_block(registers: int, threads: int) -> None:
     """Found by trying every smaller count, though registers are given in eights."""
     sm = 65536.0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from forecasting import GPUS, row
+from support.loops import for_all
 from support.programs import run
 
 from rooflens.errors import InputError, UsageError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.rows import Operation
     from rooflens.model.roofline.datasheets import Datasheet
 
-each_operation = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+each_operation = for_all("operation", OPERATIONS.values(), lambda operation: operation.name)
 
 
 def inputs_of(

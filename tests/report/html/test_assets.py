@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-import pytest
+from support.loops import for_all
 
 import rooflens
 
@@ -28,14 +28,14 @@ def name_of(path: Path) -> str:
     return path.relative_to(ASSETS).as_posix()
 
 
-@pytest.mark.parametrize("path", OWN, ids=name_of)
+@for_all("path", OWN, name_of)
 def test_lines_can_be_read(path: Path) -> None:
     """No line of a template, a style sheet or a script is over 160 characters."""
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [number for number, line in enumerate(lines, 1) if len(line) > MAX_LINE] == []
 
 
-@pytest.mark.parametrize("path", OWN, ids=name_of)
+@for_all("path", OWN, name_of)
 def test_every_file_is_in_a_page(path: Path) -> None:
     """Each file is named where pages are made: in Python by its folder and name, or by another template."""
     name = name_of(path) if path.suffix != ".html" else name_of(path).removesuffix(".html")

@@ -1,0 +1,41 @@
+"""One test over many cases: it runs all of them, and its message lists every one that failed."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+def for_all(
+    names: str, cases: Iterable[Any], named: Callable[[Any], object] = str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test with each case for its arguments `names`, as `pytest.mark.parametrize` does, in one item.
+
+    For cases by the hundred that take no time: an item of pytest each would cost more than what it checks. What the
+    test takes besides is a fixture, the same one for all cases.
+    """
+    arguments, all_cases = [name.strip() for name in names.split(",")], list(cases)
+
+    def looped(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def over_all(**fixtures: Any) -> None:
+            wrong = []
+            for case in all_cases:
+                values = case if len(arguments) > 1 else (case,)
+                try:
+                    test(**dict(zip(arguments, values, strict=True)), **fixtures)
+                except AssertionError as error:
+                    wrong.append(f"{named(case)}: {error}")
+            assert all_cases
+            assert not wrong, f"{len(wrong)} of {len(all_cases)} cases\n" + "\n".join(wrong)
+
+        taken = inspect.signature(test)
+        rest = [value for name, value in taken.parameters.items() if name not in arguments]
+        over_all.__signature__ = taken.replace(parameters=rest)  # type: ignore[attr-defined]
+        return over_all
+
+    return looped
