@@ -215,9 +215,10 @@ def test_no_page_is_shown_outside_of_a_notebook(report: rl.Report) -> None:
 
 def test_a_chart_stands_at_the_level_asked_for(report: rl.Report) -> None:
     """The chart of another level is another chart, one of them is the default, and there are no other levels."""
-    at = {level: report.chart(level).to_json() for level in ("dram", "l2", "all")}
+    one = report[:1]
+    at = {level: one.chart(level).to_json(validate=False) for level in ("dram", "l2", "all")}
     assert len({*at.values()}) == 3
-    assert report.chart().to_json() in at.values()
+    assert one.chart().to_json(validate=False) in at.values()
     with pytest.raises(UsageError, match="no level `l3`"):
         report.chart("l3")
 
@@ -225,11 +226,10 @@ def test_a_chart_stands_at_the_level_asked_for(report: rl.Report) -> None:
 def test_a_chart_is_composed_with_another(report: rl.Report) -> None:
     """Beside a chart of the notebook, and beside one of other kernels, it is drawn with all its names and rows."""
     bars = alt.Chart(alt.Data(values=[{"a": 1, "b": 2}])).mark_bar().encode(x="a:Q", y="b:Q")
-    alone, both = (_drawn_texts(one) for one in (report.chart("dram"), report.chart("dram") | report[:1].chart("all")))
-    assert {"Arithmetic intensity (FLOP/B)", report[0].function_name} <= alone
-    assert alone <= both
-    assert alone <= _drawn_texts(bars & report.chart("dram"))
-    assert alone <= _drawn_texts(report.chart("dram") & report.chart("l2", dark=True))
+    one = report[:1]
+    alone = _drawn_texts(one.chart("dram"))
+    assert {"Arithmetic intensity (FLOP/B)", one[0].function_name} <= alone
+    assert alone <= _drawn_texts((one.chart("dram") | one.chart("l2", dark=True)) & bars)
 
 
 def _drawn_texts(chart: alt.TopLevelMixin) -> set[str]:

@@ -21,10 +21,12 @@ from rooflens.report.plane.marks import (
     QUIET,
     WIDTH,
     at_spot,
+    layered,
     leads,
     of_kernels,
     placed,
     specify,
+    stacked,
     table,
     titled,
     unchecked,
@@ -68,7 +70,7 @@ def arrows_spec(found: Moves, *, title: str) -> Spec:
         # Both axes zoom by one factor; shares have a roof and a floor, and need none.
         params += [*values(base=base), *seen(zooms=not found.in_shares, is_log=not found.in_shares)]
     subtitle = "Hollow: before. Filled: after. Area: GPU time."
-    chart = alt.vconcat(*parts, spacing=24, title=titled(title, subtitle))
+    chart = stacked(parts, title=titled(title, subtitle))
     return specify(chart, params, datasets(found))
 
 
@@ -91,7 +93,7 @@ def _plane_chart(found: Moves) -> alt.LayerChart:
         label,
     ]
     view = alt.ViewBackground() if found.in_shares else alt.ViewBackground(cursor="grab")
-    return alt.LayerChart(layer=[*layers], name="plane", width=WIDTH, height=HEIGHT, view=view)
+    return layered(layers, name="plane", width=WIDTH, height=HEIGHT, view=view)
 
 
 def _at_level(data: str) -> alt.Chart:
@@ -204,4 +206,4 @@ def _strip_chart(found: Moves) -> alt.LayerChart:
         _tip(arrows, {**x2, **lane}),
         _dots_layer(_at_level("slideDots").transform_calculate(at="datum.lane + 0.68"), found, {**x, **lane}),
     ]
-    return alt.LayerChart(layer=[*layers], width=WIDTH, height=LANE_PX * lanes)
+    return layered(layers, width=WIDTH, height=LANE_PX * lanes)

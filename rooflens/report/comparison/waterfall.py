@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.comparison.rows import signed_duration, spread_words
-from rooflens.report.plane.marks import specify, unchecked, values
+from rooflens.report.plane.marks import layered, specify, unchecked, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -136,8 +136,8 @@ def waterfall_spec(found: Waterfall, *, title: str) -> Spec:
     subtitle = f"The axis begins at {fmt.duration(found.begin_ns)}." if found.begin_ns else ""
     size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 320 ? 12 : 14")}
     more: Style = {"subtitle": subtitle} if subtitle else {}
-    chart = alt.LayerChart(
-        layer=layers,
+    chart = layered(
+        layers,
         data=alt.NamedData("steps"),
         width=WIDTH,
         height=ROW_PX * len(found.steps),

@@ -15,7 +15,18 @@ from rooflens.model.compare.pairing import version_name
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.geometry import Boxes, Line, text_px
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import at_spot, expressions, leads, placed, specify, table, titled, unchecked, values
+from rooflens.report.plane.marks import (
+    at_spot,
+    expressions,
+    layered,
+    leads,
+    placed,
+    specify,
+    table,
+    titled,
+    unchecked,
+    values,
+)
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import LINE_PX, Canvas, Text, around
 from rooflens.report.plane.viewport import SIZES, SLOT, point_box
@@ -340,7 +351,7 @@ def history_spec(group: Group, *, title: str, subtitle: str) -> Spec:
         *expressions(slot=SLOT, room=f"w - ({room} : {label_room_px(group, SIZES[-1])})"),
         *values(when=list(group.when)),
     ]
-    chart = alt.LayerChart(layer=[*layers], name="plane", width=WIDTH, height=HEIGHT, title=titled(title, subtitle))
+    chart = layered(layers, name="plane", width=WIDTH, height=HEIGHT, title=titled(title, subtitle))
     return specify(chart, params, datasets(group))
 
 

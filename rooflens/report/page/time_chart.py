@@ -15,7 +15,7 @@ from rooflens.format import plain_name
 from rooflens.model.bounds import BOUNDS
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent
-from rooflens.report.plane.marks import specify, unchecked, values
+from rooflens.report.plane.marks import layered, specify, unchecked, values
 from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def time_spec(content: Content) -> Spec:
     pieces = time_pieces(content)
     count = min(MAX_ROWS, len({piece["g"] for piece in pieces}))
     undrawn = content.other.kernels if content.other else 0
-    bars = alt.LayerChart(
-        layer=_layers(count),
+    bars = layered(
+        _layers(count),
         data=alt.NamedData("pieces"),
         transform=_stacked(_placed(_summed(alt.Chart()), undrawn), content.total_ns).transform,
         width=WIDTH,

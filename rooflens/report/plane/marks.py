@@ -101,6 +101,23 @@ def expressions(**named: str) -> list[Param]:
     return [{"name": name, "expr": expression} for name, expression in named.items()]
 
 
+def layered(layers: Iterable[Drawing], **properties: Any) -> alt.LayerChart:
+    """Lay layers over one another, as they are.
+
+    `alt.layer` copies each of them several times, to lift the parameters that they share; here nothing is to be lifted.
+    """
+    chart = alt.LayerChart(**properties)
+    chart.layer = list(layers)
+    return chart
+
+
+def stacked(charts: Iterable[alt.LayerChart], **properties: Any) -> alt.VConcatChart:
+    """Put charts below one another, as they are."""
+    chart = alt.VConcatChart(spacing=24, **properties)
+    chart.vconcat = list(charts)
+    return chart
+
+
 def titled(text: str, subtitle: str | Sequence[str]) -> alt.TitleParams:
     """Write the title of a chart, no wider than its plane: the page fits the whole drawing to its room."""
     return alt.TitleParams(text, subtitle=subtitle, limit=alt.ExprRef("w"), fontSize=alt.ExprRef("w < 480 ? 12 : 14"))

@@ -151,7 +151,7 @@ class PathPlane(Struct, frozen=True):
         """Put roofs, layers and rows into one specification; `params` are further ones that the page sets."""
         base = [fmt.round_significant(end, 6) for end in (*self.roofs.x_domain, *self.roofs.y_domain)]
         declared = [*marks.values(**params, w=WIDTH, h=HEIGHT, base=base), *seen(zooms=False)]
-        drawn = alt.LayerChart(layer=[*_ground(), *layers], name="plane", width=WIDTH, height=HEIGHT)
+        drawn = marks.layered([*_ground(), *layers], name="plane", width=WIDTH, height=HEIGHT)
         return marks.specify(drawn.properties(title=marks.titled(title, list(subtitle))), declared, datasets)
 
 

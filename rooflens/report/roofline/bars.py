@@ -17,7 +17,7 @@ from rooflens.model.summary import median_launch
 from rooflens.model.verdict.sentences import limit_words
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import QUIET, of_kernels
+from rooflens.report.plane.marks import QUIET, layered, of_kernels
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ def bars_chart(plane: Plane, width_px: int) -> alt.LayerChart:
         *_rest(plane, up)
     ]  # fmt: skip
     title = alt.TitleParams(bars_heading(plane), fontSize=13, limit=alt.ExprRef("w"))
-    return alt.LayerChart(
-        layer=rows,
+    return layered(
+        rows,
         data=alt.NamedData("bars"),
         transform=_laid_out(plane),
         name="bars",

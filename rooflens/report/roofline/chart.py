@@ -21,7 +21,7 @@ import altair as alt
 from rooflens import format as fmt
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
-from rooflens.report.plane.marks import HEIGHT, WIDTH, specify, titled, unchecked, values
+from rooflens.report.plane.marks import HEIGHT, WIDTH, layered, specify, stacked, titled, unchecked, values
 from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.roofs import EDGE_PX
 from rooflens.report.plane.viewport import SIZES, SLOT
@@ -77,7 +77,7 @@ def roofline_spec(  # noqa: PLR0913 - what a reader can choose
     kernels, texts = rows.kernel_rows(plane)
     params = [*_params(plane, picked, level), *(_plane_params(plane, gpus, drawn) if plane.points else ())]
     params += values(texts=texts)
-    chart = alt.vconcat(*parts, spacing=24, title=titled(title, _subtitle(plane)))
+    chart = stacked(parts, title=titled(title, _subtitle(plane)))
     return specify(chart, params, {"kernels": kernels} | _datasets(plane, picked, ranks, gpus, drawn))
 
 
@@ -123,9 +123,7 @@ def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> alt.LayerChart
         *(boost_names(plane) if boosted else ()),
         points_layer(plane),
     ]
-    return alt.LayerChart(
-        layer=[*layers], name="plane", width=WIDTH, height=HEIGHT, view=alt.ViewBackground(cursor="grab")
-    )
+    return layered(layers, name="plane", width=WIDTH, height=HEIGHT, view=alt.ViewBackground(cursor="grab"))
 
 
 def _params(plane: Plane, picked: str, level: str | None) -> list[Param]:

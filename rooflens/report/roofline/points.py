@@ -9,7 +9,7 @@ import altair as alt
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.axes import ZOOM, axes
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import AT, QUIET, at_spot, leads, of_kernels, placed, table, written
+from rooflens.report.plane.marks import AT, QUIET, at_spot, layered, leads, of_kernels, placed, table, written
 from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.viewport import (
     CROWD,
@@ -87,7 +87,7 @@ def _beyond_layer() -> alt.Chart:
 def _over(rows: str, layers: Sequence[Drawing]) -> alt.LayerChart:
     """Draw layers over the launches that no filter hides, each with what is known of its launch."""
     steps = alt.Chart().transform_filter("!hidden[datum.k]").transform_lookup("k", of_kernels(KERNEL_FIELDS)).transform
-    return alt.LayerChart(layer=layers, data=alt.NamedData(rows), transform=steps)
+    return layered(layers, data=alt.NamedData(rows), transform=steps)
 
 
 def _dots(plane: Plane) -> alt.Chart:
