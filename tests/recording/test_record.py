@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tarfile
 import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import judge
 import pytest
 import record
@@ -225,6 +227,32 @@ def test_recording_needs_no_third_party() -> None:
     code = f"import sys; sys.path.insert(0, {str(_FIXTURES)!r}); import first_light, record, rooflens.doctor"
     code += ", rooflens.model.roofline.calibrations, rooflens.workloads.calibrating; print('fine')"
     assert record.collecting.run_program((sys.executable, "-ISc", code)).stdout == "fine\n"
+
+
+def test_a_bare_gpu_box_collects_and_calibrates(gpu_box: Path) -> None:
+    """Doctor, workloads, collect, calibrate and the first light run need the standard library and click, no more."""
+    only = gpu_box / "only"
+    only.mkdir()
+    (only / "click").symlink_to(Path(click.__file__).parent)
+    paths = [str(_FIXTURES), str(_FIXTURES.parent), str(only)]
+
+    def run(code: str, *arguments: str) -> str:
+        start = f"import sys; sys.path[:0] = {paths}; {code}"
+        command = (sys.executable, "-ISc", start, *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=gpu_box)  # noqa: S603 - ours
+        assert "Python package `" not in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.stdout + done.stderr
+
+    command = "from rooflens.cli.group import main; main()"
+    assert "ncu                 2025.3" in run(command, "doctor")
+    assert "attention" in run(command, "workloads")
+    assert "compute at tensor bf16" in run(command, "workloads", "gemm")
+    run(command, "collect", "saxpy", "-o", "saxpy.ncu-rep")
+    assert (gpu_box / "saxpy.ncu-rep").is_file()
+    assert "hint: " in run(command, "calibrate")  # the stand-in for nvcc makes no program that measures
+    run("import first_light; sys.exit(first_light.main())", "--output", "light", "--steps", "probe,doctor")
+    assert (gpu_box / "light" / "probe" / "saxpy.ncu-rep").is_file()
 
 
 def test_what_is_worth_most_comes_first() -> None:

@@ -9,13 +9,11 @@ from rooflens.format import MISSING, count, si, significant
 from rooflens.model.findings.table import RULES
 from rooflens.model.needs import tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES
-from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.document import Column, Table, code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflens.model.cases import Case, Workload
     from rooflens.model.counters.metric import Kind, Metric
     from rooflens.model.needs import Untold
     from rooflens.model.roofline.datasheets import Datasheet
@@ -28,33 +26,6 @@ _COSTS: tuple[tuple[Kind, str], ...] = (
     ("sampling", "warp sampling"),
 )
 """Kind -> what ncu runs for it beside the hardware passes."""
-
-
-def workload_table(workloads: Sequence[Workload]) -> Table:
-    """Make a table of all workloads."""
-    columns = (Column("workload"), Column("kind"), _wrapping("cases"), _wrapping("what it shows"))
-    rows = ((one.name, one.kind, ", ".join(case.name for case in one.cases), one.summary) for one in workloads)
-    return Table(columns, tuple(rows))
-
-
-def case_table(cases: Sequence[Case]) -> Table:
-    """Make a table of one workload's cases: what each must compute and move, and the wall it should hit."""
-    numbers = (Column(heading, right=True) for heading in ("FLOP", "bytes", "FLOP/B"))
-    columns = (Column("case"), Column("type"), _wrapping("sizes"), *numbers, Column("expected"))
-    return Table(columns, tuple(map(_case_row, cases)))
-
-
-def _case_row(case: Case) -> tuple[str, ...]:
-    flop, moved, expected = case.flop_count(), case.byte_count(), case.expect
-    return (
-        case.name,
-        case.dtype,
-        " ".join(f"{name}={value}" for name, value in case.parameters.items()),
-        "-" if flop is None else si(flop, ""),
-        "-" if moved is None else si(moved, "B"),
-        significant(flop / moved) if flop and moved else "-",
-        wall_words(expected.bound, expected.resource),
-    )
 
 
 def gpu_table(gpus: Sequence[Datasheet]) -> Table:

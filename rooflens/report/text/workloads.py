@@ -1,0 +1,50 @@
+"""Tables of the bundled workloads; they need no more than a machine that only collects has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.format import si, significant
+from rooflens.report.document import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.cases import Case, Workload
+
+
+def workload_table(workloads: Sequence[Workload]) -> Table:
+    """Make a table of all workloads."""
+    columns = (
+        Column("workload"),
+        Column("kind"),
+        Column("cases", fit="wrap", least=24),
+        Column("what it shows", fit="wrap", least=24),
+    )
+    rows = ((one.name, one.kind, ", ".join(case.name for case in one.cases), one.summary) for one in workloads)
+    return Table(columns, tuple(rows))
+
+
+def case_table(cases: Sequence[Case]) -> Table:
+    """Make a table of one workload's cases: what each must compute and move, and the wall it should hit."""
+    numbers = (Column(heading, right=True) for heading in ("FLOP", "bytes", "FLOP/B"))
+    columns = (Column("case"), Column("type"), Column("sizes", fit="wrap", least=24), *numbers, Column("expected"))
+    return Table(columns, tuple(map(_case_row, cases)))
+
+
+def _case_row(case: Case) -> tuple[str, ...]:
+    flop, moved, expected = case.flop_count(), case.byte_count(), case.expect
+    return (
+        case.name,
+        case.dtype,
+        " ".join(f"{name}={value}" for name, value in case.parameters.items()),
+        "-" if flop is None else si(flop, ""),
+        "-" if moved is None else si(moved, "B"),
+        significant(flop / moved) if flop and moved else "-",
+        f"{expected.bound} at {_label(expected.resource)}" if expected.resource else expected.bound,
+    )
+
+
+def _label(resource: str) -> str:
+    """Write a level or a pipe as verdicts do, whose records are not at hand on every machine: `DRAM`, `tensor bf16`."""
+    return resource.replace("_", " ") if "_" in resource else resource.upper()
