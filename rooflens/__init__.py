@@ -1,4 +1,4 @@
-"""Shows which wall every GPU kernel is hitting, from Nsight Compute reports.
+"""Shows what limits every GPU kernel, from Nsight Compute reports.
 
     import rooflens as rl
 

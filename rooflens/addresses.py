@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SECRET = re.compile(r"(?<=://)(?:[^/@]*|[^/@:]*:(?!\d+/)[^@]*)@")
-"""Who an address is opened as: a key may hold slashes, where it was not escaped; `host:9000/a@b` is no key."""
+"""Who an address is opened as: a key may hold slashes, where it was not escaped; `host:9000/a@b` is not a key."""
 
 _NATIVE = ("s3", "gs", "gcs", "hdfs", "abfs", "file")
 """Schemes that pyarrow opens itself; others go through fsspec, where it is installed."""
 
 _FEW = 3
-"""A text this short occurs in half of all messages, and is no key."""
+"""A text this short occurs in half of all messages, and is not a key."""
 
 _SECRET_OPTIONS = re.compile(r"key|secret|token|password|credential|sas|signature", re.IGNORECASE)
 

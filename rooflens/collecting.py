@@ -279,7 +279,7 @@ def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tupl
 
 
 def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unprofiled:
-    """Run the program once without ncu, and under nsys where it is no workload of ours and nsys is here.
+    """Run the program once without ncu, and under nsys where it is not a bundled workload and nsys is here.
 
     Raises:
         ProgramError: The program failed.

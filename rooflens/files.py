@@ -135,7 +135,7 @@ def _set_mode(partial: Path, file: Path) -> None:
 def write_whole(
     file: Path, content: str | bytes, *, hint: str = "give another place with -o", durable: bool = False
 ) -> None:
-    """Write a file as `replacing` does; a text as UTF-8, with `?` for what is no Unicode in it.
+    """Write a file as `replacing` does; a text as UTF-8, with `?` for what is not Unicode.
 
     Raises:
         InputError: The place cannot be written to, or holds no regular file; `hint` says what to do about it.

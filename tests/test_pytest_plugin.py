@@ -112,7 +112,7 @@ MEANINGLESS = {
     '"one", max_us=0': "max_us is a time in microseconds",
     '"one", bound="fast"': "no verdict is called `fast`",
     '"one", fail_on=0.05': "base and fail_on go together",
-    '"one", kernel="re:(", max_us=1': "`re:(` is no regular expression",
+    '"one", kernel="re:(", max_us=1': "`re:(` is not a regular expression",
 }
 
 

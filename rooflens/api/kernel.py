@@ -23,7 +23,7 @@ _NAME_WIDTH = 60
 
 
 class Kernel:
-    """One profiled launch of a kernel: what it did, which wall it hits, why, and where.
+    """One profiled launch of a kernel: what it did, what limits it, why, and where.
 
     What was not measured is None and never 0. Shares are fractions, 0 to 1, of the report's own peaks at the profiled
     clock; other numbers are in the unit that their name ends in.
@@ -147,7 +147,7 @@ class Kernel:
 
     @property
     def verdict(self) -> Verdict:
-        """Which wall it hits, and how much faster it could be."""
+        """What limits it, and how much faster it could be."""
         return Verdict(self._analysis.verdict)
 
     @property
@@ -275,7 +275,7 @@ class Kernel:
         return {name: values[name] for name in sorted(values) if fnmatchcase(name, pattern)}
 
     def explain(self) -> str:
-        """Explain the kernel in Markdown: its wall, the counters that show it, and what to try.
+        """Explain the kernel in Markdown: its limiter, the counters that show it, and what to try.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]

@@ -224,10 +224,10 @@ def profile(  # noqa: PLR0913 - each is one thing of how it is collected
 
 
 def check_place(file: Path, *, force: bool) -> None:
-    """Refuse to overwrite a report unless told to, under either name that ncu may give it.
+    """Refuse to overwrite a report without `force`, under either name that ncu may give it.
 
     Raises:
-        UsageError: A report is there and `force` is False, or something is there that is no report.
+        UsageError: A report is there and `force` is False, or something other than a report is there.
     """
     from rooflens.ingest.ncu.run import both_names
     from rooflens.writing.outputs import check_free

@@ -1,4 +1,4 @@
-"""The verdict on a kernel: the wall it hits, and how far it is from it."""
+"""The verdict on a kernel: its limiter, and how far it is from that roof."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Verdict:
-    """Which wall a kernel hits, and how much faster it could be.
+    """What limits a kernel, and how much faster it could be.
 
     >>> import rooflens as rl
     >>> verdict = rl.open("fixtures/synthetic/verdict_memory_dram.synthetic.ncu-rep")[0].verdict
@@ -34,7 +34,7 @@ class Verdict:
 
     @property
     def resource(self) -> str | None:
-        """Memory level or pipe of the wall, as in `Kernel.levels` and `Kernel.pipes`; None where there is no wall."""
+        """Memory level or pipe of the limiter, as in `Kernel.levels` and `Kernel.pipes`; None where there is no limiter."""
         return self._record.resource
 
     @property

@@ -47,7 +47,7 @@ def show_error(error: RooflensError, about: str = "") -> None:
 
 
 class progress:  # noqa: N801 - a context manager used like a function
-    """Show a bar on stderr while reports are read; nothing where stderr is no terminal."""
+    """Show a bar on stderr while reports are read; nothing where stderr is not a terminal."""
 
     def __init__(self, total: int) -> None:
         self._total = total

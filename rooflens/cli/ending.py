@@ -1,4 +1,4 @@
-"""How a command ends that is told to."""
+"""How a command ends that is asked to by a signal."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _is_report(name: str) -> bool:
 
 
 def _flushed(invoke: Callable[[click.Context], Any], ctx: click.Context) -> Any:
-    """Run a command, and write out what it printed while its errors can still be told."""
+    """Run a command, and flush what it printed while errors can still be shown."""
     try:
         with without_pandas():
             return invoke(ctx)
@@ -159,10 +159,10 @@ _TOLD = {
 @click.version_option(__version__, prog_name="rooflens")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """See which wall every GPU kernel is hitting.
+    """See what limits every GPU kernel.
 
     Opens Nsight Compute reports, computes arithmetic intensity and hierarchical roofline positions, and says for each
-    kernel what bounds it, how far it is from that wall, and which move can help.
+    kernel what bounds it, how far it is from that limiter, and which move can help.
     """
     if ctx.invoked_subcommand is None:
         from rooflens.cli.welcome import welcome

@@ -1,4 +1,4 @@
-"""stdout and stderr as they may be: closed, a pipe whose reader went, a terminal that is no UTF-8."""
+"""stdout and stderr as they may be: closed, a pipe whose reader went, a terminal that is not UTF-8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command line is told: what it may look like, and what was meant where it cannot be understood."""
+"""Usage of a command line: how it may look, and what was meant where it cannot be understood."""
 
 from __future__ import annotations
 

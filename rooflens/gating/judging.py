@@ -1,4 +1,4 @@
-"""Judge the kernels of reports against requirements: a share of a roof, a time, a wall, no regression.
+"""Judge the kernels of reports against requirements: a share of a roof, a time, a limiter, no regression.
 
 The pytest plugin is built on it. What is not met comes back as text with the kernel's verdict and first move; a value
 that was not measured does not meet its requirement.

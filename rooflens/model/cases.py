@@ -1,4 +1,4 @@
-"""Workloads as records: their cases, what each must compute and move by formula, and the wall it should hit.
+"""Workloads as records: their cases, what each must compute and move by formula, and the limiter to expect.
 
 Formulas are arithmetic over the case's parameters; nothing else is evaluated. Standard library only.
 """
@@ -24,7 +24,7 @@ KINDS: tuple[Kind, ...] = ("cuda", "torch")
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The wall a case is expected to hit, and why."""
+    """The limiter expected of a case, and why."""
 
     bound: Bound
     resource: str | None
@@ -143,4 +143,4 @@ def _value(node: ast.expr, parameters: Mapping[str, int]) -> float:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             return float(_OPERATORS[type(op)](_value(left, parameters), _value(right, parameters)))
         case _:
-            raise TypeError(f"`{ast.unparse(node)}` is no arithmetic")
+            raise TypeError(f"`{ast.unparse(node)}` is not arithmetic")

@@ -1,4 +1,4 @@
-"""Kernels of which nothing can be said: why, and what is left of them."""
+"""Kernels that could not be analyzed: why, and what is left of them."""
 
 from __future__ import annotations
 

@@ -63,6 +63,6 @@ def places(kernel: Kernel, measure: str, count: int = 3) -> tuple[Place, ...]:
 
 
 def leading_stall(hotspot: Hotspot) -> str | None:
-    """Name the reason for which warps wait there most; None where samples are not told apart."""
+    """Name the reason for which warps wait there most; None if samples do not name reasons."""
     stalls = {name: samples for name, samples in hotspot.measures.items() if name.startswith(STALL) and samples}
     return max(stalls, key=lambda name: stalls[name]).removeprefix(STALL) if stalls else None

@@ -1,4 +1,4 @@
-"""What findings are told from: in which tier a collection asks for it, and what a report lacks."""
+"""What findings need: the tier that collects it, and what a report lacks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tier_of(group: Iterable[str], metrics: Sequence[Metric], chip: str) -> Detai
 
 
 def lacking(rule: FindingRule, kernel: Kernel, *, traced: bool) -> tuple[Group, ...]:
-    """Return what a kernel's report would have to hold besides: one group for each way; empty where it can be told.
+    """Return what a kernel's report would have to hold besides: one group for each way; empty if it has enough.
 
     Args:
         rule: A finding.

@@ -23,7 +23,7 @@ LEVELS = ("dram", "l2", "l1", "smem")
 """Memory levels from the far one to the near one; every mapping by level uses these keys."""
 
 RESIDENT = "resident"
-"""The series of resident warps: it shows when the GPU is full, and is no unit with a roof."""
+"""The series of resident warps: it shows when the GPU is full, and is not a unit with a roof."""
 
 
 class Rule(Struct, frozen=True):
@@ -239,7 +239,7 @@ class Bottleneck(Struct, frozen=True):
 
 
 class Distances(Struct, frozen=True):
-    """How far a kernel is from what would bound it, as factors of its time; None where it cannot be told.
+    """How far a kernel is from what would bound it, as factors of its time; None where unknown.
 
     None of them bounds a change of algorithm or of instructions.
 
@@ -328,16 +328,16 @@ class Finding(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """Which wall the kernel hits, and what to do about it.
+    """What limits the kernel, and what to do about it.
 
     Attributes:
-        resource: Level or pipe of the wall; None for latency, overhead and unknown.
-        at_roof: The wall's resource reaches the at-roof share of its attainable roof where that is known, else of its
+        resource: Level or pipe of the limiter; None for latency, overhead and unknown.
+        at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
         cause: A short phrase: `grid below one wave`, `waits for global memory`, ...; None where the class says all.
         distances: How far it is from what would bound it.
         sentence: The verdict in one sentence with its decisive numbers and the move.
-        bottleneck: The busiest unit: the wall's resource where there is a wall; None where no share is known.
+        bottleneck: The busiest unit: the limiter where there is one; None where no share is known.
     """
 
     bound: Bound

@@ -177,7 +177,7 @@ def _regex(pattern: str) -> Matcher:
         found = re.compile(pattern.removeprefix(_REGEX))
     except re.error as error:
         raise UsageError(
-            f"`{printable(pattern)}` is no regular expression: {error}", "a glob needs no `re:`"
+            f"`{printable(pattern)}` is not a regular expression: {error}", "a glob needs no `re:`"
         ) from error
     return lambda text: found.search(text) is not None
 

@@ -177,7 +177,7 @@ class KernelSummary(Struct, frozen=True):
 
     @property
     def at_stake_ns(self) -> float:
-        """Time that is looked at first: what can be won, and all of the launches of which that is not known."""
+        """Time to look at first: what can be won, or all of it where that is unknown."""
         return sum(launch.at_stake_ns for launch in self.launches)
 
     @property

@@ -106,7 +106,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def needs_words(needs: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Say what a finding can be told from."""
+    """Say what a finding needs."""
     if needs:
         groups = (" with ".join(f"`{name}`" for name in group) for group in needs)
         yield f"Needs: {', or '.join(groups)}."

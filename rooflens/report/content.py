@@ -94,7 +94,7 @@ class Content(Struct, frozen=True):
 
     @property
     def listed(self) -> tuple[KernelSummary, ...]:
-        """Kernels that are drawn, in order of falling time; then those that failed, of which `key` begins with `f`."""
+        """Kernels that are drawn, longest first; then those that failed, whose `key` begins with `f`."""
         drawn = {launch.group_key for launch in self.launches}
         return tuple(kernel for kernel in self.summaries if kernel.key in drawn)
 

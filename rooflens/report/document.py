@@ -48,7 +48,7 @@ def strong(text: str) -> Span:
 
 
 def spans(words: Words) -> tuple[Span, ...]:
-    """Return the parts of a line, of which a sentence is one."""
+    """Split a line into spans; a sentence is one span."""
     parts = words if isinstance(words, tuple) else (words,)
     return tuple(Span(part) if isinstance(part, str) else part for part in parts)
 

@@ -32,7 +32,7 @@ _SEPARATORS = re.compile(r"[/\\]")
 """What stands between the folders of a path, on the machine where the report was made."""
 
 _ISSUING = {"selected": "issuing"}
-"""Warp states that are no stall."""
+"""Warp states other than stalls."""
 
 
 def stall_label(reason: str) -> str:
@@ -63,7 +63,7 @@ _EVIDENCE_NAMES: Mapping[str, str] = {
     "fp64_slower": "fp32 rate over fp64",
     "registers_per_thread": "registers per thread",
 }
-"""Numbers whose own names are no words -> what they are."""
+"""Numbers whose own names are not words -> what they are."""
 
 _STALLED = re.compile(r"stall_\w+_cycles")
 

@@ -80,7 +80,7 @@ class Ranked(Struct, frozen=True):
     """One line of what to fix first.
 
     Attributes:
-        wall: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
+        limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         distance: How far it is from its limits, as `distance_words` says it; empty where unknown.
         beyond: What the time to win leaves out, as `beyond_words` says it; empty where nothing.
         gain: How much faster the first move alone makes it at most; None where that is not known.

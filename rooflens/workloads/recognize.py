@@ -48,7 +48,7 @@ class Recognized(Struct, frozen=True):
 
     @property
     def as_listed(self) -> bool:
-        """True when the case itself ran, so that the wall it is expected to hit holds too."""
+        """True when the case itself ran, so that the limiter it is expected to hit holds too."""
         return dict(self.parameters) == dict(self.case.parameters)
 
     @property

@@ -110,7 +110,7 @@ def run_case(options: Options) -> Result:
     case = workload.case(options.case)
     if workload.kind != "torch":
         raise UsageError(
-            f"workload `{workload.name}` is no PyTorch program", f"profile it: rooflens profile {workload.name}"
+            f"workload `{workload.name}` is not a PyTorch program", f"profile it: rooflens profile {workload.name}"
         )
     measurement = _measure(workload, case, options)
     return Result(

@@ -189,7 +189,7 @@ def _watch(program: Program, state: Any, plan: Plan) -> list[Activity] | None:
 def device_activities(events: Iterable[Any]) -> list[Activity]:
     """Pick what the device did from the profiler's events, whose times are in microseconds.
 
-    Annotations that the host made are drawn on the device's time line too, spanning gaps; they are no work.
+    Annotations that the host made are drawn on the device's time line too, spanning gaps; they are not work.
     """
     return [
         Activity(event.name, event.time_range.start * 1e3, event.time_range.end * 1e3)

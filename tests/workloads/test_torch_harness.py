@@ -55,7 +55,7 @@ def test_a_cuda_program_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     workload = torch_harness.find_workload("dot")
     monkeypatch.setattr(torch_harness, "find_workload", lambda _: _as_cuda(workload))
     assert torch_harness.main(["dot"]) == 2
-    assert capsys.readouterr().err.startswith("error: workload `dot` is no PyTorch program")
+    assert capsys.readouterr().err.startswith("error: workload `dot` is not a PyTorch program")
 
 
 def _as_cuda(workload: torch_harness.Workload) -> object:

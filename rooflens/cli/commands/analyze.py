@@ -79,7 +79,7 @@ def analyze(
     reading: ReadOptions,
     predict: str | None,
 ) -> None:
-    """Show which wall each kernel hits."""
+    """Show what limits each kernel."""
     from msgspec.structs import replace
 
     _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)

@@ -34,7 +34,7 @@ _QUIET_SECONDS = 120.0
 
 
 class ProgramCommand(click.Command):
-    """A command that takes a program of the user's after `--`, none of which is read as an option of ours."""
+    """A command that takes the user's program after `--` and reads none of its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what stands after `--` apart."""
@@ -388,7 +388,7 @@ def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Reques
 
 
 def keep(path: Path, options: Mapping[str, Any]) -> None:
-    """Refuse to write over a file without being told to."""
+    """Refuse to overwrite a file without `--force`."""
     if not options["dry_run"]:
         check_free(path, force=options["force"], hint="give another name, or --force to overwrite it")
 

@@ -194,7 +194,7 @@ def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
 
 
 def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
-    """Load one side: reports, a store, or one run of a store; what cannot be read is no side to compare with.
+    """Load one side: reports, a store, or one run of a store; what cannot be read cannot be a side.
 
     Raises:
         InputError: A report of the side cannot be read, or the store has no such run.

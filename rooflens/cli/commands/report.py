@@ -117,7 +117,7 @@ def _format_of(output: Path | None, style: str | None) -> str:
 
 
 def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None:
-    """Refuse to write over a file without being told to, or two things at once."""
+    """Refuse to overwrite a file without `--force`, or to write two things at once."""
     if output == _STDOUT:
         if table:
             raise UsageError("--table and `-o -` both write to stdout", "drop one of the two")

@@ -40,7 +40,7 @@ class Style(Struct, frozen=True):
 
 
 class Printed(Struct, frozen=True):
-    """One printed value, from which the style of its table is told.
+    """One printed value, which shows the number style of its table.
 
     Attributes:
         is_pct: It is a percentage.
@@ -124,13 +124,13 @@ def _float(own: str, plain: str, power: int) -> float:
 
 
 def _digits(text: str) -> str | None:
-    """Return the digits and marks of a number, without sign and exponent; None where the text is no number."""
+    """Return the digits and marks of a number, without sign and exponent; None if the text is not a number."""
     found = _NUMBER.fullmatch(_SPACES.sub("", text.replace(_FLAG, "").strip()))
     return found["digits"] if found else None
 
 
 def _decimal_of(digits: str) -> str | None:
-    """Return the decimal mark; None where it cannot be told, as in `1,024`."""
+    """Return the decimal mark; None where it is ambiguous, as in `1,024`."""
     points, commas = digits.count("."), digits.count(",")
     if points and commas:
         return "." if digits.rfind(".") > digits.rfind(",") else ","
@@ -147,7 +147,7 @@ def _may_group(before: str, after: str) -> bool:
 
 
 def _plain(digits: str, decimal: str) -> str | None:
-    """Rewrite digits with a decimal point and no grouping; None where they are no number."""
+    """Rewrite digits with a decimal point and no grouping; None if they are not a number."""
     mark = _decimal_of(digits) or decimal
     other = "," if mark == "." else "."
     plain = digits.replace(other, "")

@@ -104,7 +104,7 @@ def trace(
 def read_export(export: Path) -> Unprofiled | None:
     """Measure the busy time and count the launches in an SQLite export of nsys; None where it shows no kernels.
 
-    Each GPU counts from its first to its last kernel: what a program does before and after is no gap. A graph that was
+    Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was
     traced as one counts as busy from end to end, and then launches are not counted.
     """
     if not export.exists():

@@ -420,7 +420,7 @@ def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, _Header])
     left_bytes = len(data) - offset
     if left_bytes < _LENGTH_BYTES or header_bytes > max(left_bytes, _LONGEST_HEADER_BYTES):
         raise InputError(
-            f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are no block: "
+            f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are not a block: "
             f"block {index} is cut off or foreign bytes follow the report",
             _CUT_HINT,
         )

@@ -215,7 +215,7 @@ def _is_exported(path: Path) -> bool:
 
 def _is_table(path: Path, unpacked: bytes | None = None) -> bool:
     """Return whether ncu exported a file, by how it begins."""
-    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - most reports are no exports
+    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - most reports are not exports
 
     return is_export(first_bytes(path, HEAD_BYTES) if unpacked is None else unpacked)
 

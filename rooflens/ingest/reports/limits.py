@@ -22,7 +22,7 @@ def deadline_s() -> float:
     """Return the seconds that NVIDIA's module may take for a report, before its allowance for the size of the file.
 
     Raises:
-        UsageError: The environment says something that is no time.
+        UsageError: The environment variable is not a time.
     """
     given = os.environ.get(DEADLINE)
     try:
@@ -40,7 +40,7 @@ def max_unpacked_bytes() -> int:
     Sizes have a unit: `4GiB`, `500 MB`, `1e9`; K, M and G alone count in powers of 1024, as KiB does.
 
     Raises:
-        UsageError: The environment says something that is no size.
+        UsageError: The environment variable is not a size.
     """
     given = os.environ.get(MAX_UNPACKED)
     if not given:

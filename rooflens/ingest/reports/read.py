@@ -106,7 +106,7 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
 def _is_export(data: Bytes) -> bool:
     if data[: len(MAGIC)] == MAGIC:
         return False
-    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - most reports are no exports
+    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - most reports are not exports
 
     return is_export(data[:HEAD_BYTES])
 
@@ -138,7 +138,7 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
     Raises:
         InputError: This is not an export, or cannot be read.
     """
-    from rooflens.ingest.exports.read import read_export  # noqa: PLC0415 - most reports are no exports
+    from rooflens.ingest.exports.read import read_export  # noqa: PLC0415 - most reports are not exports
 
     source = as_unicode(source)
     raw = raw_table(digest, options)

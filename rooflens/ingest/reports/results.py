@@ -229,7 +229,7 @@ def _impossible_series(series: Series) -> str | None:
 
 
 def checked_rule(rule: Rule) -> Rule:
-    """Drop the speed-ups of a rule that are no possible estimate; its text stays."""
+    """Drop the speed-ups of a rule that cannot be an estimate; its text stays."""
     whole, unit = (_estimate(pct) for pct in (rule.speedup_pct, rule.unit_speedup_pct))
     is_sound = (whole, unit) == (rule.speedup_pct, rule.unit_speedup_pct)
     return rule if is_sound else replace(rule, speedup_pct=whole, unit_speedup_pct=unit)
@@ -289,7 +289,7 @@ def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], d
             texts[name] = value
         elif value is None:
             continue
-        elif isfinite(value):  # type: ignore[arg-type]  # it is no text
+        elif isfinite(value):  # type: ignore[arg-type]  # it is not a text
             numbers[name] = float(value)
         elif isnan(value):  # type: ignore[arg-type]  # as above
             nan_count += is_measured(name)

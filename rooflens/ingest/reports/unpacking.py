@@ -45,7 +45,7 @@ _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 """First bytes -> what a file is compressed with."""
 
 _MOST_LAYERS = 2
-"""Enough for a `.ncu-repz` that was compressed once more on its way; more layers are no accident."""
+"""Enough for a `.ncu-repz` that was compressed once more on its way; more layers are deliberate."""
 
 _MOST_RATIO = 40
 """Published reports shrink 1.9 to 19 times; only a time limit depends on this."""

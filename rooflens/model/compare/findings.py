@@ -191,7 +191,7 @@ _WITHOUT_FINDING: Mapping[str, Callable[[Kernel], float | None]] = {
     "store_excess_share": _excess("store"),
     "local_share": local_part,
 }
-"""Evidence that is no counter -> how it is read where there is no finding to take it from."""
+"""Evidence that is not a counter -> how it is read where there is no finding to take it from."""
 
 
 def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:

@@ -8,7 +8,7 @@ Four rounds, each over what the one before left:
 4. same place in the sequence, between the same matched neighbours, where both sides have equally many launches and
    neither has the other's name: renamed.
 
-What is still left has no partner: a fused kernel is no partner of the three it replaced.
+What is still left has no partner: a fused kernel is not a partner of the three it replaced.
 """
 
 from __future__ import annotations

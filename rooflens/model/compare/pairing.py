@@ -88,13 +88,13 @@ def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport]
 
 
 def _by_program(mine: Programs, theirs: Programs) -> list[tuple[str, str, str]]:
-    """Find programs of which the sides hold different versions: what to call each, and its name on either side."""
+    """Find programs that differ in version between the sides: a common name, and the name on either side."""
     before, after = (_unversioned(side) for side in (mine, theirs))
     return [(f"{before[name]} -> {after[name]}", before[name], after[name]) for name in before if name in after]
 
 
 def _unversioned(programs: Programs) -> dict[str, str]:
-    """Name the programs of which a side holds one version, without that version."""
+    """Name programs without their version where a side holds only one."""
     names = {name: program_name(reports[0].run) for name, reports in programs.items()}
     amounts = Counter(names.values())
     return {short: name for name, short in names.items() if amounts[short] == 1}
@@ -206,7 +206,7 @@ def warnings(pair: Pair) -> tuple[str, ...]:
 def is_of_others(comparison: Comparison) -> bool:
     """Return whether two sides have neither a GPU nor a kernel in common: nothing of them can be compared.
 
-    Kernels of other names at one place are no kernel in common, unless the files name one program: libraries choose
+    Kernels of other names at one place are not a kernel in common, unless the files name one program: libraries choose
     kernels by GPU.
     """
     sides = (comparison.base, comparison.head)

@@ -125,7 +125,7 @@ def _walls(before: Analysis, after: Analysis) -> str:
 
 
 def wall_sentence(one: Analysis) -> str:
-    """Name the class of a verdict, where its wall is and how near: `memory-bound at L2 (81 %)`."""
+    """Name the class of a verdict, where its limiter is and how near: `memory-bound at L2 (81 %)`."""
     verdict = one.verdict
     share = f" ({percent(verdict.bottleneck.share)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":

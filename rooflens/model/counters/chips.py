@@ -92,7 +92,7 @@ def chip_of(compute_capability: str) -> ChipChoice:
         compute_capability: As `9.0`.
 
     Raises:
-        UsageError: It is no compute capability.
+        UsageError: It is not a compute capability.
         EnvironmentMissingError: Such GPUs are older than the counters.
     """
     version = _version(compute_capability)
@@ -118,5 +118,5 @@ def _several(compute_capability: str, families: list[frozenset[str]]) -> str:
 def _version(compute_capability: str) -> tuple[int, int]:
     major, _, minor = compute_capability.partition(".")
     if not (major.isdecimal() and minor.isdecimal()):
-        raise UsageError(f"`{compute_capability}` is no compute capability", "it looks like 9.0")
+        raise UsageError(f"`{compute_capability}` is not a compute capability", "it looks like 9.0")
     return int(major), int(minor)

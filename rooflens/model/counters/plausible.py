@@ -31,7 +31,7 @@ class Limit(Struct, frozen=True):
         high: Greatest value.
         why: What holds of every real value, as the end of a sentence.
         least: Least value above 0: nothing that is measured is as small as numbers can be.
-        most_per_s: Most of it in a second of the launch's duration; None where that is no limit.
+        most_per_s: Most of it in a second of the launch's duration; None where that is not a limit.
     """
 
     low: float

@@ -108,7 +108,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
 
 
 def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Severity:
-    """Judge by what the waste bears on: the wall, something else that is busy, or nothing that costs time.
+    """Judge by what the waste bears on: the limiter, something else that is busy, or nothing that costs time.
 
     Where a unit is full for a part of the run, time is lost in the rest of it, to SMs that idle and not to warps
     that wait. A gain limits a waiting kernel where it is a good part of what that could be faster, or either is not

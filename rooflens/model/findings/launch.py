@@ -102,7 +102,7 @@ def tail_wave(facts: Facts) -> Found | None:
     computed = tail_share(waves)
     if not computed or not rest:
         return None
-    # Idle SMs that whole waves would leave as well are no reason to change them.
+    # Idle SMs that whole waves would leave as well are not a reason to change them.
     severity: Severity | None = None
     waste = min(idle, computed)
     if waste < facts.limits.tail_idle_share:

@@ -62,7 +62,7 @@ class FindingRule(Struct, frozen=True):
     needs: tuple[tuple[str, ...], ...]
 
     def can_tell(self, held: Collection[str]) -> bool:
-        """Return whether it can find anything in a kernel of which so much is known, as `held_of` names it."""
+        """Return whether the available counters, as `held_of` names them, suffice for this rule."""
         return any(all(need in held for need in group) for group in self.needs)
 
 
@@ -116,7 +116,7 @@ def spared(facts: Facts, waste: Waste) -> float:
     """Return the part of the time that the waste costs, 0 to 1: by the unit it keeps busiest, or by the waits.
 
     A unit that is busy for a share s of the time, a part w of which is waste, is done s x w earlier without it. Units
-    work side by side: behind a wall, one that is far from full does its work meanwhile, and its waste costs nothing.
+    work side by side: behind a limiter, one that is far from full does its work meanwhile, and its waste costs nothing.
     """
     wall = facts.wall.resource if facts.wall else None
     least = 0.0 if wall is None else facts.limits.contributing_share
@@ -147,8 +147,8 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
 def weigh(facts: Facts, waste: Waste) -> Severity:
     """Say how much a waste matters.
 
-    It limits a kernel whose wall does much of its work in vain, or that waits for little else. It is a note where it
-    costs less of the time than `contributing_cost_share`, or where a wall that is full has none of it.
+    It limits a kernel whose limiter does much of its work in vain, or that waits for little else. It is a note where it
+    costs less of the time than `contributing_cost_share`, or where a limiter that is full has none of it.
     """
     limits, wall = facts.limits, facts.wall.resource if facts.wall else None
     elsewhere = facts.at_roof and wall is not None and not waste.parts.get(wall)

@@ -330,7 +330,7 @@ def _of_any_wait(limits: Thresholds) -> Thresholds:
 
 
 def counters_of_wait(finding: str) -> str:
-    """Name what a wait is told from; empty for the id of any other finding."""
+    """Name the counters of a wait; empty for the id of any other finding."""
     reason = finding.removeprefix(STALL)
     if reason not in _RULE_OF:
         return ""

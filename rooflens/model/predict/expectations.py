@@ -47,8 +47,8 @@ class Prediction(Struct, frozen=True):
         flop: FLOP of one iteration; None where none is defined.
         moved_bytes: Compulsory bytes to and from DRAM of one iteration.
         source: Where the formulas come from.
-        bound: Class of the wall it is expected to hit.
-        resource: Level or pipe of that wall, where the class has one.
+        bound: Class of the limiter expected of it.
+        resource: Level or pipe of that limiter, where the class has one.
         why: The reason for that expectation.
         iterations: How often the profiled program did its work; the amounts are those of one.
         parts: What one launch of each kernel does, where each is predicted alone; in the order of patterns.
@@ -197,7 +197,7 @@ def predict_case(
     Args:
         operation: Name of the workload.
         case: The case whose formulas hold.
-        parameters: Sizes that are not those of the case; no wall is expected of them.
+        parameters: Sizes that are not those of the case; no limiter is expected of them.
         iterations: How often the program does its work.
         source: Where the formulas come from; by default what the case says.
     """

@@ -361,7 +361,7 @@ def _wall(facts: _Facts) -> Iterator[Gap]:
 
 
 def _cause(facts: _Facts, wall: Wall) -> str:
-    """Return the cause of the longest kernel at a wall, after a colon; empty where it has none."""
+    """Return the cause of the longest kernel at a limiter, after a colon; empty where it has none."""
     at_wall = [one for one in facts.analyses if (one.verdict.bound, one.verdict.resource) == wall]
     longest = max(at_wall, key=lambda one: one.gpu_time_ns or 0.0)
     return f": {longest.verdict.cause}" if longest.verdict.cause else ""

@@ -204,7 +204,7 @@ def forecast(  # noqa: PLR0913 - what a command line gives
 
 
 def widths_in(part: Part, widths: Widths) -> Widths:
-    """Return the widths of a step of a composite operation: steps that are no products work on their results."""
+    """Return the widths of a step of a composite operation: steps that are not products work on their results."""
     return widths if OPERATIONS[part.operation].results else Widths(widths.result, widths.result)
 
 

@@ -45,7 +45,7 @@ def elementwise_elements(s: Sizes) -> float:
 
 
 def gemm_flop(s: Sizes) -> float:
-    """Count a multiply-add for each m, n and k, of which k is one GPU's part."""
+    """Count a multiply-add for each m, n and k; k is one GPU's part."""
     return 2 * s["batch"] * s["m"] * s["n"] * share_of(s["k"], s["tensor_parallel"])
 
 
@@ -318,7 +318,7 @@ def decode_parts(s: Sizes) -> Iterator[Part]:
 
 
 def _columns_of_one(s: Sizes) -> int:
-    """Return one GPU's part of the vocabulary, of which it keeps the logits."""
+    """Return one GPU's part of the vocabulary: it keeps the logits of these."""
     return share_of(s["vocabulary"], s["tensor_parallel"])
 
 

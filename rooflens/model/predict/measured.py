@@ -1,4 +1,4 @@
-"""What a report's program was predicted to compute and move, beside what its kernels did: amounts, bounds, walls."""
+"""What a report's program was predicted to compute and move, beside what its kernels did: amounts, bounds, limiters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Measured(Struct, frozen=True):
         work: FLOP, or integer operations where those were predicted; None where a kernel's are not known.
         work_of: The same work by pipe.
         level_bytes: Bytes by memory level; None where a kernel's are not known.
-        wall: Class and resource of the wall that most of the time is spent at.
+        limiter: Class and resource of the limiter that most of the time is spent at.
         wall_share: Fraction of the time spent there, 0 to 1.
     """
 
@@ -226,7 +226,7 @@ def _work_of(prediction: Prediction, analyses: Iterable[Analysis]) -> dict[str, 
 
 
 def _main_wall(analyses: Iterable[Analysis]) -> tuple[Wall | None, float | None]:
-    """Find the wall at which most of the time is spent, with its share of the time."""
+    """Find the limiter of most of the time, with its share of the time."""
     times_ns: defaultdict[Wall, float] = defaultdict(float)
     for analysis in analyses:
         times_ns[analysis.verdict.bound, analysis.verdict.resource] += analysis.gpu_time_ns or 0.0
@@ -238,7 +238,7 @@ def _main_wall(analyses: Iterable[Analysis]) -> tuple[Wall | None, float | None]
 
 
 def is_expected(wall: Wall, prediction: Prediction) -> bool:
-    """Compare walls: `tensor_bf16` is expected of `tensor_bf16_wgmma` too, and any resource where none is named."""
+    """Compare limiters: `tensor_bf16` is expected of `tensor_bf16_wgmma` too, and any resource where none is named."""
     bound, resource = wall
     if prediction.resource is None:
         return bound == prediction.bound

@@ -99,7 +99,7 @@ class Standing(Struct, frozen=True):
 
     Attributes:
         roofs: Of its own GPU; of its report where no file has that GPU.
-        told: The wall of its verdict is DRAM or a pipe with FLOPs: the lower bound says something of its time. It says
+        told: The limiter of its verdict is DRAM or a pipe with FLOPs: the lower bound says something of its time. It says
             nothing of latency, of overhead, or of the caches.
         time_ns: GPU time of all its launches.
     """
@@ -148,8 +148,8 @@ class Effect(Struct, frozen=True):
     Attributes:
         placed: Kernels predicted.
         to: Those that change to a side.
-        told: Predicted ones whose wall is DRAM or a FLOP pipe; the two lower bounds are sums over these.
-        apart: Predicted ones at another wall.
+        told: Predicted ones whose limiter is DRAM or a FLOP pipe; the two lower bounds are sums over these.
+        apart: Predicted ones at another limiter.
         missing: Pipe without a peak -> kernels that are not predicted because of it.
     """
 

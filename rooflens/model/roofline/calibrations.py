@@ -48,7 +48,7 @@ def save_attainable(attainable: Attainable, folder: Path) -> Path:
         InputError: The folder cannot be written.
     """
     if any(rate.scaled_from_hz is not None for rate in attainable.rates.values()):
-        raise ValueError("a scaled rate is no measurement")
+        raise ValueError("a scaled rate is not a measurement")
     file = folder / _file_name(attainable)
     hint = "set ROOFLENS_HOME to a folder that can be written"
     write_whole(file, attainable_to_json(attainable), hint=hint, durable=True)
@@ -101,7 +101,7 @@ def parse_attainable(text: str, source: str, measured_unix_s: int | None = None)
     Raises:
         InputError: Not JSON; a key unknown, missing or of the wrong kind; a unit that is not the rate's own.
     """
-    document = parse_json(text, f"`{source}` is no calibration", _HINT)
+    document = parse_json(text, f"`{source}` is not a calibration", _HINT)
     is_stored = measured_unix_s is None
     document.check_keys(_STORED if is_stored else _IDENTITY)
     if is_stored and document.values["schema_version"] != SCHEMA_VERSION:

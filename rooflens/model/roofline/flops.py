@@ -31,7 +31,7 @@ UPPER_BOUND = "upper_bound"
 TENSOR_IDLE_SHARE = 0.005
 """Tensor pipe activity above this with an operation count of zero means: the wrong counter, not no work."""
 TENSOR_NOISE_SHARE = 0.05
-"""Tensor pipe activity up to this is no tensor work, where no opcode table says more.
+"""Tensor pipe activity up to this is not tensor work, where no opcode table says more.
 
 `HFMA2.MMA`, no matrix instruction, issues there too: kernels without any show up to 3.8 % (public reports, CC 8.0 and
 9.0), and the least of those with some is 6.0 %.

@@ -5,7 +5,7 @@ its throughput metrics; shared memory is one wavefront of 128 bytes a cycle and 
 memory has no such level.
 
 The wavefronts that L1's data stage counts for shared memory hold shuffles and one or two wavefronts a warp besides, in
-kernels without a byte of shared memory too: they fill the stage, but are no traffic of shared memory. Source: public
+kernels without a byte of shared memory too: they fill the stage, but are not traffic of shared memory. Source: public
 reports, in which the wavefronts of all instructions equal those of loads, stores and asynchronous copies.
 """
 

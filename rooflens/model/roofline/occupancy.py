@@ -124,7 +124,7 @@ class Step(Struct, frozen=True):
 
 
 def next_step(kernel: Kernel, limiter: str) -> Step | None:
-    """Return the next step of a resource that limits occupancy; None where there is none or it cannot be told.
+    """Return the next step of a resource that limits occupancy; None where there is none or it is unknown.
 
     It is CUDA's own arithmetic: registers are given to a warp 256 at a time, out of a quarter of an SM's for each
     scheduler; shared memory comes in units of 128 bytes (256 before compute capability 8.0), the driver's part in it.

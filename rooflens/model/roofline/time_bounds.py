@@ -25,7 +25,7 @@ NEAR_LOWER = 1.2
 NEAR_UPPER = 1.05
 """Up to this factor over the sum a kernel counts as doing both in turn: no peak is reached to the last per cent."""
 _PASSES_DISAGREE = 0.98
-"""Under this part of the lower bound a time is no rounding: the replay passes disagreed."""
+"""Under this part of the lower bound a time is more than rounding: the replay passes disagreed."""
 
 
 class Bounds(Struct, frozen=True):

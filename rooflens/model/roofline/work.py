@@ -1,6 +1,6 @@
 """The main work of a kernel: what its place on a roofline is drawn from.
 
-Integer tensor operations are no FLOP, so a kernel has up to two kinds of work. The main one is that which needs more
+Integer tensor operations are not FLOPs, so a kernel has up to two kinds of work. The main one is that which needs more
 time at its peaks. A point drawn from the other, as of the fp32 epilogue of an int8 product, would be a false picture.
 """
 

@@ -1,1 +1,1 @@
-"""Decide which wall a kernel hits, why, and say it in words."""
+"""Decide what limits a kernel, why, and say it in words."""

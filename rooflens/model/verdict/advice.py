@@ -1,4 +1,4 @@
-"""Moves for a wall where no finding says more: what can help, chosen by the unit that is full.
+"""Moves for a limiter where no finding says more: what can help, chosen by the unit that is full.
 
 A chip is never told to use what it does not have: a move that needs a feature says from which compute capability on.
 """
@@ -249,7 +249,7 @@ def memory_moves(
     Args:
         kernel: What is bound.
         levels: Its memory levels.
-        level: The one that is the wall; `lsu` is L1 where load and store instructions fill its input.
+        level: The one that limits; `lsu` is L1 where load and store instructions fill its input.
         at_roof: The level is full.
         asked_bytes: What the SMs asked L2 for; None where not all of it is counted.
     """

@@ -155,7 +155,7 @@ def _filling(facts: Facts) -> str | None:
 
 
 def busiest_unit(facts: Facts) -> Bottleneck | None:
-    """Name the busiest unit of a kernel without a wall, whatever work fills it."""
+    """Name the busiest unit of a kernel without a limiter, whatever work fills it."""
     top = next(iter(in_order(facts.memory, facts.compute)), None)
     if top is None or top.resource is None:
         return top
@@ -175,7 +175,7 @@ def plateau_bottleneck(facts: Facts) -> Bottleneck | None:
 
 
 def is_lsu_full(levels: Mapping[str, Level], resource: str | None) -> bool:
-    """Return whether a wall is L1 because load and store instructions fill its input, whatever bytes they ask for."""
+    """Return whether a limiter is L1 because load and store instructions fill its input, whatever bytes they ask for."""
     return resource == "l1" and leading_stage(levels["l1"]) == LSU_INPUT
 
 

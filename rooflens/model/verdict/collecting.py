@@ -17,7 +17,7 @@ PROGRAM = "PROGRAM"
 
 _PROFILERS = frozenset({"ncu", "nv-nsight-cu-cli"})
 _MAX_LENGTH = 300
-"""A longer program line is no help in a sentence."""
+"""A longer program line does not help in a sentence."""
 _NOT_PROFILED = (7, 5)
 """Nsight Compute's release notes, GPU support: today's ncu profiles Turing and up; Pascal left with 2020.1."""
 _VOLTA = (7, 0)
@@ -70,7 +70,7 @@ def _not_profiled(compute_capability: str | None) -> str | None:
 
 
 def program_of(command_line: str | None) -> str | None:
-    """Return the program in a command line of ncu, quoted for a shell; None where it cannot be told for sure."""
+    """Return the program in a command line of ncu, quoted for a shell; None if that is uncertain."""
     parts = split_command(command_line)
     if parts is None:
         return None
@@ -80,7 +80,7 @@ def program_of(command_line: str | None) -> str | None:
 
 
 def split_command(command_line: str | None) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Split a command line of ncu into its options and the program; None where that cannot be told for sure."""
+    """Split a command line of ncu into its options and the program; None if that is uncertain."""
     if not command_line or not command_line.isprintable():
         return None
     windows = "\\" in command_line

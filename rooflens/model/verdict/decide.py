@@ -1,4 +1,4 @@
-"""The verdict: which wall a kernel hits, decided in a fixed order, first match wins.
+"""The verdict: what limits a kernel, decided in a fixed order, first match wins.
 
 overhead -> balanced -> memory or compute -> latency; unknown where nothing speaks. `at_roof` stands beside the class.
 The limits are in `thresholds.toml`, NVIDIA's where it has any; its throughput per cents are read only where a report
@@ -84,7 +84,7 @@ _PROVISIONAL = frozenset({"latency", "overhead"})
 
 
 def decide(facts: Facts) -> Facts:
-    """Decide which wall a kernel hits, and how far it is from it."""
+    """Decide what limits a kernel, and how far it is from it."""
     memory, compute = memory_bottleneck(facts), compute_bottleneck(facts)
     top_share = max((side.share for side in (memory, compute) if side is not None), default=None)
     bound, wall = _class_of(facts, memory, compute)
@@ -105,7 +105,7 @@ def decide(facts: Facts) -> Facts:
 
 
 def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
-    """Return the class of a kernel, and its wall where it is at one."""
+    """Return the class of a kernel, and its limiter where it is at one."""
     limits, duration_ns = facts.limits, facts.kernel.duration_ns
     is_busy = any(side is not None and side.share >= limits.bound_share for side in (memory, compute))
     is_short = duration_ns is not None and duration_ns < limits.overhead_duration_ns
@@ -206,10 +206,10 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
 
 
 def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
-    """Choose what can help: what was found, else what helps at such a wall, and last how to learn more.
+    """Choose what can help: what was found, else what helps at such a limiter, and last how to learn more.
 
     Where it was not measured why a kernel waits, only what limits it stands before how to learn that. The full unit
-    goes first where nothing says what fills it, and filling it further is no aim: DRAM below its roof is still to be
+    goes first where nothing says what fills it, and filling it further is not the aim: DRAM below its roof is yet to be
     filled, and so is a unit that is full for a part of the run only.
     """
     kernel, levels, wall = facts.kernel, facts.levels, facts.wall

@@ -29,11 +29,11 @@ class Facts(Struct, frozen=True):
         compulsory_bytes: What it must move to and from DRAM by formula; None where no formula is known.
         memory: The busiest memory level; None where nothing is known of memory.
         compute: The busiest pipe; None where nothing is known of compute.
-        wall: The unit that bounds it; None for latency, overhead and unknown.
-        at_roof: The wall is full.
+        limiter: The unit that bounds it; None for latency, overhead and unknown.
+        at_roof: The limiter is full.
         top_share: The largest share of any unit, 0 to 1; None where none is known, or the class is provisional.
         is_provisional: The class says that no unit is busy, and only one side was measured: the other may be.
-        full_for_a_while: The series named the wall: its unit is full on the plateau of the run, and none is on average.
+        full_for_a_while: The series named the limiter: its unit is full on the plateau of the run, and none is on average.
     """
 
     kernel: Kernel

@@ -1,6 +1,6 @@
 """Phases of a kernel's run by its series: ramp, plateau and tail, which an average over the run hides.
 
-The plateau is the longest stretch in which one unit stays near its highest level. It says which wall a kernel is at
+The plateau is the longest stretch in which one unit stays near its highest level. It says what limits a kernel
 while the GPU is full; what comes after it is a tail, in which blocks run out.
 """
 

@@ -52,7 +52,7 @@ def stage_label(stage: str) -> str:
 
 
 def wall_words(bound: str, resource: str | None, *gpus: str | None) -> str:
-    """Name a wall: `compute at tensor bf16`, `memory at HBM3`, `instruction issue`, `latency`."""
+    """Name a limiter: `compute at tensor bf16`, `memory at HBM3`, `instruction issue`, `latency`."""
     if resource is None:
         return bound
     if bound == "balanced":
@@ -145,7 +145,7 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
 
 
 def _on_the_plateau(facts: Facts) -> str:
-    """Name the wall of a kernel that is at it for a part of its run."""
+    """Name what limits a kernel for a part of its run."""
     phases, wall = facts.phases, facts.wall
     if phases is None or wall is None:
         return ""
@@ -159,7 +159,7 @@ def _on_the_plateau(facts: Facts) -> str:
 
 
 def _at_its_wall(facts: Facts, wall: Bottleneck) -> str:
-    """Name the wall of a kernel, with how much of its peak it does."""
+    """Name the limiter of a kernel, with how much of its peak it does."""
     resource, share, where = wall.resource or "", percent(wall.share), _spoken(wall.resource, facts.kernel.gpu)
     level, pipe = facts.levels.get(resource), facts.pipes.get(resource)
     if facts.bound == "memory":
@@ -183,7 +183,7 @@ def _at_its_wall(facts: Facts, wall: Bottleneck) -> str:
 
 
 def _without_wall(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
-    """Say why a kernel at no wall takes its time, and that no unit is busy, as far as that was measured."""
+    """Say why a kernel without a limiter takes its time, and that no unit is busy, as far as that was measured."""
     kernel, sides = facts.kernel, (("memory", facts.memory), ("compute", facts.compute))
     if facts.bound == "unknown":
         if kernel.failed:

@@ -91,7 +91,7 @@ def override_thresholds(text: str, source: str) -> Thresholds:
     """Return the defaults with the values of a TOML text put over them.
 
     Raises:
-        InputError: Not TOML, an unknown name, or a value that is no positive number.
+        InputError: Not TOML, an unknown name, or a value that is not a positive number.
     """
     hint = "the file has one table, [thresholds]; its names are those of `rooflens/model/verdict/thresholds.toml`"
     document = parse_toml(text, f"`{source}`", hint)

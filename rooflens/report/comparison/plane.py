@@ -2,7 +2,7 @@
 
 On one GPU at one clock both sides share their roofs: heights are FLOP/s, under the roofs of the head. Where GPUs or
 clocks differ no set of roofs holds for both, and FLOP/s would move with the hardware: heights are then shares of each
-kernel's own roof min(P, AI x BW), which say on either side how far the wall is.
+kernel's own roof min(P, AI x BW), which say on either side how far the limit is.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ ARROW = "\u2192"
 
 
 class Wall(Struct, frozen=True):
-    """The wall of a kernel on one side.
+    """The limiter of a kernel on one side.
 
     Attributes:
         near: The resource nearest its peak; empty where no share is known.
@@ -69,7 +69,7 @@ class Row(Struct, frozen=True, dict=True):
 
     @property
     def sentence(self) -> str:
-        """What became of it; unmatched kernels have only their wall to tell."""
+        """What became of it; unmatched kernels have only their limiter to tell."""
         if self.is_matched:
             return arrowed(change_sentence(self.change, self.comparison))
         found = next((known for known in self.walls if known), None)
@@ -103,7 +103,7 @@ class Row(Struct, frozen=True, dict=True):
 
     @property
     def difference(self) -> str:
-        """Time that it takes more or less: `-2.71 ms`; a time that was not measured is no zero."""
+        """Time that it takes more or less: `-2.71 ms`; a time that was not measured is not zero."""
         return signed_duration(known_lost_ns([self.change]))
 
     @property
@@ -121,7 +121,7 @@ class Row(Struct, frozen=True, dict=True):
 
     @property
     def walls(self) -> tuple[Wall | None, Wall | None]:
-        """The walls before and after."""
+        """The limiters before and after."""
         return wall(self.change.base), wall(self.change.head)
 
     @property
@@ -245,7 +245,7 @@ def _counts(comparison: Comparison) -> Iterable[str]:
 
 
 def wall(analysis: Analysis | None) -> Wall | None:
-    """Say which wall a kernel stands at, and how near."""
+    """Say which limiter a kernel stands at, and how near."""
     if analysis is None:
         return None
     verdict = analysis.verdict
@@ -255,7 +255,7 @@ def wall(analysis: Analysis | None) -> Wall | None:
 
 
 def wall_words(found: Wall) -> str:
-    """Write a wall as `memory-bound, DRAM 67.2 %`."""
+    """Write a limiter as `memory-bound, DRAM 67.2 %`."""
     near = f", {found.near} {fmt.percent(found.share)}" if found.near else ""
     return f"{BOUND_LABELS[found.bound]}{near}"
 

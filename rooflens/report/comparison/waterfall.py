@@ -102,7 +102,7 @@ def _step(row: Row, now_ns: float) -> Step:
 
 
 def _others(program: Program, shown: Sequence[Row], now_ns: float, least_ns: float) -> Iterator[Step]:
-    """Add the others up; medians of sums are no sums of medians, and what that leaves is told where it can be seen."""
+    """Add the others up; the median of a sum differs from the sum of medians: the rest is a bar if it can be seen."""
     after_ns = program.total.head.median_ns or 0.0
     lost_ns = after_ns - now_ns
     named = {id(row.change) for row in shown}

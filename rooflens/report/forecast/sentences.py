@@ -53,7 +53,7 @@ def _range(row: Row) -> str:
 
 
 def answer(row: Row) -> str:
-    """Say in a sentence which wall is met, and where it changes."""
+    """Say in a sentence which limiter is met, and where it changes."""
     if len(row.steps) == 1:
         return _single(row, row.steps[0][1])
     first, last = row.steps[0][1], row.steps[-1][1]

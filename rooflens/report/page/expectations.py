@@ -163,7 +163,7 @@ def _block(key: str, checked: Checked, sources: Mapping[str, str]) -> Block:
 
 
 def _wall_look(bound: Bound | None, resource: str | None) -> tuple[str, str] | None:
-    """Return the class, for its colour and shape, and the words of a wall."""
+    """Return the class, for its colour and shape, and the words of a limiter."""
     return (bound, wall_words(bound, resource)) if bound else None
 
 

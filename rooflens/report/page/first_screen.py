@@ -124,7 +124,7 @@ def summary(content: Content) -> Markup:
 
 
 def what_first(content: Content) -> Markup:
-    """Rank the kernels by what can be won, with the wall of each, its distances and the one move."""
+    """Rank the kernels by what can be won, with the limiter of each, its distances and the one move."""
     rest, own = unranked(content), own_reports(content)
     return render(
         "report/ranking",

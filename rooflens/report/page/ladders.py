@@ -75,7 +75,7 @@ class Ladder(Struct, frozen=True):
 
 
 def ladder_of(sweep: Sweep, content: Content) -> Ladder | None:
-    """Read a sweep as a ladder; None where its cases are no versions of one program."""
+    """Read a sweep as a ladder; None if its cases are not versions of one program."""
     if sweep.varied not in LADDERS:
         return None
     reports = {report.run.digest: report for report in content.reports}

@@ -20,7 +20,7 @@ Drawing = alt.Chart | alt.LayerChart
 """A layer, or several as one."""
 
 QUIET: Style = {"clip": True, "aria": False}
-"""Lines end at the plane's edge, and are no news to a screen reader, which has the points."""
+"""Lines end at the plane's edge, and tell a screen reader nothing new: it has the points."""
 
 unchecked = debug_mode(arg=False)
 """Decorator: build charts without validating each of their parts, for speed; a test validates all of them."""

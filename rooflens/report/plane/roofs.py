@@ -156,7 +156,7 @@ def _along(line: Line, name: str) -> Iterator[Place]:
 
 
 def work_unit(pipe: str) -> str:
-    """Name what a pipe counts: integer operations are no FLOP."""
+    """Name what a pipe counts: integer operations are not FLOPs."""
     return "OP" if pipe.startswith("tensor_int") else "FLOP"
 
 

@@ -248,7 +248,7 @@ def across_headings(program: Across) -> tuple[str, ...]:
 
 
 def across_lines(program: Across) -> Iterator[tuple[str, ...]]:
-    """Yield the total, then each kernel shown: its time on each side, what became of it, and its walls."""
+    """Yield the total, then each kernel shown: its time on each side, what became of it, and its limiters."""
     yield ("GPU time", *map(spread_words, program.totals), timing_words(program.total, program.threshold), "")
     for row in program.rows[:KERNELS_SHOWN]:
         yield (
@@ -267,7 +267,7 @@ def _took(row: AcrossRow, cell: Cell | None) -> str:
 
 
 def _walls(analyses: Sequence[Analysis]) -> str:
-    """Name the walls from side to side, each where it is another than before."""
+    """Name the limiters from side to side, each where it is another than before."""
     return " -> ".join(wall for wall, _ in groupby(wall_sentence(analysis) for analysis in analyses))
 
 

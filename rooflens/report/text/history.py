@@ -66,7 +66,7 @@ def _time(point: Point) -> str:
 
 
 def wall(analysis: Analysis) -> str:
-    """Say the class of a verdict, where its wall is and how near it is."""
+    """Say the class of a verdict, where its limiter is and how near it is."""
     verdict = analysis.verdict
     share = f" {percent(verdict.bottleneck.share)}" if verdict.bottleneck and verdict.resource else ""
     return f"{wall_words(verdict.bound, verdict.resource, analysis.kernel.gpu)}{share}"

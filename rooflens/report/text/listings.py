@@ -151,7 +151,7 @@ def untold_table(
 
 
 def _tier(group: Sequence[str], metrics: Sequence[Metric], chip: str) -> str:
-    """Name the tier that collects a group of names; an un-profiled trace is no tier's."""
+    """Name the tier that collects a group of names; an un-profiled trace belongs to no tier."""
     if "in_program" in group:
         return "trace (nsys)"
     return tier_of(group, metrics, chip) or MISSING

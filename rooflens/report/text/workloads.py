@@ -26,7 +26,7 @@ def workload_table(workloads: Sequence[Workload]) -> Table:
 
 
 def case_table(cases: Sequence[Case]) -> Table:
-    """Make a table of one workload's cases: what each must compute and move, and the wall it should hit."""
+    """Make a table of one workload's cases: what each must compute and move, and the limiter to expect."""
     numbers = (Column(heading, right=True) for heading in ("FLOP", "bytes", "FLOP/B"))
     columns = (Column("case"), Column("type"), Column("sizes", fit="wrap", least=24), *numbers, Column("expected"))
     return Table(columns, tuple(map(_case_row, cases)))

@@ -1,4 +1,4 @@
-"""A convolution over images, channels last: how many channels a group has decides its wall.
+"""A convolution over images, channels last: how many channels a group has decides its limiter.
 
 Every pixel that is read serves `kernel`^2 products with the channels of its group: thousands in a full convolution, a
 few in a pointwise one, nine in a depthwise one.

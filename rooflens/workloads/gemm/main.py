@@ -1,4 +1,4 @@
-"""One matrix product: its intensity grows with its size, so the same code meets every wall.
+"""One matrix product: its intensity grows with its size, so the same code meets every limiter.
 
 `left` is m x k, `right` is n x k and used transposed, as a linear layer keeps its weights.
 """

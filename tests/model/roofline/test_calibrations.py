@@ -106,7 +106,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     """The error says which file to do away with."""
     save_attainable(MEASURED, tmp_path)
     (tmp_path / "cut.json").write_text('{"gpu": "NV', encoding="utf-8")
-    with pytest.raises(InputError, match=r"cut\.json` is no calibration: not JSON"):
+    with pytest.raises(InputError, match=r"cut\.json` is not a calibration: not JSON"):
         load_calibrations(tmp_path)
 
 

@@ -134,7 +134,7 @@ def maps(column: pa.Array) -> list[dict[str, Any] | None]:
 
 
 class _Packed:
-    """Texts of a column without nulls, each with its place among the distinct ones: rows are told apart by these."""
+    """Texts of a column without nulls, each with its place among the distinct ones: rows are compared by these."""
 
     def __init__(self, column: pa.Array) -> None:
         packed = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

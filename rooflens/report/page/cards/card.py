@@ -62,7 +62,7 @@ class Card(Struct, frozen=True):
     """What one card shows beside the record itself.
 
     Attributes:
-        wall: Class and resource of the verdict in a few words.
+        limiter: Class and resource of the verdict in a few words.
         sentence: The verdict without its move, which stands below it: its class, and the rest.
         facts: Confidence, distances and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.

@@ -50,7 +50,7 @@ def _bars(analysis: Analysis, traffic: Traffic) -> Iterator[Bar]:
 
 
 def _shared(analysis: Analysis, traffic: Traffic) -> Iterator[Bar]:
-    """Draw the bytes asked for; where those are not known, the wavefronts that are no replays."""
+    """Draw the bytes asked for; where those are not known, the wavefronts that are not replays."""
     moved_bytes, conflicts, asked = analysis.levels["smem"].amount_bytes, traffic.conflict_share, traffic.shared
     moved = "" if moved_bytes is None else f"{fmt.si(moved_bytes, 'B')} moved"
     if asked is not None:
