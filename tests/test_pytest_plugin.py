@@ -75,7 +75,7 @@ def test_marks_judge_what_a_test_names_or_writes(outcome: Callable[[str], pytest
 
 
 def test_a_failure_names_verdict_move_and_report(outcome: Callable[[str], pytest.RunResult]) -> None:
-    """No traceback of ours: what was asked, the wall, what to do first, and where the number is from."""
+    """No traceback of ours: what was asked, the limiter, what to do first, and where the number is from."""
     done = outcome("""
 @pytest.mark.roofline("one", level="dram", min_share=0.99, max_us=120)
 def test_it():

@@ -38,14 +38,14 @@ _HEADS: dict[Kind, str] = {
 
 For anyone who reads "memory-bound" on a card and wants to know what that is worth.
 
-A verdict says which wall a kernel hits: the first of these that fits. [Findings](../findings/index.md) say why.
+A verdict says what limits a kernel: the first of these that fits. [Findings](../findings/index.md) say why.
 """,
     "findings": """\
 # Findings
 
 For anyone who wants to know what a finding says, and what it does not.
 
-A [verdict](../verdicts/index.md) says which wall a kernel hits; a finding says why, where, and what to do. Each has a
+A [verdict](../verdicts/index.md) says what limits a kernel; a finding says why, where, and what to do. Each has a
 severity: `limiter` (it is what bounds the kernel), `contributes` (it costs time as well), `note` (true, but not what
 costs time). The speed-up given is for this waste alone; those of several findings do not add up. "Needs" has the names
 that `rooflens metrics --findings` lists with the tier that collects them; one of the groups is enough. `rooflens

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.cases import Case, Kind
 
-_HEAD = ("workload", "case", "FLOP", "bytes", "expected wall", "why")
+_HEAD = ("workload", "case", "FLOP", "bytes", "expected limiter", "why")
 
 
 def tables() -> dict[str, list[str]]:

@@ -34,7 +34,7 @@ class Verdict:
 
     @property
     def resource(self) -> str | None:
-        """Memory level or pipe of the limiter, as in `Kernel.levels` and `Kernel.pipes`; None where there is no limiter."""
+        """The limiter, a memory level or pipe of `Kernel.levels` and `Kernel.pipes`; None where there is none."""
         return self._record.resource
 
     @property

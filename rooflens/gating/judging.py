@@ -20,7 +20,7 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
 from rooflens.model.compare.paired import compare_pairs
 from rooflens.model.compare.pairing import pair_programs
-from rooflens.model.compare.sentences import wall_sentence
+from rooflens.model.compare.sentences import limiter_sentence
 from rooflens.model.records import timed
 from rooflens.model.selecting import Chooser, Selection, select
 from rooflens.model.summary import first_move, median_launch, place_of_move
@@ -164,7 +164,7 @@ class _Kernel(Struct, frozen=True):
         place = place_of_move(self.median)
         lines = (
             f"{cut_name(plain_name(kernel.name), NAME_WIDTH)} {what}",
-            f"  verdict: {wall_sentence(self.median)}",
+            f"  verdict: {limiter_sentence(self.median)}",
             f"  first move: {first_move(self.median)}{f' ({place})' if place else ''}",
             f"  report: {kernel.source}, result {kernel.index}",
         )

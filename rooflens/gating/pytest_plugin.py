@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MARK = (
     "roofline(*reports, kernel=None, level=None, min_share=None, max_us=None, bound=None, base=None, fail_on=None, "
-    "floor_us=None): hold the kernels of these reports, or of the one that the test writes, to shares, times and walls"
+    "floor_us=None): hold the kernels of these reports, or of the one the test writes, to shares, times and limiters"
 )
 
 

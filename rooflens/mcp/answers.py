@@ -18,7 +18,7 @@ from rooflens.model.summary import by_stake, most_at_stake
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Table, bullets, code, paragraph
-from rooflens.report.summary import wall
+from rooflens.report.summary import limiter
 from rooflens.report.text import comparison, forecast
 from rooflens.report.text.digest import (
     BYTES_PER_TOKEN,
@@ -145,7 +145,7 @@ def _kernel_row(place: int, group: KernelSummary) -> tuple[Words, ...]:
         (code(short_name(group.shown)), f" x{group.launch_count:,}" if group.launch_count > 1 else ""),
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
-        wall(group.representative),
+        limiter(group.representative),
         fmt.factor(distances.potential or distances.headroom),
         code(group.analysis.key),
     )

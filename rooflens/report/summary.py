@@ -89,7 +89,7 @@ class Ranked(Struct, frozen=True):
 
     rank: int
     group: KernelSummary
-    wall: str
+    limiter: str
     cause: str
     distance: str
     beyond: str
@@ -239,7 +239,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
     return Ranked(
         rank=place,
         group=group,
-        wall=wall(group.representative),
+        limiter=limiter(group.representative),
         cause=(analysis.verdict.cause or "").replace("_", " "),
         distance=distance_words(analysis.verdict, group.gpu),
         beyond=beyond_words(analysis.verdict.distances),
@@ -254,7 +254,7 @@ def _gain(analysis: Analysis) -> float | None:
     return next((finding.speedup_up_to for finding in first_findings(analysis)), None)
 
 
-def wall(launch: Launch) -> str:
+def limiter(launch: Launch) -> str:
     """Name the verdict with the resource nearest its peak."""
     label = "near two limits" if launch.bound == "balanced" else BOUND_LABELS[launch.bound]
     if launch.bottleneck is None:

@@ -33,7 +33,7 @@ def report_of(folder: Path, command_line: str) -> Path:
 def test_a_workload_s_report_is_predicted(
     options: str, case: str, flop: float, bound: str | None, iterations: int
 ) -> None:
-    """The command line of a bundled program gives its case; other sizes give formulas without a case or a wall."""
+    """The command line of a bundled program gives its case; other sizes give formulas without a case or a limiter."""
     run = samples.run(command_line=f"{PROGRAM} {options}")
     (prediction,) = find_expected(samples.reports([run, samples.run(digest="b" * 64)], []), None).reports.values()
     assert (prediction.operation, prediction.case, prediction.flop) == ("saxpy", case, flop)

@@ -158,7 +158,7 @@ def test_division_bound_kernel_became_memory_bound(weather: Pair) -> None:
 
 
 def test_walls_before_and_after_are_nvidias_speed_of_light(weather: Pair) -> None:
-    """The shares of both walls are NVIDIA's SM and DRAM throughput, in the model, the sentence and the table."""
+    """The shares of both limiters are NVIDIA's SM and DRAM throughput, in the model, the sentence and the table."""
     change = weather.change(TENDENCIES)
     sm, dram = weather.base.of(TENDENCIES)[SM_PCT], weather.head.of(TENDENCIES)[DRAM_PCT]
     assert change.base is not None

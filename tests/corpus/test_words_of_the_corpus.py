@@ -34,7 +34,7 @@ AVOIDED = (
     r"issue slots",
     r"balanced(-bound)? at ",
     r"\bleader\b",
-    r"nearest wall",
+    r"nearest limiter",
     r"read with care",
     r"change side",
     r"what if another",

@@ -10,11 +10,11 @@ from untimed import without_durations
 from rooflens.model.records import Bottleneck, Distances
 from rooflens.model.summary import bound_times_ns, summarize, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.comparison.rows import Wall
-from rooflens.report.comparison.rows import wall as comparison_wall
+from rooflens.report.comparison.rows import Limiter
+from rooflens.report.comparison.rows import limiter as comparison_limiter
 from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, build_content
 from rooflens.report.page.kernels.table import kernels
-from rooflens.report.summary import RANKED_SHOWN, ranking, unranked, wall
+from rooflens.report.summary import RANKED_SHOWN, limiter, ranking, unranked
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import to_markdown
@@ -115,10 +115,10 @@ def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
         str(kernels(page)),
         render_markdown(page),
         to_markdown(kernels_document(summarize([found]))),
-        wall(page.launches[0]),
+        limiter(page.launches[0]),
     ):
         assert "SMEM 97 %" in text.replace("\u00a0", " ")
-    assert comparison_wall(found) == Wall("memory", "SMEM", 0.97, at_roof=False)
+    assert comparison_limiter(found) == Limiter("memory", "SMEM", 0.97, at_roof=False)
 
 
 def test_a_launch_that_stands_for_others_counts_as_often() -> None:

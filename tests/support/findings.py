@@ -41,10 +41,14 @@ def make_facts(
     return replace(facts, **changes)
 
 
-def at_wall(resource: str, share: float) -> dict[str, Any]:
-    """Return the changes that put a kernel at a wall; from 80 % up it is at the roof."""
+def at_limiter(resource: str, share: float) -> dict[str, Any]:
+    """Return the changes that put a kernel at a limiter; from 80 % up it is at the roof."""
     bound = "memory" if resource in LEVELS else "compute"
-    return {"bound": bound, "wall": Bottleneck(resource, share), "at_roof": share >= default_thresholds().at_roof_share}
+    return {
+        "bound": bound,
+        "limiter": Bottleneck(resource, share),
+        "at_roof": share >= default_thresholds().at_roof_share,
+    }
 
 
 def unsaid(evidence: Iterable[Evidence], text: str) -> list[Evidence]:

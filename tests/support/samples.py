@@ -309,7 +309,7 @@ _ADVICE: Mapping[str, tuple[str, ...]] = {
     "compute": ("Deepen the pipeline so that loads overlap the tensor cores.",),
     "latency": ("More loads in flight: unroll, prefetch, asynchronous copies.",),
     "overhead": ("Put the launches into a CUDA graph.",),
-    "balanced": ("Both walls are near: fewer bytes alone will not help.",),
+    "balanced": ("Both limiters are near: fewer bytes alone will not help.",),
     "unknown": ("Collect with `ncu --set roofline`.",),
 }
 

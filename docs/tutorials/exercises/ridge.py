@@ -13,7 +13,7 @@ def attainable(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: 
     raise NotImplementedError
 
 
-def wall(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> str:
+def limiter(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> str:
     """Return "memory" left of the ridge, "compute" from the ridge on."""
     raise NotImplementedError
 

@@ -29,25 +29,25 @@ def test_cuda_cores_have_a_ridge_of_their_own() -> None:
 def test_a_kernel_on_the_slope() -> None:
     """saxpy: 2 FLOP for 12 bytes, a hundredth of the fp32 peak."""
     assert close(answer.attainable(2 / 12, 66.9 * TERA, 3.35 * TERA), 558e9)
-    assert answer.wall(2 / 12, 66.9 * TERA, 3.35 * TERA) == "memory"
+    assert answer.limiter(2 / 12, 66.9 * TERA, 3.35 * TERA) == "memory"
 
 
 def test_a_kernel_under_the_flat_roof() -> None:
     """A bf16 product of 4096 x 4096 matrices has 4096 / 3 FLOP a byte."""
     assert close(answer.attainable(4096 / 3, *H100), 989.4 * TERA)
-    assert answer.wall(4096 / 3, *H100) == "compute"
+    assert answer.limiter(4096 / 3, *H100) == "compute"
 
 
 def test_the_corner_itself_is_compute() -> None:
     """On the ridge both roofs are equally high; from there on arithmetic is the limit."""
-    assert answer.wall(2.0, 2 * TERA, 1 * TERA) == "compute"
+    assert answer.limiter(2.0, 2 * TERA, 1 * TERA) == "compute"
     assert close(answer.attainable(2.0, 2 * TERA, 1 * TERA), 2 * TERA)
 
 
 def test_the_same_kernel_changes_sides_with_the_gpu() -> None:
     """200 FLOP/B in bf16: 2.1 times as fast on an H100 as on an A100, not 3.2 times."""
-    assert answer.wall(200, *A100) == "compute"
-    assert answer.wall(200, *H100) == "memory"
+    assert answer.limiter(200, *A100) == "compute"
+    assert answer.limiter(200, *H100) == "memory"
     assert close(answer.attainable(200, *H100) / answer.attainable(200, *A100), 2.147)
 
 

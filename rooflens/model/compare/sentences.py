@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.format import duration, percent, si, significant
-from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label, wall_words
+from rooflens.model.verdict.sentences import LEVEL_LABELS, limiter_words, resource_label
 
 if TYPE_CHECKING:
     from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
@@ -51,7 +51,7 @@ def change_sentence(change: Change, comparison: Comparison) -> str:
     before, after = change.base, change.head
     if before is None or after is None:
         return f"{_only(before or after)}: {'gone' if after is None else 'new'}"
-    parts = [part for part in (_moved(before, after), _walls(before, after)) if part]
+    parts = [part for part in (_moved(before, after), _limiters(before, after)) if part]
     return f"{speed_words(change, comparison.threshold)}: {', '.join(parts)}"
 
 
@@ -63,7 +63,7 @@ def speed_words(change: Change, threshold: float) -> str:
 
 
 def _only(one: Analysis | None) -> str:
-    return "" if one is None else wall_sentence(one)
+    return "" if one is None else limiter_sentence(one)
 
 
 def _moved(before: Analysis, after: Analysis) -> str:
@@ -117,21 +117,21 @@ def _risen(name: str, label: str, before: Analysis, after: Analysis) -> str:
     return f"moved {'up' if new > old else 'down'} at the same intensity ({label} {_shares(old, new)})"
 
 
-def _walls(before: Analysis, after: Analysis) -> str:
+def _limiters(before: Analysis, after: Analysis) -> str:
     """Compare the verdicts."""
     if (before.verdict.bound, before.verdict.resource) == (after.verdict.bound, after.verdict.resource):
-        return f"still {wall_sentence(after)}"
-    return f"{wall_sentence(before)} -> {wall_sentence(after)}"
+        return f"still {limiter_sentence(after)}"
+    return f"{limiter_sentence(before)} -> {limiter_sentence(after)}"
 
 
-def wall_sentence(one: Analysis) -> str:
+def limiter_sentence(one: Analysis) -> str:
     """Name the class of a verdict, where its limiter is and how near: `memory-bound at L2 (81 %)`."""
     verdict = one.verdict
     share = f" ({percent(verdict.bottleneck.share)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":
         return verdict.bound
     name = verdict.bound if verdict.bound == "balanced" else f"{verdict.bound}-bound"
-    return f"{wall_words(name, verdict.resource, one.kernel.gpu)}{share}"
+    return f"{limiter_words(name, verdict.resource, one.kernel.gpu)}{share}"
 
 
 def _differs(old: float | None, new: float | None) -> bool:

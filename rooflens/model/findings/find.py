@@ -120,8 +120,8 @@ def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Sev
     explains = waits and facts.bound in {"latency", "overhead"}
     if explains and gain is not None and headroom is not None and headroom > 1:
         explains = math.log(gain) >= limits.limiter_part_of_headroom * math.log(headroom)
-    is_at_wall = facts.wall is not None and facts.wall.resource in bears_on
-    if (is_at_wall or explains) and (gain is None or gain >= limits.limiter_gain):
+    is_at_limiter = facts.limiter is not None and facts.limiter.resource in bears_on
+    if (is_at_limiter or explains) and (gain is None or gain >= limits.limiter_gain):
         return "limiter"
     busy = max((facts.share(resource) or 0.0 for resource in bears_on - {LATENCY, IDLE}), default=0.0)
     is_waiting = waits and not facts.at_roof

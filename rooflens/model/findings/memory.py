@@ -81,7 +81,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         return None
     waste = _waste(facts, side, 1 - use.used, use.sectors)
     is_shifted = use.apart and _is_shifted(facts, side, use)
-    fills_cache = facts.wall is not None and facts.wall.resource in _CACHES
+    fills_cache = facts.limiter is not None and facts.limiter.resource in _CACHES
     verb, hold = "read", "load tiles by rows and transpose them in shared memory"
     wider = "loads per thread, or keep in shared memory what all threads of a warp read"
     if side == "store":
@@ -453,8 +453,8 @@ def _host_severity(facts: Facts, bytes_per_s: float, share: float | None, part: 
     A little costs time only where warps wait, and most of what they wait for comes from there.
     """
     if share is not None and share >= facts.limits.host_link_share:
-        wall = facts.wall.share if facts.wall else 0.0
-        if share >= wall:
+        limiter = facts.limiter.share if facts.limiter else 0.0
+        if share >= limiter:
             return "limiter"
         return "note" if facts.at_roof else "contributes"
     some = bytes_per_s >= _LEAST_HOST_BYTES_PER_S if share is None else share >= facts.limits.contributing_cost_share
@@ -496,7 +496,7 @@ def contended_atomics(facts: Facts) -> Found | None:
     elif waits is not None:
         evidence.append(Evidence("atomic_inst_share", waits, "share", "atomic / global memory instructions"))
         said += f" are {percent(waits)} of its accesses to global memory"
-    on_l2 = facts.wall is not None and facts.wall.resource == "l2"
+    on_l2 = facts.limiter is not None and facts.limiter.resource == "l2"
     severity: Severity = "contributes"
     if cost < limits.contributing_cost_share:
         severity = "note"

@@ -118,10 +118,10 @@ def spared(facts: Facts, waste: Waste) -> float:
     A unit that is busy for a share s of the time, a part w of which is waste, is done s x w earlier without it. Units
     work side by side: behind a limiter, one that is far from full does its work meanwhile, and its waste costs nothing.
     """
-    wall = facts.wall.resource if facts.wall else None
-    least = 0.0 if wall is None else facts.limits.contributing_share
+    limiter = facts.limiter.resource if facts.limiter else None
+    least = 0.0 if limiter is None else facts.limits.contributing_share
     shares = {name: facts.share(name) or 0.0 for name in waste.parts}
-    busy = [part * shares[name] for name, part in waste.parts.items() if name == wall or shares[name] >= least]
+    busy = [part * shares[name] for name, part in waste.parts.items() if name == limiter or shares[name] >= least]
     waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
     return min(_MOST_SPARED, max((*busy, waits), default=0.0))
 
@@ -150,11 +150,11 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
     It limits a kernel whose limiter does much of its work in vain, or that waits for little else. It is a note where it
     costs less of the time than `contributing_cost_share`, or where a limiter that is full has none of it.
     """
-    limits, wall = facts.limits, facts.wall.resource if facts.wall else None
-    elsewhere = facts.at_roof and wall is not None and not waste.parts.get(wall)
+    limits, limiter = facts.limits, facts.limiter.resource if facts.limiter else None
+    elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
     if elsewhere or spared(facts, waste) < limits.contributing_cost_share:
         return "note"
-    if waste.parts.get(wall or "", 0.0) >= limits.limiting_waste_share:
+    if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"
     waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0
     return "limiter" if waits >= limits.limiting_waste_share else "contributes"

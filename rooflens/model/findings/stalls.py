@@ -162,9 +162,9 @@ def long_scoreboard(facts: Facts) -> Found | None:
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
-    wall = facts.wall
-    if wall is not None and wall.resource in facts.levels:
-        label, share = resource_label(wall.resource, facts.kernel.gpu), percent(wall.share)
+    limiter = facts.limiter
+    if limiter is not None and limiter.resource in facts.levels:
+        label, share = resource_label(limiter.resource, facts.kernel.gpu), percent(limiter.share)
         if facts.at_roof or facts.full_for_a_while:
             return stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, which these loads queue for")
         how = f"with wider loads and several per thread{',' if copies else ''}{copying}"

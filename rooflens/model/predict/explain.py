@@ -26,13 +26,13 @@ from rooflens.model.predict.measured import (
 from rooflens.model.records import LEVELS, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import executed
-from rooflens.model.verdict.sentences import resource_label, wall_words
+from rooflens.model.verdict.sentences import limiter_words, resource_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflens.model.predict.expectations import Prediction
-    from rooflens.model.predict.measured import Wall
+    from rooflens.model.predict.measured import Limiter
     from rooflens.model.records import Analysis
 
 SAME_BYTES = 0.05
@@ -89,7 +89,7 @@ def check(prediction: Prediction, analyses: Sequence[Analysis], coverage: Covera
     bare = Checked(_digest(analyses), prediction, measured, times, coverage)
     bare = replace(bare, at_least=_is_lower_bound(bare))
     facts = _Facts(bare, timed(analyses))
-    topics = (_scope, _work, _type, _bytes, _time, _wall)
+    topics = (_scope, _work, _type, _bytes, _time, _limiter)
     return replace(bare, gaps=tuple(chain.from_iterable(topic(facts) for topic in topics)))
 
 
@@ -346,22 +346,22 @@ def _time_reason(facts: _Facts, beyond_ns: float) -> str:
     return f"{to_what} the remaining {duration(beyond_ns)}."
 
 
-def _wall(facts: _Facts) -> Iterator[Gap]:
-    prediction, wall = facts.prediction, facts.checked.measured.wall
-    if prediction.bound is None or wall is None:
+def _limiter(facts: _Facts) -> Iterator[Gap]:
+    prediction, limiter = facts.prediction, facts.checked.measured.limiter
+    if prediction.bound is None or limiter is None:
         return
-    part = percent(facts.checked.measured.wall_share or 0.0)
-    if is_expected(wall, prediction):
-        text = f"It is limited, as expected, by {wall_words(*wall)} for {part} of the time."
-        yield Gap("wall", text, as_predicted=True)
+    part = percent(facts.checked.measured.limiter_share or 0.0)
+    if is_expected(limiter, prediction):
+        text = f"It is limited, as expected, by {limiter_words(*limiter)} for {part} of the time."
+        yield Gap("limiter", text, as_predicted=True)
         return
-    found = f"It is limited by {wall_words(*wall)} for {part} of the time{_cause(facts, wall)}."
+    found = f"It is limited by {limiter_words(*limiter)} for {part} of the time{_cause(facts, limiter)}."
     why = f": {prediction.why}" if prediction.why else ""
-    yield Gap("wall", found, (f"The prediction was {wall_words(prediction.bound, prediction.resource)}{why}.",))
+    yield Gap("limiter", found, (f"The prediction was {limiter_words(prediction.bound, prediction.resource)}{why}.",))
 
 
-def _cause(facts: _Facts, wall: Wall) -> str:
+def _cause(facts: _Facts, limiter: Limiter) -> str:
     """Return the cause of the longest kernel at a limiter, after a colon; empty where it has none."""
-    at_wall = [one for one in facts.analyses if (one.verdict.bound, one.verdict.resource) == wall]
-    longest = max(at_wall, key=lambda one: one.gpu_time_ns or 0.0)
+    at_limiter = [one for one in facts.analyses if (one.verdict.bound, one.verdict.resource) == limiter]
+    longest = max(at_limiter, key=lambda one: one.gpu_time_ns or 0.0)
     return f": {longest.verdict.cause}" if longest.verdict.cause else ""

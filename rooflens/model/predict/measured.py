@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rooflens.model.predict.expectations import Prediction
     from rooflens.model.records import Analysis, Pipe, Run
 
-    Wall = tuple[Bound, str | None]
+    Limiter = tuple[Bound, str | None]
 
-Topic = Literal["scope", "work", "type", "bytes", "time", "wall"]
+Topic = Literal["scope", "work", "type", "bytes", "time", "limiter"]
 
 _ONE_OF_EACH = re.compile(r"(?:^|\s)--filter-mode[ =]per-launch-config(?:\s|$)")
 _IN_RANGE = re.compile(r"(?:^|\s)--nvtx-include[ =]\S")
@@ -53,7 +53,7 @@ class Measured(Struct, frozen=True):
         work_of: The same work by pipe.
         level_bytes: Bytes by memory level; None where a kernel's are not known.
         limiter: Class and resource of the limiter that most of the time is spent at.
-        wall_share: Fraction of the time spent there, 0 to 1.
+        limiter_share: Fraction of the time spent there, 0 to 1.
     """
 
     launches: int
@@ -64,8 +64,8 @@ class Measured(Struct, frozen=True):
     read_bytes: float | None
     written_bytes: float | None
     time_ns: float | None
-    wall: Wall | None
-    wall_share: float | None
+    limiter: Limiter | None
+    limiter_share: float | None
 
     @property
     def moved_bytes(self) -> float | None:
@@ -180,7 +180,7 @@ def measure(prediction: Prediction, analyses: Sequence[Analysis], coverage: Cove
     is_whole = len(good) == len(analyses)
     share = 1.0 if coverage.once_each else 1.0 / prediction.iterations
     work_of = _work_of(prediction, good)
-    wall, wall_share = _main_wall(good)
+    limiter, limiter_share = _main_limiter(good)
 
     def total(amount_of: Callable[[Analysis], float | None]) -> float | None:
         return _total(good, amount_of, share) if is_whole else None
@@ -194,8 +194,8 @@ def measure(prediction: Prediction, analyses: Sequence[Analysis], coverage: Cove
         read_bytes=total(lambda one: one.kernel.counters.get("dram_read_bytes")),
         written_bytes=total(lambda one: one.kernel.counters.get("dram_write_bytes")),
         time_ns=total(lambda one: one.kernel.duration_ns),
-        wall=wall,
-        wall_share=wall_share,
+        limiter=limiter,
+        limiter_share=limiter_share,
     )
 
 
@@ -225,21 +225,21 @@ def _work_of(prediction: Prediction, analyses: Iterable[Analysis]) -> dict[str, 
     return dict(work)
 
 
-def _main_wall(analyses: Iterable[Analysis]) -> tuple[Wall | None, float | None]:
+def _main_limiter(analyses: Iterable[Analysis]) -> tuple[Limiter | None, float | None]:
     """Find the limiter of most of the time, with its share of the time."""
-    times_ns: defaultdict[Wall, float] = defaultdict(float)
+    times_ns: defaultdict[Limiter, float] = defaultdict(float)
     for analysis in analyses:
         times_ns[analysis.verdict.bound, analysis.verdict.resource] += analysis.gpu_time_ns or 0.0
     total_ns = sum(times_ns.values())
     if not total_ns:
         return None, None
-    wall = max(times_ns, key=lambda one: times_ns[one])
-    return wall, times_ns[wall] / total_ns
+    limiter = max(times_ns, key=lambda one: times_ns[one])
+    return limiter, times_ns[limiter] / total_ns
 
 
-def is_expected(wall: Wall, prediction: Prediction) -> bool:
+def is_expected(limiter: Limiter, prediction: Prediction) -> bool:
     """Compare limiters: `tensor_bf16` is expected of `tensor_bf16_wgmma` too, and any resource where none is named."""
-    bound, resource = wall
+    bound, resource = limiter
     if prediction.resource is None:
         return bound == prediction.bound
     return bound == prediction.bound and belongs(resource, prediction.resource)

@@ -99,7 +99,7 @@ class Standing(Struct, frozen=True):
 
     Attributes:
         roofs: Of its own GPU; of its report where no file has that GPU.
-        told: The limiter of its verdict is DRAM or a pipe with FLOPs: the lower bound says something of its time. It says
+        told: Its limiter is DRAM or a pipe with FLOPs: the lower bound says something of its time. It says
             nothing of latency, of overhead, or of the caches.
         time_ns: GPU time of all its launches.
     """
@@ -234,7 +234,7 @@ def standing(analysis: Analysis) -> Standing | None:
         load=load,
         roofs=roofs,
         place=placed,
-        told=_wall_has_a_datasheet(analysis),
+        told=_limiter_has_a_datasheet(analysis),
         time_ns=analysis.gpu_time_ns or 0.0,
         launches=analysis.launches,
     )
@@ -271,7 +271,7 @@ def _tally(changes: Iterable[Change]) -> Tally:
     return Tally(len(times_ns), sum(times_ns))
 
 
-def _wall_has_a_datasheet(analysis: Analysis) -> bool:
+def _limiter_has_a_datasheet(analysis: Analysis) -> bool:
     verdict = analysis.verdict
-    at_a_wall = verdict.bound in {"memory", "compute", "balanced"}
-    return at_a_wall and (verdict.resource == "dram" or peak_key(verdict.resource or "") in PEAK_KEYS)
+    at_a_limiter = verdict.bound in {"memory", "compute", "balanced"}
+    return at_a_limiter and (verdict.resource == "dram" or peak_key(verdict.resource or "") in PEAK_KEYS)

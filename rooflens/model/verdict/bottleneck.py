@@ -175,7 +175,7 @@ def plateau_bottleneck(facts: Facts) -> Bottleneck | None:
 
 
 def is_lsu_full(levels: Mapping[str, Level], resource: str | None) -> bool:
-    """Return whether a limiter is L1 because load and store instructions fill its input, whatever bytes they ask for."""
+    """Return whether the limiter is L1 because load and store instructions fill its input, whatever their bytes."""
     return resource == "l1" and leading_stage(levels["l1"]) == LSU_INPUT
 
 

@@ -87,15 +87,15 @@ def decide(facts: Facts) -> Facts:
     """Decide what limits a kernel, and how far it is from it."""
     memory, compute = memory_bottleneck(facts), compute_bottleneck(facts)
     top_share = max((side.share for side in (memory, compute) if side is not None), default=None)
-    bound, wall = _class_of(facts, memory, compute)
+    bound, limiter = _class_of(facts, memory, compute)
     is_provisional = bound in _PROVISIONAL and (memory is None or compute is None)
     decided = replace(
         facts,
         memory=memory,
         compute=compute,
         bound=bound,
-        wall=wall,
-        at_roof=wall is not None and _is_at_roof(facts, wall),
+        limiter=limiter,
+        at_roof=limiter is not None and _is_at_roof(facts, limiter),
         top_share=None if is_provisional else top_share,
         is_provisional=is_provisional,
         full_for_a_while=bound in {"memory", "compute"} and (top_share or 0.0) < facts.limits.bound_share,
@@ -113,14 +113,14 @@ def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | Non
         return "unknown", None
     if facts.waiting is not None or (is_short and not is_busy):
         return "overhead", None
-    wall = in_order(memory, compute)[0] if is_busy else plateau_bottleneck(facts)
-    if wall is None:
+    limiter = in_order(memory, compute)[0] if is_busy else plateau_bottleneck(facts)
+    if limiter is None:
         is_measured = memory is not None or compute is not None
         return ("latency" if is_measured or _shows_waiting(facts) else "unknown"), None
     if is_busy and memory and compute and abs(memory.share - compute.share) < limits.balanced_lead:
-        return "balanced", wall
-    is_memory = wall is memory if is_busy else wall.resource in facts.levels
-    return ("memory" if is_memory else "compute"), wall
+        return "balanced", limiter
+    is_memory = limiter is memory if is_busy else limiter.resource in facts.levels
+    return ("memory" if is_memory else "compute"), limiter
 
 
 def _shows_waiting(facts: Facts) -> bool:
@@ -133,14 +133,14 @@ def _shows_waiting(facts: Facts) -> bool:
     return few_blocks or few_warps or stalled > limits.dominant_stall or "latency" in SAME_CLASSES.get(said, ())
 
 
-def _is_at_roof(facts: Facts, wall: Bottleneck) -> bool:
+def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
     """Judge against the attainable roof where one is known; a stage can be at its peak all the same.
 
     DRAM must be near its peak at its own clock, too: at the profiled one it may have been slower. L2's attainable roof
     is that of the path back to the SMs, so only what comes back counts.
     """
-    kernel, limits, name = facts.kernel, facts.limits, wall.resource or ""
-    if name == "dram" and device_dram_share(kernel, wall.share) < limits.at_roof_device_share:
+    kernel, limits, name = facts.kernel, facts.limits, limiter.resource or ""
+    if name == "dram" and device_dram_share(kernel, limiter.share) < limits.at_roof_device_share:
         return False
     level, pipe = facts.levels.get(name), facts.pipes.get(name)
     attainable = level.attainable_per_s if level else pipe.attainable_per_s if pipe else None
@@ -148,7 +148,7 @@ def _is_at_roof(facts: Facts, wall: Bottleneck) -> bool:
     if name == "l2":
         returned, duration_ns = kernel.counters.get("l2_return_bytes"), kernel.duration_ns
         per_s = returned / duration_ns * 1e9 if returned is not None and duration_ns else None
-    return max(wall.share, ratio(per_s, attainable) or 0.0) >= limits.at_roof_share
+    return max(limiter.share, ratio(per_s, attainable) or 0.0) >= limits.at_roof_share
 
 
 def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: bool = True) -> Verdict:
@@ -156,7 +156,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
 
     Without its lines of evidence, which neither totals nor a store hold, that takes two thirds of the time.
     """
-    kernel, bound, wall, is_latency = facts.kernel, facts.bound, facts.wall, facts.bound == "latency"
+    kernel, bound, limiter, is_latency = facts.kernel, facts.bound, facts.limiter, facts.bound == "latency"
     costing = tuple(finding for finding in findings if finding.severity != "note")
     causes = costing if is_latency else ()
     unmeasured = is_latency and not _explains_the_wait(facts, causes)
@@ -170,7 +170,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     elif facts.full_for_a_while:
         cause = "full for a part of its run"
     # Something else speaks for a side whose unit was not measured itself.
-    sides = [side for side in (wall, facts.memory, facts.compute) if side is not None]
+    sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
     is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
     doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
     if bound == "unknown" or is_stood_in or (facts.is_provisional and facts.waiting is None):
@@ -178,7 +178,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     moves = _moves(facts, costing, unmeasured=unmeasured)
     return Verdict(
         bound=bound,
-        resource=wall.resource if wall else None,
+        resource=limiter.resource if limiter else None,
         at_roof=facts.at_roof,
         cause=cause,
         distances=facts.distances,
@@ -186,7 +186,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         sentence=verdict_sentence(facts, causes, moves, unmeasured=unmeasured),
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
         advice=moves,
-        bottleneck=wall or busiest_unit(facts),
+        bottleneck=limiter or busiest_unit(facts),
     )
 
 
@@ -212,23 +212,27 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     goes first where nothing says what fills it, and filling it further is not the aim: DRAM below its roof is yet to be
     filled, and so is a unit that is full for a part of the run only.
     """
-    kernel, levels, wall = facts.kernel, facts.levels, facts.wall
+    kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     if kernel.failed:
         return advice.failed_moves(kernel, facts.command_line)
     if unmeasured and not_profiled(kernel) is None:
         limiting = tuple(finding.move for finding in costing if finding.severity == "limiter")
         others = tuple(finding.move for finding in costing if finding.severity != "limiter")
         return (*limiting, *advice.collect_moves(kernel, facts.command_line), *others)
-    at_wall: tuple[str, ...] = ()
-    if wall is not None and (facts.bound == "memory" or wall.resource in levels):
-        level = "lsu" if is_lsu_full(levels, wall.resource) else wall.resource
+    at_limiter: tuple[str, ...] = ()
+    if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
+        level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
         asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
-        at_wall = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
-    elif wall is not None:
-        at_wall = advice.compute_moves(kernel, wall.resource, wall.share, at_roof=facts.at_roof)
-    is_filling = facts.full_for_a_while or (wall is not None and wall.resource == "dram" and not facts.at_roof)
-    is_wall_first = not is_filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
-    moves = (*(at_wall[:1] if is_wall_first else ()), *(finding.move for finding in costing)) if costing else at_wall
+        at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
+    elif limiter is not None:
+        at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)
+    is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
+    is_limiter_first = not is_filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
+    moves = (
+        (*(at_limiter[:1] if is_limiter_first else ()), *(finding.move for finding in costing))
+        if costing
+        else at_limiter
+    )
     is_lacking = not _LACKING.isdisjoint(facts.flags)
     collect = advice.collect_moves(kernel, facts.command_line) if is_lacking or not moves else ()
     return tuple(dict.fromkeys((*moves, *collect)))

@@ -33,7 +33,7 @@ class Facts(Struct, frozen=True):
         at_roof: The limiter is full.
         top_share: The largest share of any unit, 0 to 1; None where none is known, or the class is provisional.
         is_provisional: The class says that no unit is busy, and only one side was measured: the other may be.
-        full_for_a_while: The series named the limiter: its unit is full on the plateau of the run, and none is on average.
+        full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
     """
 
     kernel: Kernel
@@ -49,7 +49,7 @@ class Facts(Struct, frozen=True):
     memory: Bottleneck | None = None
     compute: Bottleneck | None = None
     bound: Bound = "unknown"
-    wall: Bottleneck | None = None
+    limiter: Bottleneck | None = None
     at_roof: bool = False
     top_share: float | None = None
     is_provisional: bool = False

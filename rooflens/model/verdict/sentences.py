@@ -51,7 +51,7 @@ def stage_label(stage: str) -> str:
     return _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
 
 
-def wall_words(bound: str, resource: str | None, *gpus: str | None) -> str:
+def limiter_words(bound: str, resource: str | None, *gpus: str | None) -> str:
     """Name a limiter: `compute at tensor bf16`, `memory at HBM3`, `instruction issue`, `latency`."""
     if resource is None:
         return bound
@@ -103,12 +103,15 @@ def beyond_words(distances: Distances) -> str:
 
 def stage_full_words(analysis: Analysis) -> str:
     """Say why a kernel at a level's limit stands below its roof: a stage of it is full, its bandwidth is not."""
-    wall = analysis.verdict.bottleneck
-    level = analysis.levels.get(wall.resource or "") if wall else None
+    limiter = analysis.verdict.bottleneck
+    level = analysis.levels.get(limiter.resource or "") if limiter else None
     stage = binding_stage(level) if level else None
-    if wall is None or level is None or stage is None or not level.bytes_per_s or not level.peak_bytes_per_s:
+    if limiter is None or level is None or stage is None or not level.bytes_per_s or not level.peak_bytes_per_s:
         return ""
-    name, part = resource_label(wall.resource, analysis.kernel.gpu), percent(level.bytes_per_s / level.peak_bytes_per_s)
+    name, part = (
+        resource_label(limiter.resource, analysis.kernel.gpu),
+        percent(level.bytes_per_s / level.peak_bytes_per_s),
+    )
     return (
         f"The {stage_label(stage)} stage fills up before the bandwidth does: by bytes {name} is at {part} of its roof."
     )
@@ -135,10 +138,10 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
     elif facts.bound == "balanced":
         sides = in_order(facts.memory, facts.compute)
         head = f"Near two limits: {', '.join(bottleneck_words(side, facts.kernel.gpu) for side in sides)}"
-    elif facts.wall is not None:
-        head = _at_its_wall(facts, facts.wall)
+    elif facts.limiter is not None:
+        head = _at_its_limiter(facts, facts.limiter)
     else:
-        head = _without_wall(facts, causes, unmeasured=unmeasured)
+        head = _without_limiter(facts, causes, unmeasured=unmeasured)
     roof = ", at the roof" if facts.at_roof else ""
     move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
     return f"{head}{roof}.{move}"
@@ -146,21 +149,21 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
 
 def _on_the_plateau(facts: Facts) -> str:
     """Name what limits a kernel for a part of its run."""
-    phases, wall = facts.phases, facts.wall
-    if phases is None or wall is None:
+    phases, limiter = facts.phases, facts.limiter
+    if phases is None or limiter is None:
         return ""
-    bound = "Memory-bound at" if wall.resource in facts.levels else "Compute-bound by"
+    bound = "Memory-bound at" if limiter.resource in facts.levels else "Compute-bound by"
     rest = (("ramp", phases.ramp), ("tail", phases.tail))
     after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= _WORTH_NAMING)
     peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
-    average = f"{percent(wall.share)} on average"
-    where = _spoken(wall.resource, facts.kernel.gpu)
+    average = f"{percent(limiter.share)} on average"
+    where = _spoken(limiter.resource, facts.kernel.gpu)
     return f"{bound} {where} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
 
 
-def _at_its_wall(facts: Facts, wall: Bottleneck) -> str:
+def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
     """Name the limiter of a kernel, with how much of its peak it does."""
-    resource, share, where = wall.resource or "", percent(wall.share), _spoken(wall.resource, facts.kernel.gpu)
+    resource, share, where = limiter.resource or "", percent(limiter.share), _spoken(limiter.resource, facts.kernel.gpu)
     level, pipe = facts.levels.get(resource), facts.pipes.get(resource)
     if facts.bound == "memory":
         numbers = f"{share} of its peak"
@@ -178,11 +181,11 @@ def _at_its_wall(facts: Facts, wall: Bottleneck) -> str:
     if pipe is not None and pipe.amount_per_s is not None and pipe.peak_per_s:
         about = "about " if pipe.source == "estimated" else ""
         numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
-        numbers += f" ({share})" if pipe.share == wall.share else f", its pipe {share} busy"
+        numbers += f" ({share})" if pipe.share == limiter.share else f", its pipe {share} busy"
     return f"{'Limited' if resource == 'issue' else 'Compute-bound'} by {where}: {numbers}"
 
 
-def _without_wall(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
+def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
     """Say why a kernel without a limiter takes its time, and that no unit is busy, as far as that was measured."""
     kernel, sides = facts.kernel, (("memory", facts.memory), ("compute", facts.compute))
     if facts.bound == "unknown":

@@ -54,10 +54,10 @@ LIT = alt.ExprRef(f"kernel === '' || datum.g === kernel ? 1 : {FAINT}")
 
 _LEVEL = "({dram: 'DRAM', l2: 'L2', l1: 'L1', smem: 'SMEM'})[datum.level]"
 _TOOLTIP = (
-    f"{{title: datum.name, 'Side': datum.side, 'Place': datum.where + ' at ' + {_LEVEL}, 'Wall': datum.wall, "
+    f"{{title: datum.name, 'Side': datum.side, 'Place': datum.where + ' at ' + {_LEVEL}, 'Limiter': datum.limiter, "
     "'Time': datum.time, 'What became of it': datum.story}"
 )
-_DESCRIPTION = "datum.name + ', ' + datum.side + ', ' + datum.where + ', ' + datum.wall"
+_DESCRIPTION = "datum.name + ', ' + datum.side + ', ' + datum.where + ', ' + datum.limiter"
 
 
 @unchecked

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.report.comparison.rows import wall_words
+from rooflens.report.comparison.rows import limiter_words
 from rooflens.report.plane.geometry import Line
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.path import rounded
@@ -72,10 +72,10 @@ def _dot_rows(found: Moves, moves: Sequence[Move]) -> list[Row]:
 
 def _dots(found: Moves, move: Move) -> Iterator[Row]:
     timing = move.row.timing
-    for side, place, spread, wall in zip(
-        SIDES, (move.before, move.after), (timing.base, timing.head), move.row.walls, strict=True
+    for side, place, spread, limiter in zip(
+        SIDES, (move.before, move.after), (timing.base, timing.head), move.row.limiters, strict=True
     ):
-        if place is not None and wall is not None:
+        if place is not None and limiter is not None:
             yield _keys(move) | {
                 "side": side,
                 "x": rounded(place.x),
@@ -83,7 +83,7 @@ def _dots(found: Moves, move: Move) -> Iterator[Row]:
                 "a": round((2 * place.radius_px) ** 2),
                 "bound": place.bound,
                 "where": _where(found, move, place),
-                "wall": wall_words(wall),
+                "limiter": limiter_words(limiter),
                 "time": fmt.duration(spread.median_ns),
             }
 

@@ -31,7 +31,7 @@ MINUS = "\u2212"
 ARROW = "\u2192"
 
 
-class Wall(Struct, frozen=True):
+class Limiter(Struct, frozen=True):
     """The limiter of a kernel on one side.
 
     Attributes:
@@ -72,9 +72,9 @@ class Row(Struct, frozen=True, dict=True):
         """What became of it; unmatched kernels have only their limiter to tell."""
         if self.is_matched:
             return arrowed(change_sentence(self.change, self.comparison))
-        found = next((known for known in self.walls if known), None)
+        found = next((known for known in self.limiters if known), None)
         where = "only before, no match after" if self.change.how == "gone" else "only after, no match before"
-        return f"{where}: {wall_words(found)}" if found else where
+        return f"{where}: {limiter_words(found)}" if found else where
 
     @cached_property
     def findings(self) -> str:
@@ -120,9 +120,9 @@ class Row(Struct, frozen=True, dict=True):
         return self.change.base is not None and self.change.head is not None
 
     @property
-    def walls(self) -> tuple[Wall | None, Wall | None]:
+    def limiters(self) -> tuple[Limiter | None, Limiter | None]:
         """The limiters before and after."""
-        return wall(self.change.base), wall(self.change.head)
+        return limiter(self.change.base), limiter(self.change.head)
 
     @property
     def bound(self) -> Bound:
@@ -244,17 +244,17 @@ def _counts(comparison: Comparison) -> Iterable[str]:
             yield f"{amount:,} {words}"
 
 
-def wall(analysis: Analysis | None) -> Wall | None:
-    """Say which limiter a kernel stands at, and how near."""
+def limiter(analysis: Analysis | None) -> Limiter | None:
+    """Name the limiter of a kernel, and how near it is."""
     if analysis is None:
         return None
     verdict = analysis.verdict
     nearest = verdict.bottleneck
     near = resource_label(nearest.resource, analysis.kernel.gpu) if nearest else ""
-    return Wall(verdict.bound, near, nearest.share if nearest else None, verdict.at_roof)
+    return Limiter(verdict.bound, near, nearest.share if nearest else None, verdict.at_roof)
 
 
-def wall_words(found: Wall) -> str:
+def limiter_words(found: Limiter) -> str:
     """Write a limiter as `memory-bound, DRAM 67.2 %`."""
     near = f", {found.near} {fmt.percent(found.share)}" if found.near else ""
     return f"{BOUND_LABELS[found.bound]}{near}"

@@ -30,7 +30,7 @@ from rooflens.report.plane.marks import (
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import LINE_PX, Canvas, Text, around
 from rooflens.report.plane.viewport import SIZES, SLOT, point_box
-from rooflens.report.text.history import wall
+from rooflens.report.text.history import limiter
 from rooflens.report.versions import report_labels
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def _point_rows(group: Group, s: int, series: Series) -> list[Row]:
                     "Mean launch" if point.is_mean else "Time": fmt.duration(point.time_ns),
                     "Launches": f"{point.launches:,}",
                     "To the run before": change,
-                    "Verdict": wall(point.analysis),
+                    "Verdict": limiter(point.analysis),
                     "Class": BOUND_LABELS[point.analysis.verdict.bound],
                 },
             }

@@ -26,7 +26,7 @@ ORIGINS: Mapping[Origin, str] = {
     "report": "as the report has them",
 }
 
-_HEAD = ("kernel", "FLOP/B", "predicted", "by", "measured", "of it", "FLOP/B measured", "wall")
+_HEAD = ("kernel", "FLOP/B", "predicted", "by", "measured", "of it", "FLOP/B measured", "limiter")
 _TO_THE_LEFT = {0, 3, 7}
 
 
@@ -63,7 +63,7 @@ def _padded(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 
 
 def _cells(spot: Spot) -> tuple[str, ...]:
-    wall = spot.checked.measured.wall
+    limiter = spot.checked.measured.limiter
     return (
         title_of(spot.checked.prediction).partition(" ")[2],
         fmt.bare_intensity(spot.predicted_intensity),
@@ -72,5 +72,5 @@ def _cells(spot: Spot) -> tuple[str, ...]:
         fmt.si(spot.flop_per_s, "FLOP/s"),
         fmt.percent(spot.reached),
         fmt.bare_intensity(spot.intensity_flop_per_byte),
-        wall[0] if wall else fmt.MISSING,
+        limiter[0] if limiter else fmt.MISSING,
     )

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.measured import is_expected
-from rooflens.model.verdict.sentences import resource_label, wall_words
+from rooflens.model.verdict.sentences import limiter_words, resource_label
 from rooflens.report.html.templates import render
 from rooflens.report.page.along import along
 from rooflens.report.page.cards.expectation import expected_rows, sizes_text, title_of
@@ -43,7 +43,7 @@ TOPIC_WORDS: Mapping[Topic, str] = {
     "type": "Type",
     "bytes": "Bytes",
     "time": "Time",
-    "wall": "Wall",
+    "limiter": "Limiter",
 }
 
 Kind = Literal["memory", "compute", "bound", "measured"]
@@ -99,12 +99,12 @@ def prediction_lines(checked: Checked) -> tuple[str, ...]:
     prediction, measured = checked.prediction, checked.measured
     rows = {row.label: row for row in expected_rows(checked)}
     told = [f"{row.predicted} at DRAM" if row.label == "DRAM bytes" else row.predicted for row in _amounts(rows)]
-    wall = [wall_words(prediction.bound, prediction.resource)] if prediction.bound else []
+    limiter = [limiter_words(prediction.bound, prediction.resource)] if prediction.bound else []
     found = [f"{_beside(row)} at DRAM" if row.label == "DRAM bytes" else _beside(row) for row in _amounts(rows)]
     launches = fmt.count(measured.launches, "launch")
     lines = (
-        f"{title_of(prediction)} predicted, one iteration: {', '.join([*told, *wall])}",
-        f"{title_of(prediction)} measured, {launches}: {', '.join([*found, _wall(checked)])}",
+        f"{title_of(prediction)} predicted, one iteration: {', '.join([*told, *limiter])}",
+        f"{title_of(prediction)} measured, {launches}: {', '.join([*found, _limiter(checked)])}",
     )
     gaps = (
         f"  {TOPIC_WORDS[gap.topic].lower()}: {gap.text}" for gap in checked.gaps if gap.reasons or not gap.as_predicted
@@ -122,11 +122,11 @@ def _beside(row: PredictedRow) -> str:
     return f"{row.measured} ({fmt.significant(row.factor)}x)"
 
 
-def _wall(checked: Checked) -> str:
+def _limiter(checked: Checked) -> str:
     measured = checked.measured
-    if measured.wall is None:
+    if measured.limiter is None:
         return "no time measured"
-    return f"{wall_words(*measured.wall)} for {fmt.percent(measured.wall_share)} of the time"
+    return f"{limiter_words(*measured.limiter)} for {fmt.percent(measured.limiter_share)} of the time"
 
 
 def predicted(page: Content) -> Markup:
@@ -145,7 +145,7 @@ def predicted(page: Content) -> Markup:
 
 def _block(key: str, checked: Checked, sources: Mapping[str, str]) -> Block:
     prediction, measured = checked.prediction, checked.measured
-    expected = _wall_look(prediction.bound, prediction.resource)
+    expected = _limiter_look(prediction.bound, prediction.resource)
     return Block(
         key=key,
         title=title_of(prediction),
@@ -155,16 +155,16 @@ def _block(key: str, checked: Checked, sources: Mapping[str, str]) -> Block:
         checked=checked,
         factors=_factors(checked),
         expected=expected,
-        found=_wall_look(*measured.wall) if measured.wall else None,
-        as_expected=measured.wall is not None and is_expected(measured.wall, prediction),
+        found=_limiter_look(*measured.limiter) if measured.limiter else None,
+        as_expected=measured.limiter is not None and is_expected(measured.limiter, prediction),
         rows=expected_rows(checked),
         times=_times(checked),
     )
 
 
-def _wall_look(bound: Bound | None, resource: str | None) -> tuple[str, str] | None:
+def _limiter_look(bound: Bound | None, resource: str | None) -> tuple[str, str] | None:
     """Return the class, for its colour and shape, and the words of a limiter."""
-    return (bound, wall_words(bound, resource)) if bound else None
+    return (bound, limiter_words(bound, resource)) if bound else None
 
 
 def _factors(checked: Checked) -> tuple[tuple[str, str], ...]:

@@ -53,8 +53,8 @@ class Step(Struct, frozen=True):
     @property
     def bound(self) -> Bound:
         """Class of the verdict that holds for most of its time."""
-        wall = self.checked.measured.wall
-        return wall[0] if wall else "unknown"
+        limiter = self.checked.measured.limiter
+        return limiter[0] if limiter else "unknown"
 
     @property
     def intensity_flop_per_byte(self) -> float | None:

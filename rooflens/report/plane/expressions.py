@@ -69,7 +69,7 @@ _ROOF = (
 )
 _HEAD = "title: texts[datum.name], 'Verdict': texts[datum.verdict]"
 _ABOUT = (
-    "'Busiest unit': datum.wall, 'Time': datum.timeText, 'Report': datum.report, 'Confidence': datum.sure, "
+    "'Busiest unit': datum.limiter, 'Time': datum.timeText, 'Report': datum.report, 'Confidence': datum.sure, "
     "'Flags': texts[datum.flags]"
 )
 """Rows of a tooltip that a launch has wherever it is drawn; vega-tooltip leaves out those without a value."""

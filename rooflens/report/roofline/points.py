@@ -46,7 +46,19 @@ VERSION_FAINT = 0.55
 """Opacity of the other versions of the isolated kernel."""
 
 
-KERNEL_FIELDS = ("name", "bound", "time", "timeText", "verdict", "wall", "sure", "peers", "flags", "hollow", "report")
+KERNEL_FIELDS = (
+    "name",
+    "bound",
+    "time",
+    "timeText",
+    "verdict",
+    "limiter",
+    "sure",
+    "peers",
+    "flags",
+    "hollow",
+    "report",
+)
 
 _FACTOR_LOOKS: tuple[tuple[str, Style], ...] = (("halo", {"fontWeight": 600, "fontSize": 13}), ("strong", {}))
 _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointer", "ariaRoleDescription": "kernel"}

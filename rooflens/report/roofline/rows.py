@@ -68,7 +68,7 @@ def _kernel_row(launch: Launch, peers: int, report: str) -> Row:
         "time": rounded(launch.time_share or 0.0),
         "timeText": _time_text(launch),
         "verdict": _verdict_text(launch),
-        "wall": bottleneck_words(launch.bottleneck, launch.gpu),
+        "limiter": bottleneck_words(launch.bottleneck, launch.gpu),
         "sure": verdict.confidence,
         "peers": peers,
         "report": fmt.cut_middle(report, REPORT_WIDTH),

@@ -17,10 +17,10 @@ from rooflens.model.compare.across import TWO
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.sentences import (
     change_sentence,
+    limiter_sentence,
     spread_words,
     timing_words,
     total_sentence,
-    wall_sentence,
 )
 from rooflens.report.data import json_text
 from rooflens.report.document import Column, Heading, Paragraph, Span, Table, bullets, code, paragraph, strong
@@ -255,7 +255,7 @@ def across_lines(program: Across) -> Iterator[tuple[str, ...]]:
             cut_name(plain_name(row.name), NAME_WIDTH),
             *(_took(row, cell) for cell in row.cells),
             timing_words(row.speed, program.threshold) if row.speed else "-",
-            _walls([cell.analysis for cell in row.cells if cell]),
+            _limiters([cell.analysis for cell in row.cells if cell]),
         )
 
 
@@ -266,9 +266,9 @@ def _took(row: AcrossRow, cell: Cell | None) -> str:
     return f"{cell.launches:,}x {duration(mean)}" if row.is_mean else spread_words(cell.spread)
 
 
-def _walls(analyses: Sequence[Analysis]) -> str:
+def _limiters(analyses: Sequence[Analysis]) -> str:
     """Name the limiters from side to side, each where it is another than before."""
-    return " -> ".join(wall for wall, _ in groupby(wall_sentence(analysis) for analysis in analyses))
+    return " -> ".join(limiter for limiter, _ in groupby(limiter_sentence(analysis) for analysis in analyses))
 
 
 def _blocks(program: Compared) -> Iterator[Block]:

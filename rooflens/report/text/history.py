@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflens.format import cut_name, date, duration, percent, plain_name, significant
-from rooflens.model.verdict.sentences import wall_words
+from rooflens.model.verdict.sentences import limiter_words
 from rooflens.report.data import json_text
 from rooflens.report.document import Column, Paragraph, Table, code
 
@@ -65,19 +65,19 @@ def _time(point: Point) -> str:
     return "-" if point.time_ns is None else duration(point.time_ns)
 
 
-def wall(analysis: Analysis) -> str:
+def limiter(analysis: Analysis) -> str:
     """Say the class of a verdict, where its limiter is and how near it is."""
     verdict = analysis.verdict
     share = f" {percent(verdict.bottleneck.share)}" if verdict.bottleneck and verdict.resource else ""
-    return f"{wall_words(verdict.bound, verdict.resource, analysis.kernel.gpu)}{share}"
+    return f"{limiter_words(verdict.bound, verdict.resource, analysis.kernel.gpu)}{share}"
 
 
 def verdicts(analyses: Sequence[Analysis]) -> str:
     """Say the last verdict, and the first one where it was another."""
     first, last = analyses[0].verdict, analyses[-1].verdict
     if (first.bound, first.resource) == (last.bound, last.resource):
-        return wall(analyses[-1])
-    return f"{wall(analyses[0])} -> {wall(analyses[-1])}"
+        return limiter(analyses[-1])
+    return f"{limiter(analyses[0])} -> {limiter(analyses[-1])}"
 
 
 def runs_document(series: Sequence[Series]) -> Document:
@@ -113,7 +113,7 @@ def run_cells(kernel: Series) -> Iterator[tuple[str, ...]]:
             _time(point),
             change,
             "-" if share is None else percent(share),
-            wall(point.analysis),
+            limiter(point.analysis),
         )
         before = now
 

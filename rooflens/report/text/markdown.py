@@ -139,7 +139,7 @@ def _ranked(row: Ranked, *, named: bool) -> Item:
     costing = [shown(finding) for finding in group.analysis.findings if finding.severity != "note"]
     return Item(
         (code(_short(group.shown)), *on, ": ", strong(takes), f"{distance}."),
-        lines=((f"{_capital(_cut(row.wall))}{cause}. {_sentence(row.move)}", *where),),
+        lines=((f"{_capital(_cut(row.limiter))}{cause}. {_sentence(row.move)}", *where),),
         items=tuple(map(_finding, costing)),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.memory import access_bytes, uncoalesced_global_load, uncoalesced_global_store
 from rooflens.model.records import Hotspot
@@ -52,11 +52,11 @@ def test_rows_that_start_within_a_sector_are_told_to_start_at_one(
     assert ("transpose" in found.move) is not shifted
 
 
-@pytest.mark.parametrize(("wall", "severity"), [("dram", "note"), ("l2", "contributes")])
-def test_shifted_rows_cost_time_where_the_cache_is_the_wall(wall: str, severity: str) -> None:
+@pytest.mark.parametrize(("limiter", "severity"), [("dram", "note"), ("l2", "contributes")])
+def test_shifted_rows_cost_time_where_the_cache_is_the_wall(limiter: str, severity: str) -> None:
     """A ninth of the sectors of L2 at 70 % is 8 % of the time; under DRAM it is nothing, whatever L2 does."""
     kernel = {"code_totals": _totals(125_000, sectors=1_125_000.0), "warp_opcodes": {"LDG.E.64": 125_000}}
-    facts = make_facts({}, {"l2": 0.7, "dram": 0.75}, kernel=kernel, **at_wall(wall, 0.75))
+    facts = make_facts({}, {"l2": 0.7, "dram": 0.75}, kernel=kernel, **at_limiter(limiter, 0.75))
     found = uncoalesced_global_load(facts)
     assert found is not None
     assert found.severity == severity
@@ -86,10 +86,10 @@ def test_stores_are_told_from_loads() -> None:
 def test_the_wall_that_does_half_of_its_work_in_vain_is_limited_by_it() -> None:
     """L2 at 70 % of its peak, half of it wasted: 35 % of the time, 1.54x; no more than the next unit leaves."""
     kernel = {"code_totals": _totals(500_000)}
-    found = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "l1": 0.3}, kernel=kernel, **at_wall("l2", 0.7)))
+    found = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "l1": 0.3}, kernel=kernel, **at_limiter("l2", 0.7)))
     assert found is not None
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.65))
-    held = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "fma": 0.68}, kernel=kernel, **at_wall("l2", 0.7)))
+    held = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "fma": 0.68}, kernel=kernel, **at_limiter("l2", 0.7)))
     assert held is not None
     assert held.speedup_up_to == pytest.approx(1 / 0.68)
 
@@ -98,7 +98,7 @@ def test_a_full_memory_that_moves_nothing_in_vain_makes_it_a_note() -> None:
     """Caches serve the rest of each sector: DRAM moves just what is asked for."""
     counters = {"dram_bytes": 16e6, "global_ideal_sectors": 500_000.0}
     kernel = {"code_totals": _totals(500_000)}
-    facts = make_facts(counters, {"dram": 0.9, "l2": 0.5}, kernel=kernel, **at_wall("dram", 0.9))
+    facts = make_facts(counters, {"dram": 0.9, "l2": 0.5}, kernel=kernel, **at_limiter("dram", 0.9))
     found = uncoalesced_global_load(facts)
     assert found is not None
     assert found.severity == "note"
@@ -109,7 +109,7 @@ def test_a_full_memory_that_moves_twice_what_is_asked_is_limited_by_it() -> None
     """Half of what DRAM moves is wasted: 45 % of the time at 90 % of its peak."""
     counters = {"dram_bytes": 32e6, "global_ideal_sectors": 500_000.0}
     kernel = {"code_totals": _totals(500_000)}
-    found = uncoalesced_global_load(make_facts(counters, {"dram": 0.9}, kernel=kernel, **at_wall("dram", 0.9)))
+    found = uncoalesced_global_load(make_facts(counters, {"dram": 0.9}, kernel=kernel, **at_limiter("dram", 0.9)))
     assert found is not None
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.55))
 
@@ -138,7 +138,7 @@ def test_bytes_a_sector_stand_in_where_instructions_are_not_told_apart() -> None
 def test_values_that_a_whole_warp_reads_are_not_called_scattered() -> None:
     """One sector a load is the least there is: reading 4 bytes of it is true and no fault of the addresses."""
     counters, kernel = {"global_load_bytes_per_sector": 4.0}, {"code_totals": _totals(0.0)}
-    found = uncoalesced_global_load(make_facts(counters, {"l1": 0.9}, kernel=kernel, **at_wall("l1", 0.9)))
+    found = uncoalesced_global_load(make_facts(counters, {"l1": 0.9}, kernel=kernel, **at_limiter("l1", 0.9)))
     assert found is not None
     assert found.severity == "note"
     assert "neighbouring" not in found.move
@@ -185,4 +185,4 @@ def test_an_opcode_says_how_wide_its_access_is(opcode: str, width_bytes: int) ->
 
 def test_nothing_is_said_without_any_measure() -> None:
     """A report without memory counters says nothing of coalescing."""
-    assert uncoalesced_global_load(make_facts({}, {"l1": 0.9}, **at_wall("l1", 0.9))) is None
+    assert uncoalesced_global_load(make_facts({}, {"l1": 0.9}, **at_limiter("l1", 0.9))) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.arithmetic import fp64_divisions, slow_fp64, tensor_cores_unused, unfused_arithmetic
 from rooflens.model.records import Pipe
@@ -35,7 +35,7 @@ def test_counters_stand_in_for_opcodes_and_the_busier_precision_is_said() -> Non
     """Both are unfused; the fp64 pipe is the one that costs."""
     counters = {"fadd_threads": 50.0, "fmul_threads": 50.0, "ffma_threads": 0.0}
     counters |= {"dadd_threads": 40.0, "dmul_threads": 40.0, "dfma_threads": 20.0}
-    found = unfused_arithmetic(make_facts(counters, {"fma": 0.1, "fp64_pipe": 0.8}, **at_wall("fp64_pipe", 0.8)))
+    found = unfused_arithmetic(make_facts(counters, {"fma": 0.1, "fp64_pipe": 0.8}, **at_limiter("fp64_pipe", 0.8)))
     assert found is not None
     assert "fp64" in found.move
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.4 * 0.8)))
@@ -47,7 +47,7 @@ def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
 ) -> None:
     """40 of 100 are spared on the FMA pipe, or 40 of 1,000: at 60 % busy that is 24 % or 2.4 % of the time."""
     kernel = _opcodes(**{"FADD": 40, "FMUL": 40, "FFMA": 20, **beside})
-    facts = make_facts({}, {"fp32": 0.01, "fma": 0.6}, kernel=kernel, **at_wall("fma", 0.6))
+    facts = make_facts({}, {"fp32": 0.01, "fma": 0.6}, kernel=kernel, **at_limiter("fma", 0.6))
     found = unfused_arithmetic(facts)
     assert found is not None
     assert found.severity == severity
@@ -56,10 +56,10 @@ def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
 
 @pytest.mark.parametrize(("busy", "severity"), [(0.29, "note"), (0.31, "contributes")])
 def test_behind_a_wall_a_pipe_far_from_full_costs_nothing(busy: float, severity: str) -> None:
-    """Divisions work while memory does; without a wall they are a part of what the kernel waits for."""
+    """Divisions work while memory does; without a limiter they are a part of what the kernel waits for."""
     kernel = {"thread_opcodes": {"DFMA": 900, "DMUL": 100, "MUFU.RCP64H": 100}}
     shares = {"dram": 0.74, "fp64_pipe": busy}
-    behind = fp64_divisions(make_facts({}, shares, kernel=kernel, **at_wall("dram", 0.74)))
+    behind = fp64_divisions(make_facts({}, shares, kernel=kernel, **at_limiter("dram", 0.74)))
     alone = fp64_divisions(make_facts({}, shares, kernel=kernel))
     assert behind is not None
     assert alone is not None
@@ -69,7 +69,7 @@ def test_behind_a_wall_a_pipe_far_from_full_costs_nothing(busy: float, severity:
 def test_without_opcodes_a_shared_pipe_is_not_charged_to_one_precision() -> None:
     """Nobody can tell what else kept the FMA pipe busy; the FLOPs themselves are a hundredth of their peak."""
     counters = {"fadd_threads": 50.0, "fmul_threads": 50.0, "ffma_threads": 0.0}
-    found = unfused_arithmetic(make_facts(counters, {"fp32": 0.01, "fma": 0.6}, **at_wall("fma", 0.6)))
+    found = unfused_arithmetic(make_facts(counters, {"fp32": 0.01, "fma": 0.6}, **at_limiter("fma", 0.6)))
     assert found is not None
     assert found.severity == "note"
 
@@ -105,7 +105,7 @@ def test_fp64_is_slow_from_a_quarter_of_fp32_down(slower: float, *, said: bool) 
 
 def test_slow_fp64_that_fills_its_pipe_limits() -> None:
     """At 80 % of the pipe, fp32 at 64 times the rate would take a 64th of the time."""
-    found = slow_fp64(make_facts(**_fp64(64.0, 0.8), **at_wall("fp64", 0.8)))
+    found = slow_fp64(make_facts(**_fp64(64.0, 0.8), **at_limiter("fp64", 0.8)))
     assert found is not None
     assert "1.00 GFLOP of fp64 run at a rate 64x lower" in found.move
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.8 * 63 / 64)))
@@ -125,8 +125,8 @@ def test_no_fp64_and_no_known_rate_are_no_finding() -> None:
 def test_a_busy_fp64_pipe_and_what_the_driver_says_of_its_rate_are_enough(
     busy: float, factor: float, severity: str | None
 ) -> None:
-    """No operation was counted; beside another wall that is full, a pipe that is a wall too stays advice."""
-    facts = make_facts({"fp64_slower_factor": factor}, {"alu": 0.8, "fp64_pipe": busy}, **at_wall("alu", 0.8))
+    """No operation was counted; beside another limiter that is full, a pipe that is a limiter too stays advice."""
+    facts = make_facts({"fp64_slower_factor": factor}, {"alu": 0.8, "fp64_pipe": busy}, **at_limiter("alu", 0.8))
     found = slow_fp64(facts)
     assert (found.severity if found else None) == severity
     if found is not None:
@@ -137,7 +137,7 @@ def test_a_busy_fp64_pipe_and_what_the_driver_says_of_its_rate_are_enough(
 def _product(share: float, gpu: str = "NVIDIA A100-SXM4-80GB", **opcodes: int) -> Any:
     kernel = {"gpu": gpu, "thread_opcodes": {"FFMA": 1000, "FADD": 10, **opcodes}, "warp_opcodes": {"FFMA": 32}}
     pipes = {"fp32": Pipe(2e9, "FLOP", "opcode", share=share, peak_per_s=19.5e12)}
-    return make_facts({"sm_clock_hz": 1.41e9}, kernel=kernel, pipes=pipes, **at_wall("fp32", share))
+    return make_facts({"sm_clock_hz": 1.41e9}, kernel=kernel, pipes=pipes, **at_limiter("fp32", share))
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.39, False), (0.41, True)])

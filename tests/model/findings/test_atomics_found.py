@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.memory import contended_atomics
 
@@ -31,7 +31,7 @@ def test_the_atomic_unit_is_a_wall_from_60_percent_on(busy: float, severity: str
 def test_atomics_cross_twice_in_the_traffic_of_a_full_l2() -> None:
     """100 of 1,000 sectors are atomics: with their way back 200 of 1,100."""
     counters = {"atomic_inst": 50.0, "l2_atomic_sectors": 100.0, "l2_bytes": 32_000.0}
-    found = contended_atomics(make_facts(counters, {"l2": 0.7}, **at_wall("l2", 0.7)))
+    found = contended_atomics(make_facts(counters, {"l2": 0.7}, **at_limiter("l2", 0.7)))
     assert found is not None
     assert "50.0 atomic instructions are 18 % of the traffic between SMs and L2" in found.move
     assert (found.severity, found.confidence) == ("contributes", "medium")

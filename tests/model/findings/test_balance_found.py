@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, findings_of, make_facts, unsaid
+from support.findings import at_limiter, findings_of, make_facts, unsaid
 
 from rooflens.model.findings.launch import load_imbalance, partition_imbalance, small_grid, tail_wave
 from rooflens.model.records import Distances, Phases
@@ -174,9 +174,9 @@ def test_uneven_slices_count_by_the_time_in_which_they_work() -> None:
 
 
 def test_uneven_slices_limit_a_kernel_that_the_same_level_bounds() -> None:
-    """A wall at L2 is one of its slices' where they are uneven."""
+    """A limiter at L2 is one of its slices' where they are uneven."""
     counters = {"l2_cycles_active_avg": 600.0, "l2_cycles_active_max": 900.0, "l2_cycles_elapsed_avg": 1000.0}
-    parts = {"counters": counters, "shares": {"l2": 0.7}, **at_wall("l2", 0.7)}
+    parts = {"counters": counters, "shares": {"l2": 0.7}, **at_limiter("l2", 0.7)}
     assert _severity("partition_imbalance", **parts) == "limiter"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.launch import partial_warps, thread_divergence, warp_fill
 from rooflens.model.records import Hotspot
@@ -47,7 +47,7 @@ def test_branches_and_conditions_are_told_apart() -> None:
 
 def test_divergence_at_a_full_issue_slot_limits_and_costs_the_idle_part_of_it() -> None:
     """16 of 32 threads at 80 % of the issue slots: 40 % of the time."""
-    facts = make_facts({"threads_per_inst": 16.0}, {"issue": 0.8, "alu": 0.5}, **at_wall("issue", 0.8))
+    facts = make_facts({"threads_per_inst": 16.0}, {"issue": 0.8, "alu": 0.5}, **at_limiter("issue", 0.8))
     found = thread_divergence(facts)
     assert found is not None
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.6))
@@ -55,7 +55,7 @@ def test_divergence_at_a_full_issue_slot_limits_and_costs_the_idle_part_of_it() 
 
 def test_divergence_of_a_kernel_at_its_memory_is_a_note() -> None:
     """Idle lanes move no bytes."""
-    facts = make_facts({"threads_per_inst": 16.0}, {"issue": 0.3, "dram": 0.9}, **at_wall("dram", 0.9))
+    facts = make_facts({"threads_per_inst": 16.0}, {"issue": 0.3, "dram": 0.9}, **at_limiter("dram", 0.9))
     found = thread_divergence(facts)
     assert found is not None
     assert found.severity == "note"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.findings import at_wall, findings_of, make_facts, unsaid
+from support.findings import at_limiter, findings_of, make_facts, unsaid
 
 from rooflens.model.findings.memory import host_memory
 
@@ -65,14 +65,14 @@ def test_what_every_kernel_reads_from_the_host_is_not_said(counters: dict[str, f
 @pytest.mark.parametrize(("dram", "severity"), [(0.65, "contributes"), (0.85, "note")])
 def test_a_fuller_dram_is_the_wall(dram: float, severity: str) -> None:
     """Half a link beside DRAM at 65 % adds to it; at its roof, it is worth a note."""
-    found = host_memory(make_facts(_read(0.5), {"dram": dram}, **at_wall("dram", dram)))
+    found = host_memory(make_facts(_read(0.5), {"dram": dram}, **at_limiter("dram", dram)))
     assert found is not None
     assert found.severity == severity
 
 
 def test_a_fuller_link_limits_behind_a_wall() -> None:
     """The link at 80 % is nearer to its end than DRAM at 65 %."""
-    found = host_memory(make_facts(_read(0.8), {"dram": 0.65}, **at_wall("dram", 0.65)))
+    found = host_memory(make_facts(_read(0.8), {"dram": 0.65}, **at_limiter("dram", 0.65)))
     assert found is not None
     assert found.severity == "limiter"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_limiter, make_facts, unsaid
 from support.kernels import make_kernel
 
 from rooflens.model.findings.memory import local_memory, register_cap
@@ -29,7 +29,7 @@ def test_half_filled_sectors_are_said_of_any_local_memory() -> None:
 
 def test_local_memory_that_fills_dram_limits_the_kernel() -> None:
     """400 of 900 sectors at 90 % of the peak are 40 % of the time."""
-    found = local_memory(make_facts(SECTORS, {"dram": 0.9}, **at_wall("dram", 0.9)))
+    found = local_memory(make_facts(SECTORS, {"dram": 0.9}, **at_limiter("dram", 0.9)))
     assert found is not None
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.6))
 

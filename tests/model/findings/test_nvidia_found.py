@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.nvidia import covered_by, nvidia_rules
 from rooflens.model.findings.table import RULES
@@ -32,7 +32,7 @@ def test_rules_that_no_finding_covers_are_said_with_the_highest_estimate_first()
 
 def test_estimates_for_a_kernel_at_its_roof_are_notes() -> None:
     """NVIDIA estimates for the unit; at the roof nothing is to be won by it."""
-    facts = make_facts(kernel={"rules": (_rule("X"),)}, **at_wall("dram", 0.9))
+    facts = make_facts(kernel={"rules": (_rule("X"),)}, **at_limiter("dram", 0.9))
     assert [(one.severity, one.speedup_up_to) for one in nvidia_rules(facts, (), ())] == [("note", None)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, findings_of, make_facts, unsaid
+from support.findings import at_limiter, findings_of, make_facts, unsaid
 
 from rooflens.model.findings.launch import achieved_occupancy_gap, low_occupancy
 
@@ -149,7 +149,7 @@ def test_low_occupancy_promises_no_more_than_its_step_gives(changes: dict[str, f
 
 def test_low_occupancy_at_91_percent_of_memory_is_a_note() -> None:
     """A kernel at its roof waits for the memory, however many warps do."""
-    findings = findings_of(make_facts(BLACKWELL, {"dram": 0.91}, **at_wall("dram", 0.91)))
+    findings = findings_of(make_facts(BLACKWELL, {"dram": 0.91}, **at_limiter("dram", 0.91)))
     low = next(finding for finding in findings if finding.id == "low_occupancy")
     assert (low.severity, low.speedup_up_to) == ("note", None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.memory import bank_conflicts
 from rooflens.model.records import Hotspot
@@ -36,14 +36,14 @@ def test_conflicts_say_how_many_passes_an_access_takes_and_where() -> None:
 
 def test_shared_memory_at_its_peak_is_limited_by_conflicts() -> None:
     """Half of the wavefronts at 80 % of the peak: 40 % of the time."""
-    found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.8}, **at_wall("smem", 0.8)))
+    found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.8}, **at_limiter("smem", 0.8)))
     assert found is not None
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.6))
 
 
 def test_conflicts_of_a_kernel_bound_elsewhere_are_a_note() -> None:
     """At 90 % of DRAM, 3 % of the time of shared memory cost nothing."""
-    found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.06, "dram": 0.9}, **at_wall("dram", 0.9)))
+    found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.06, "dram": 0.9}, **at_limiter("dram", 0.9)))
     assert found is not None
     assert found.severity == "note"
 
@@ -57,7 +57,7 @@ def test_replays_are_counted_for_the_side_that_has_more() -> None:
         "smem_store_wavefronts": 200.0,
         "smem_bytes": 128_000.0,
     }
-    found = bank_conflicts(make_facts(counters, {"smem": 0.8}, **at_wall("smem", 0.8)))
+    found = bank_conflicts(make_facts(counters, {"smem": 0.8}, **at_limiter("smem", 0.8)))
     assert found is not None
     assert "25 % of the 200 wavefronts of shared stores" in found.move
     assert (found.severity, found.speedup_up_to) == ("note", pytest.approx(1 / 0.96))
@@ -67,7 +67,7 @@ def test_replays_are_counted_for_the_side_that_has_more() -> None:
 def test_replays_without_conflicting_addresses_are_collisions_and_no_reason_to_pad() -> None:
     """The hardware counts replays that padding cannot take away."""
     counters = {**_addresses(0.0), "smem_load_conflict_wavefronts": 300.0, "smem_load_wavefronts": 1000.0}
-    found = bank_conflicts(make_facts(counters, {"smem": 0.9}, **at_wall("smem", 0.9)))
+    found = bank_conflicts(make_facts(counters, {"smem": 0.9}, **at_limiter("smem", 0.9)))
     assert found is not None
     assert (found.severity, found.confidence) == ("note", "low")
     assert "pad" not in found.move

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.findings import at_wall, findings_of, make_facts, unsaid
+from support.findings import at_limiter, findings_of, make_facts, unsaid
 from support.loops import for_all
 
 from rooflens.model.counters.balance import SAMPLED_AS, STALLS
@@ -63,7 +63,7 @@ def test_each_reason_is_said_above_30_percent_where_schedulers_issue_in_less_tha
 
 def test_a_wait_promises_no_more_than_the_busiest_unit_allows() -> None:
     """91 % of a warp's time waits for memory that is 92 % busy: 1.09x is all there is, and it is a note."""
-    facts = make_facts(_counted("long_scoreboard", 0.91), {"dram": 0.92}, **at_wall("dram", 0.92))
+    facts = make_facts(_counted("long_scoreboard", 0.91), {"dram": 0.92}, **at_limiter("dram", 0.92))
     found = stalls.long_scoreboard(facts)
     assert found is not None
     assert found.speedup_up_to == pytest.approx(1 / 0.92)
@@ -94,8 +94,8 @@ def test_loads_in_flight_are_advised_only_where_no_memory_is_full() -> None:
     """At the roof more loads would only queue for L2; just below it there is room that they are to fill."""
     counters = _counted("long_scoreboard", 0.8)
     free = stalls.long_scoreboard(make_facts(counters, {"l2": 0.3}))
-    below = stalls.long_scoreboard(make_facts(counters, {"l2": 0.79}, **at_wall("l2", 0.79)))
-    full = stalls.long_scoreboard(make_facts(counters, {"l2": 0.80}, **at_wall("l2", 0.80)))
+    below = stalls.long_scoreboard(make_facts(counters, {"l2": 0.79}, **at_limiter("l2", 0.79)))
+    full = stalls.long_scoreboard(make_facts(counters, {"l2": 0.80}, **at_limiter("l2", 0.80)))
     assert free is not None
     assert below is not None
     assert full is not None

@@ -43,7 +43,7 @@ def did(
 ) -> Analysis:
     """Make an A100 kernel of 1 ms that did this much."""
     chip = replace(samples.A100, pipe_peaks={**samples.A100.pipe_peaks, "tensor_tf32": 156e12})
-    bound, resource = overrides.pop("wall", ("compute", "tensor_bf16"))
+    bound, resource = overrides.pop("limiter", ("compute", "tensor_bf16"))
     moved = {"dram": GEMM.moved_bytes or 0.0, **(level_bytes or {})}
     sample = samples.Sample("gemm", bound, 1000, resource, moved, flop, chip=chip, flags=overrides.pop("flags", ()))
     analysis = samples.analysis(sample)
@@ -57,7 +57,7 @@ def words(checked: Checked, topic: Topic) -> str:
 
 
 def test_what_is_as_predicted_is_said_so() -> None:
-    """Work, bytes, time within its bounds, and wall agree: every sentence says it, none looks for reasons."""
+    """Work, bytes, time within its bounds, and limiter agree: every sentence says it, none looks for reasons."""
     checked = check(GEMM, [did({"tensor_bf16": 2.0 * 4096**3})], IN_RANGE)
     assert [(gap.topic, gap.as_predicted, gap.reasons) for gap in checked.gaps[:2]] == [
         ("work", True, ()),
@@ -65,7 +65,7 @@ def test_what_is_as_predicted_is_said_so() -> None:
     ]
     assert words(checked, "work") == "The work is the predicted one: 137 GFLOP."
     assert words(checked, "bytes") == "DRAM moved the compulsory bytes: 101 MB."
-    assert words(checked, "wall") == ("It is limited, as expected, by compute at tensor bf16 for 100 % of the time.")
+    assert words(checked, "limiter") == ("It is limited, as expected, by compute at tensor bf16 for 100 % of the time.")
     assert (checked.work_ratio, checked.bytes_ratio) == (1.0, 1.0)
 
 
@@ -221,7 +221,7 @@ def test_the_wrong_type_is_found_on_the_pipe() -> None:
 
 
 def test_vector_work_of_narrow_types_runs_on_fp32_as_it_should() -> None:
-    """Adding bf16 numbers on FP32 is no wrong type where memory is the wall all the same; nor is a guessed type."""
+    """Adding bf16 numbers on FP32 is no wrong type where memory is the limiter all the same; nor is a guessed type."""
     norm = Prediction("layernorm", "bf16", {"rows": 1}, "bf16", "", 7e6, 4e6, "memory", "dram")
     assert words(check(norm, [did({"fp32": 7e6})]), "type") == ""
     heavy = replace(norm, flop=7e9)
@@ -232,16 +232,16 @@ def test_vector_work_of_narrow_types_runs_on_fp32_as_it_should() -> None:
 
 
 def test_another_wall_is_said_with_its_cause_and_the_expectation() -> None:
-    """The wall of most of the time stands beside the expected one and why that was expected."""
-    checked = check(GEMM, [did({"tensor_bf16": 1.0}, wall=("latency", None))])
-    assert words(checked, "wall") == (
+    """The limiter of most of the time stands beside the expected one and why that was expected."""
+    checked = check(GEMM, [did({"tensor_bf16": 1.0}, limiter=("latency", None))])
+    assert words(checked, "limiter") == (
         "It is limited by latency for 100 % of the time: long_scoreboard. "
         "The prediction was compute at tensor bf16: 1365 FLOP/B: far to the right."
     )
-    wgmma = check(GEMM, [did({}, wall=("compute", "tensor_bf16_wgmma"))])
-    assert "as expected" in words(wgmma, "wall")
-    assert words(check(replace(GEMM, bound=None), [did({})]), "wall") == ""
-    assert words(check(GEMM, [analyze(make_kernel({"duration_ns": None}))]), "wall") == ""
+    wgmma = check(GEMM, [did({}, limiter=("compute", "tensor_bf16_wgmma"))])
+    assert "as expected" in words(wgmma, "limiter")
+    assert words(check(replace(GEMM, bound=None), [did({})]), "limiter") == ""
+    assert words(check(GEMM, [analyze(make_kernel({"duration_ns": None}))]), "limiter") == ""
 
 
 def test_equal_launches_profiled_once_are_a_lower_bound() -> None:

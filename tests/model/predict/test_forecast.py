@@ -214,7 +214,7 @@ def test_a_copy_and_a_fill_compute_nothing() -> None:
 
 
 def test_a_sort_counted_by_hand_may_have_no_flops() -> None:
-    """Of 6.7 GB and no FLOP, by hand, memory is the wall: 2 ms at 3.35 TB/s, and no intensity above 0."""
+    """Of 6.7 GB and no FLOP, by hand, memory is the limiter: 2 ms at 3.35 TB/s, and no intensity above 0."""
     sort = predicted("custom", "fp32", flop=0, bytes=6_700_000_000)
     assert (sort.regime, sort.intensity) == ("memory", 0)
     assert sort.t_lower_s == pytest.approx(2.0e-3, rel=1e-3)

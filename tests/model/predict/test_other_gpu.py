@@ -221,7 +221,7 @@ def test_a_kernel_without_hbm_traffic_stands_on_the_compute_side() -> None:
     ],
 )
 def test_the_lower_bound_tells_of_hbm_and_flop_pipes_only(bound: str, resource: str | None, told: bool) -> None:  # noqa: FBT001
-    """Caches, other pipes, latency and overhead are walls that no datasheet here speaks of."""
+    """Caches, other pipes, latency and overhead are limiters that no datasheet here speaks of."""
     analysis = samples.analysis(GEMM)
     verdict = replace(analysis.verdict, bound=bound, resource=resource)  # type: ignore[arg-type]
     found = standing(replace(analysis, verdict=verdict))

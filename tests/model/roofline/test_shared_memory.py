@@ -79,7 +79,7 @@ def test_either_kind_of_shared_memory_makes_the_level(kind: str) -> None:
 
 
 def test_shuffles_alone_do_not_name_shared_memory() -> None:
-    """A data stage full of shuffles is a wall at L1."""
+    """A data stage full of shuffles is a limiter at L1."""
     full = {**TOTAL, **NONE, "smem_bytes": 2304.0, "l1_data_bytes": 2432.0}
     found = memory_bottleneck(place(make_kernel(full)))
     assert found is not None

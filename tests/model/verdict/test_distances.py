@@ -121,7 +121,7 @@ def of_busy(issue: float, dram: float, math: float, opcodes: dict[str, int], alu
         (0.25, 0.2, 0.1, INTEGERS, 5.0),
         (0.7, 0.8, 0.1, INTEGERS, 1.25),
     ],
-    ids=["integers fill it", "whatever memory does", "FLOPs explain it", "more FLOPs", "idle", "memory is the wall"],
+    ids=["integers fill it", "whatever memory does", "FLOPs explain it", "more FLOPs", "idle", "memory is the limiter"],
 )
 def test_issue_slots_full_of_integers_have_no_potential(
     issue: float, dram: float, math: float, opcodes: dict[str, int], potential: float | None

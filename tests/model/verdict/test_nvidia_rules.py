@@ -112,7 +112,7 @@ def test_agreement(bottleneck: str | None, bound: str, at_roof: bool, expected: 
 
 @pytest.mark.parametrize(("stages", "expected"), [({"data": 0.6, "lsu_input": 0.7}, True), ({"data": 0.7}, False)])
 def test_balanced_is_memory_where_load_and_store_instructions_lead(stages: dict[str, float], *, expected: bool) -> None:
-    """NVIDIA counts them on both sides, so what it calls balanced is a wall at L1's input, and at no other stage."""
+    """NVIDIA counts them on both sides, so what it calls balanced is a limiter at L1's input, and at no other stage."""
     at_l1 = replace(verdict("memory", at_roof=False), resource="l1")
     assert agrees("Balanced Throughput", at_l1, {"l1": Level(share=0.7, stages=stages)}) is expected
 

@@ -23,7 +23,7 @@ def test_a_run_divides_into_ramp_plateau_and_tail() -> None:
 
 
 def test_the_unit_with_the_highest_plateau_names_it() -> None:
-    """A unit that peaks higher for a moment is no wall; the one that stays up is."""
+    """A unit that peaks higher for a moment is no limiter; the one that stays up is."""
     found = find_phases(series(dram=[*[0.6] * 20], l2=[0.1] * 9 + [1.0] + [0.1] * 10))
     assert found is not None
     assert found.resource == "dram"

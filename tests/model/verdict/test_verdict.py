@@ -80,7 +80,7 @@ def test_ten_points_decide(memory: float, compute: float, bound: str) -> None:
     ],
 )
 def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: bool) -> None:
-    """A wall at 80 % is at its roof, and the class stays what it is."""
+    """A limiter at 80 % is at its roof, and the class stays what it is."""
     found = verdict(shares)
     assert found.at_roof is at_roof
     assert (", at the roof" in found.sentence) is at_roof
@@ -203,7 +203,7 @@ def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
 
 
 def test_what_is_measured_goes_before_what_stands_in() -> None:
-    """Where the caches or the issue slots are measured, no per cent of NVIDIA's changes the wall."""
+    """Where the caches or the issue slots are measured, no per cent of NVIDIA's changes the limiter."""
     counters = {"sol_memory_access_share": 0.95, "sol_instructions_share": 0.95}
     found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1}, counters)
     assert (found.bound, found.confidence) == ("latency", "high")
@@ -211,7 +211,7 @@ def test_what_is_measured_goes_before_what_stands_in() -> None:
 
 @pytest.mark.parametrize(("shares", "bound"), [({"dram": 0.7}, "memory"), ({"fp32": 0.7}, "compute")])
 def test_one_side_is_enough_when_it_is_high(shares: dict[str, float], bound: str) -> None:
-    """A share of 60 % proves its wall even where the other side was not measured."""
+    """A share of 60 % proves its limiter even where the other side was not measured."""
     assert verdict(shares).bound == bound
 
 
@@ -289,7 +289,7 @@ def test_latency_without_a_cause_says_so() -> None:
 
 @pytest.mark.parametrize("bound", ["memory", "compute", "balanced"])
 def test_other_classes_need_no_cause(bound: str) -> None:
-    """A kernel at a wall has its resource as the cause."""
+    """A kernel at a limiter has its resource as the cause."""
     shares = {
         "memory": {"dram": 0.7, "fp32": 0.1},
         "compute": {"dram": 0.1, "fp32": 0.7},
@@ -397,7 +397,7 @@ LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.
 
 
 def test_a_full_load_store_unit_is_memory() -> None:
-    """Load and store instructions that fill L1's input are a wall of memory, and the move is to issue fewer of them."""
+    """Load and store instructions that fill L1's input limit as memory does; the move is to issue fewer of them."""
     found = reach(place(make_kernel(LSU_FULL)))
     assert (found.bound, found.resource, found.bottleneck) == ("memory", "l1", Bottleneck("l1", 0.9375))
     assert "its LSU input stage is 94 % busy" in found.sentence
@@ -431,8 +431,16 @@ def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
 @pytest.mark.parametrize(
     ("shares", "counters", "expected"),
     [
-        ({"l1": 0.8, "smem": 0.41, "alu": 0.1}, {}, Bottleneck("smem", 0.8)),  # a wall has the name of what explains it
-        ({"l1": 0.5, "smem": 0.41, "alu": 0.1}, {}, Bottleneck("l1", 0.5)),  # without a wall the unit itself is named
+        (
+            {"l1": 0.8, "smem": 0.41, "alu": 0.1},
+            {},
+            Bottleneck("smem", 0.8),
+        ),  # a limiter has the name of what explains it
+        (
+            {"l1": 0.5, "smem": 0.41, "alu": 0.1},
+            {},
+            Bottleneck("l1", 0.5),
+        ),  # without a limiter the unit itself is named
         ({"dram": 0.1, "fma": 0.8, "fp32": 0.6}, {}, Bottleneck("fp32", 0.8)),
         ({"dram": 0.1, "fma": 0.5, "fp32": 0.4}, {}, Bottleneck("fma", 0.5)),
         ({"dram": 0.1, "fp16": 0.5, "alu": 0.2}, {}, Bottleneck("alu", 0.2)),
@@ -444,7 +452,7 @@ def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
 def test_every_class_has_its_busiest_unit(
     shares: dict[str, float], counters: dict[str, float], expected: Bottleneck | None
 ) -> None:
-    """The verdict names the busiest unit once, with or without a wall; none where no share is known."""
+    """The verdict names the busiest unit once, with or without a limiter; none where no share is known."""
     found = reach(make_case(shares, counters))
     assert found.bottleneck == expected
     assert found.resource in {None, expected and expected.resource}
@@ -554,7 +562,7 @@ def test_placed_kernel_and_case_agree() -> None:
 
 
 def test_findings_that_fill_a_unit_are_rules() -> None:
-    """Each id that goes before a wall's own move is one of the table."""
+    """Each id that goes before a limiter's own move is one of the table."""
     assert {rule.id for rule in RULES} >= WHAT_FILLS_A_UNIT
 
 

@@ -356,7 +356,7 @@ def test_biggest_differences_have_names_in_the_plane() -> None:
 
 
 def test_table_tells_each_kernel_on_both_sides() -> None:
-    """A row holds how it was matched, both times, both intensities, both walls, and the sentence; old names too."""
+    """A row holds how it was matched, both times, both intensities, both limiters, and the sentence; old names too."""
     html = render_comparison([layer()], None)
     text = text_of(html)
     row = next(

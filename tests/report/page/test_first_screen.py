@@ -66,7 +66,7 @@ def test_a_page_of_one_kernel_opens_with_its_sentence() -> None:
 
 
 def test_one_kernel_of_several_verdicts_keeps_its_shares() -> None:
-    """Launches of one kernel that hit different walls are told apart by share, though the kernel is the only one."""
+    """Launches of one kernel that hit different limiters are told apart by share, though the kernel is the only one."""
     one, two = samples.every_verdict()[:2]
     other = replace(two, kernel=replace(two.kernel, name=one.kernel.name))
     assert "Share of GPU time by verdict" in words(verdict(page_of(one, other)))

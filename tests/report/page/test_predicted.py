@@ -70,7 +70,7 @@ def text_of(page: Content) -> str:
 
 
 def test_a_case_becomes_a_prediction_by_its_formulas() -> None:
-    """FLOP, bytes, wall and reason are the case's; other sizes keep the formulas and lose name and wall."""
+    """FLOP, bytes, limiter and reason are the case's; other sizes keep the formulas and lose name and limiter."""
     whole = predict_case("saxpy", SAXPY)
     assert (whole.flop, whole.moved_bytes, whole.bound, whole.resource) == (2e6, 12e6, "memory", "dram")
     other = predict_case("saxpy", SAXPY, {"n": 500}, iterations=3, source="elsewhere")
@@ -96,7 +96,7 @@ def test_lines_say_what_was_not_measured() -> None:
 
 
 def test_lines_of_a_case_without_formulas_have_its_wall_only() -> None:
-    """Pointer chasing has no FLOPs to predict; its wall is still expected."""
+    """Pointer chasing has no FLOPs to predict; its limiter is still expected."""
     bare = Case("hbm", {}, "uint32", "", Expectation("latency", None, "waits"))
     told, *_ = prediction_lines(check(predict_case("chase", bare), [analyze(make_kernel(MOVED))]))
     assert told == "chase hbm predicted, one iteration: latency"
@@ -114,7 +114,7 @@ def test_a_lower_bound_is_marked_everywhere() -> None:
 
 
 def test_the_section_holds_amounts_times_walls_and_reasons() -> None:
-    """Predicted, measured and factor of each amount; times at the report's peaks; both walls; what explains the gap."""
+    """Predicted, measured and factor of each amount; times at the report's peaks; limiters; what explains the gap."""
     text = text_of(make_page(DID))
     for words in (
         "gemm bf16_4096",
@@ -172,17 +172,17 @@ def test_hostile_words_make_no_element() -> None:
 
 
 def test_a_card_has_the_rows_of_its_report() -> None:
-    """A kernel that is all of its report has every amount, the wall, and a reason where there is a gap."""
+    """A kernel that is all of its report has every amount, the limiter, and a reason where there is a gap."""
     page = make_page(DID)
     rows = predicted_rows(page, page.launches[0])
-    assert [row.label for row in rows] == ["FLOP", "DRAM bytes", "Intensity", "Wall"]
+    assert [row.label for row in rows] == ["FLOP", "DRAM bytes", "Intensity", "Limiter"]
     assert rows[0].source.startswith("gemm bf16_4096: FLOPs: one multiply-add")
     assert [row.source for row in rows[1:]] == ["", "", ""]
-    flop, moved, _, wall = rows
+    flop, moved, _, limiter = rows
     assert (flop.factor, flop.why) == (1.0, "")
     assert "operands are read again" in moved.why
-    assert (wall.predicted, wall.measured, wall.factor) == ("compute at tensor bf16", "latency", None)
-    assert wall.why.startswith("Expected because: 1365 FLOP/B")
+    assert (limiter.predicted, limiter.measured, limiter.factor) == ("compute at tensor bf16", "latency", None)
+    assert limiter.why.startswith("Expected because: 1365 FLOP/B")
 
 
 def test_a_card_of_one_kernel_among_several_has_its_part() -> None:

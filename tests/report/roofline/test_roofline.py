@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def test_it_opens_at_the_level_that_limits_everything() -> None:
-    """A page of one wall opens at that wall; where kernels hit several, at the farthest level."""
+    """A page of one limiter opens at that limiter; where kernels hit several, at the farthest level."""
     moved = {"dram": 1e9, "l2": 4e9}
     by_l2 = samples.analysis(samples.Sample("a", "memory", 400, "l2", moved, {"fp32": 1e9}), 0)
     by_dram = samples.analysis(samples.Sample("b", "memory", 400, "dram", moved, {"fp32": 1e9}), 1)

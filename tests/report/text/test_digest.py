@@ -85,7 +85,7 @@ def test_a_block_has_verdict_shares_move_two_hot_lines_and_key() -> None:
 
 
 def test_kernels_with_little_at_stake_get_one_line() -> None:
-    """What has less than a hundredth of the first kernel's time to win is named, with its time and its wall."""
+    """What has less than a hundredth of the first kernel's time to win is named, with its time and its limiter."""
     long, short = many(2)
     short = replace(short, kernel=replace(short.kernel, counters={**short.kernel.counters, "duration_ns": 10.0}))
     text = digest([report([long, short])])

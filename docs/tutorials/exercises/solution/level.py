@@ -22,6 +22,6 @@ def shares(
 
 
 def limiting_level(busy: Mapping[str, float], bound: float = 0.6) -> str | None:
-    """Below the bound no level is the wall: the kernel waits, or computes."""
+    """Below the bound no level is the limiter: the kernel waits, or computes."""
     level = max(busy, key=busy.__getitem__, default=None)
     return level if level is not None and busy[level] >= bound else None

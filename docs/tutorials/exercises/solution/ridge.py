@@ -13,7 +13,7 @@ def attainable(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: 
     return min(peak_flop_per_s, intensity * bandwidth_bytes_per_s)
 
 
-def wall(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> str:
+def limiter(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> str:
     """Which of the two is the lower one."""
     return "memory" if intensity < ridge(peak_flop_per_s, bandwidth_bytes_per_s) else "compute"
 

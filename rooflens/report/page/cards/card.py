@@ -10,7 +10,7 @@ from rooflens import format as fmt
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.summary import by_stake
 from rooflens.model.verdict.advice import asks_for_more
-from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, wall_words, without_move
+from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, limiter_words, without_move
 from rooflens.report.content import FIRST_KEPT
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
@@ -75,7 +75,7 @@ class Card(Struct, frozen=True):
     """
 
     launch: Launch
-    wall: str
+    limiter: str
     sentence: tuple[str, str]
     facts: tuple[str, ...]
     long: bool
@@ -184,7 +184,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
     chart = memory_chart(analysis, apart=not content.aggregated or analysis.launches == 1)
     return Card(
         launch=launch,
-        wall=_wall(launch),
+        limiter=_limiter(launch),
         sentence=_sentence(analysis.verdict),
         facts=_facts(launch),
         long=long,
@@ -222,11 +222,11 @@ def _moves(analysis: Analysis) -> tuple[str, ...]:
     return tuple(filter(asks_for_more, verdict.advice)) if verdict.cause == NOT_MEASURED else ()
 
 
-def _wall(launch: Launch) -> str:
+def _limiter(launch: Launch) -> str:
     verdict = launch.analysis.verdict
     if launch.failed:
         return "failed"
-    return wall_words(BOUND_LABELS[verdict.bound], verdict.resource, launch.gpu)
+    return limiter_words(BOUND_LABELS[verdict.bound], verdict.resource, launch.gpu)
 
 
 def _facts(launch: Launch) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.records import ratio
-from rooflens.model.verdict.sentences import wall_words
+from rooflens.model.verdict.sentences import limiter_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -101,11 +101,13 @@ def _rows_of_whole(checked: Checked) -> list[PredictedRow]:
         replace(row, why=next(iter(why[topics[row.label]].reasons), "") if topics.get(row.label) in why else "")
         for row in expected_rows(checked)
     ]
-    prediction, wall = checked.prediction, checked.measured.wall
-    if prediction.bound and wall:
-        reason = f"Expected because: {prediction.why}." if "wall" in why and prediction.why else ""
+    prediction, limiter = checked.prediction, checked.measured.limiter
+    if prediction.bound and limiter:
+        reason = f"Expected because: {prediction.why}." if "limiter" in why and prediction.why else ""
         rows.append(
-            PredictedRow("Wall", wall_words(prediction.bound, prediction.resource), wall_words(*wall), why=reason)
+            PredictedRow(
+                "Limiter", limiter_words(prediction.bound, prediction.resource), limiter_words(*limiter), why=reason
+            )
         )
     return rows
 

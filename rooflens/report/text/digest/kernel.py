@@ -12,7 +12,7 @@ from rooflens.model.verdict.sentences import distance_words, resource_label, wit
 from rooflens.report.document import Heading, bullets, code, joined, paragraph
 from rooflens.report.findings import code_of, shown
 from rooflens.report.labels import flag_label, flag_name, place_label
-from rooflens.report.summary import wall
+from rooflens.report.summary import limiter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,7 +61,7 @@ def row(place: int, group: KernelSummary) -> Document:
     distances = group.analysis.verdict.distances
     factor = distances.potential or distances.headroom
     more = f", up to {fmt.factor(factor)}" if factor is not None else ""
-    words = plain(f"{takes(group)}; {wall(group.representative)}{more}", SENTENCE_WIDTH)
+    words = plain(f"{takes(group)}; {limiter(group.representative)}{more}", SENTENCE_WIDTH)
     return (paragraph((f"{place}. ", code(short_name(group.shown)), f": {words}")),)
 
 

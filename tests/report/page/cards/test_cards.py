@@ -344,7 +344,7 @@ def test_predicted_rows_stand_beside_measured_ones(monkeypatch: pytest.MonkeyPat
     rows = (
         PredictedRow("FLOP", "137 GFLOP", "141 GFLOP", 1.03, source="gemm bf16_4096"),
         PredictedRow("DRAM bytes", "100 MB", "250 MB", 2.5, why="Re-reads miss L2."),
-        PredictedRow("Wall", "compute at tensor bf16", "memory at DRAM"),
+        PredictedRow("Limiter", "compute at tensor bf16", "memory at DRAM"),
     )
     assert "Predicted and measured" not in html_of(sample(1000, 1e9))
     monkeypatch.setattr(cards, "predicted_rows", lambda _page, _launch: rows)
