@@ -225,7 +225,7 @@ SIDECAR = {
     "wall_ns": 100,
     "kernel_ns": 50,
     "launches": 1,
-    "source": "limiter",
+    "source": "wall",
     "iterations": 1,
     "launch_counts": [],
     "gap_share": 0.5,

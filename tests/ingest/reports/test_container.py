@@ -185,7 +185,7 @@ def test_a_second_report_is_named_with_its_offset(path: Path) -> None:
 def test_bytes_behind_the_last_block_are_counted(path: Path) -> None:
     """Foreign text behind the report is refused, with its size and place."""
     data = encode_report(REPORT)
-    expected = f"damaged: the last 21 bytes, from offset {len(data):,}, are no block"
+    expected = f"damaged: the last 21 bytes, from offset {len(data):,}, are not a block"
     assert str(_error(path, data + b"==PROF== Disconnected")).startswith(expected)
 
 
