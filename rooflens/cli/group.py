@@ -162,7 +162,7 @@ def main(ctx: click.Context) -> None:
     """See what limits every GPU kernel.
 
     Opens Nsight Compute reports, computes arithmetic intensity and hierarchical roofline positions, and says for each
-    kernel what bounds it, how far it is from that limiter, and which move can help.
+    kernel what bounds it, how far it is from that limit, and which move can help.
     """
     if ctx.invoked_subcommand is None:
         from rooflens.cli.welcome import welcome

@@ -23,7 +23,7 @@ def welcome(folder: Path) -> str:
     report = _newest_report(folder) or "report.ncu-rep"
     here = "" if shutil.which("nvidia-smi") else " (none found here)"
     return f"""\
-Which limiter is each GPU kernel hitting, and how far is it from that limiter?
+What limits each GPU kernel, and how far is it from that limit?
 
   I have an Nsight Compute report
     rooflens analyze {report}

@@ -1,7 +1,7 @@
-"""The roofline of a comparison as a Vega-Lite specification: dots before and after, joined by arrows.
+"""The roofline of a comparison as an Altair chart: dots before and after, joined by arrows.
 
-It holds no colour, the theme does. The page sets the signals `level` (a memory level), `kernel` (key of the kernel that
-is isolated), `w` and `h` (pixels of the plane).
+It holds no colour, the theme does. The page sets the parameters `level` (a memory level), `kernel` (key of the
+isolated kernel), `w` and `h` (pixels of the plane).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rooflens.report.plane.marks import (
     AT,
     HEAD,
     HEIGHT,
+    LIT_DOT,
     QUIET,
     WIDTH,
     at_spot,
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from rooflens.report.plane.marks import Spec, Style
 
 LANE_PX = 44
-FAINT = 0.14
-"""Opacity of the other kernels while one is isolated."""
 
 HEAD_PX = 4.5
 """Half the length of an arrow's head."""
@@ -50,7 +49,6 @@ LEAST_ARROW_PX = 10
 """A dot that moved less than this beyond its own size has no arrow."""
 
 AT_LEVEL = "datum.level === level"
-LIT = alt.ExprRef(f"kernel === '' || datum.g === kernel ? 1 : {FAINT}")
 
 _LEVEL = "({dram: 'DRAM', l2: 'L2', l1: 'L1', smem: 'SMEM'})[datum.level]"
 _TOOLTIP = (
@@ -81,13 +79,13 @@ def _plane_chart(found: Moves) -> alt.LayerChart:
     names, ridges = (
         placed(_at_level("labels").transform_filter(f"datum.s === '{kind}'")) for kind in ("name", "ridge")
     )
-    halo, label = written(names, "label", **at_spot(), opacity=LIT)
+    halo, label = written(names, "label", **at_spot(), opacity=LIT_DOT)
     # Words stand on cleared ground under the dots, so that none is cut.
     layers = [
         *_roof_layers(found),
         halo,
         *written(ridges, "note", **at_spot()),
-        leads(names, opacity=LIT),
+        leads(names, opacity=LIT_DOT),
         *_arrow_layers(found),
         dots,
         label,
@@ -140,7 +138,7 @@ def _shaft(rows: alt.Chart, at: Style) -> alt.Chart:
     return rows.mark_rule(
         style="gap",
         strokeWidth=1.5,
-        opacity=LIT,
+        opacity=LIT_DOT,
         xOffset=alt.ExprRef("cos(datum.turn) * datum.r"),
         yOffset=alt.ExprRef("sin(datum.turn) * datum.r"),
         x2Offset=alt.ExprRef(f"-cos(datum.turn) * {off}"),
@@ -156,7 +154,7 @@ def _tip(rows: alt.Chart, at: Style) -> alt.Chart:
         shape=HEAD,
         filled=True,
         size=(2 * HEAD_PX) ** 2,
-        opacity=LIT,
+        opacity=LIT_DOT,
         angle=alt.ExprRef("datum.turn * 57.2958"),
         xOffset=alt.ExprRef(f"-cos(datum.turn) * {off}"),
         yOffset=alt.ExprRef(f"-sin(datum.turn) * {off}"),
@@ -171,7 +169,7 @@ def _dots_layer(rows: alt.Chart, found: Moves, at: Style) -> alt.Chart:
         strokeWidth=2,
         cursor="pointer",
         clip=True,
-        opacity=LIT,
+        opacity=LIT_DOT,
         tooltip=alt.ExprRef(_TOOLTIP),
         description=alt.ExprRef(_DESCRIPTION),
         ariaRoleDescription="kernel",
@@ -194,7 +192,7 @@ def _strip_chart(found: Moves) -> alt.LayerChart:
     lane = {"y": alt.Y("at:Q", axis=None, scale=alt.Scale(domain=[lanes, 0], nice=False, zero=False))}
     x, x2 = ({"x": alt.X(f"{field}:Q", axis=look, scale=scale)} for field in ("x", "x2"))
     names = _at_level("lanes").transform_calculate(at="datum.lane + 0.2")
-    lit: Style = {"opacity": LIT, "baseline": "middle", **QUIET}
+    lit: Style = {"opacity": LIT_DOT, "baseline": "middle", **QUIET}
     across = f"(datum.x2 - datum.x) / {widest:.6g} * w"
     arrows = _turned(_at_level("slideArrows").transform_calculate(at="datum.lane + 0.68"), across, "0")
     layers = [

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.comparison.rows import signed_duration, spread_words
-from rooflens.report.plane.marks import layered, specify, unchecked, values
+from rooflens.report.plane.marks import FAINT_BAR, layered, lit, specify, unchecked, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,8 @@ SEEN_SHARE = 0.001
 """A difference of less than this part of the longer total cannot be seen: it is counted with the others."""
 
 NAME_WIDTH = 40
-FAINT = 0.2
+
+_LIT = lit(FAINT_BAR, "datum.kind === 'total'")
 
 CUT_BELOW = 0.08
 """Where all steps lie within this part of the longest bar, bars begin later than at 0, so that steps can be seen."""
@@ -131,7 +132,7 @@ def _begin_ns(steps: Sequence[Step]) -> float:
 
 @unchecked
 def waterfall_spec(found: Waterfall, *, title: str) -> Spec:
-    """Specify the bars, one below the other; the page sets the signals `kernel` and `w`."""
+    """Specify the bars, one below the other; the page sets the parameters `kernel` and `w`."""
     layers = _layers(found)
     subtitle = f"The axis begins at {fmt.duration(found.begin_ns)}." if found.begin_ns else ""
     size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 320 ? 12 : 14")}
@@ -178,10 +179,6 @@ def _layers(found: Waterfall) -> list[alt.Chart]:
     ]
 
 
-def _lit() -> alt.ExprRef:
-    return alt.ExprRef(f"kernel === '' || datum.g === kernel || datum.kind === 'total' ? 1 : {FAINT}")
-
-
 def _ground(rows: alt.Scale) -> alt.Chart:
     """Clear the ground for the words beside the names, so that no tie runs through them."""
     words = alt.Chart().transform_calculate(mid="datum.i + 0.32", words="w < 360 ? datum.u : datum.t")
@@ -196,9 +193,13 @@ def _words(rows: alt.Scale) -> list[alt.Chart]:
     y = alt.Y("mid:Q", axis=None, scale=rows)
     bold = alt.ExprRef("datum.kind === 'total' ? 600 : 400")
     name = words.mark_text(
-        style="label", align="left", limit=alt.ExprRef("w < 360 ? w - 90 : w - 170"), fontWeight=bold, opacity=_lit()
+        style="label",
+        align="left",
+        limit=alt.ExprRef("w < 360 ? w - 90 : w - 170"),
+        fontWeight=bold,
+        opacity=_LIT,
     )
-    time = words.mark_text(style="label", align="right", fontWeight=bold, opacity=_lit())
+    time = words.mark_text(style="label", align="right", fontWeight=bold, opacity=_LIT)
     return [
         name.encode(y, alt.Text("name:N"), x=alt.value(0), tooltip=alt.Tooltip("full:N", title="Kernel")),
         time.encode(y, alt.Text("words:N"), x=alt.value("width")),
@@ -209,7 +210,7 @@ def _bar(kind: Kind, look: Style, rows: alt.Scale, times: alt.Scale) -> alt.Char
     bars = alt.Chart().transform_filter(f"datum.kind === '{kind}'")
     bars = bars.transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
     said = alt.ExprRef("datum.full + ', ' + datum.t")
-    drawn: alt.Chart = bars.mark_rect(cursor="pointer", opacity=_lit(), description=said, **look).encode(
+    drawn: alt.Chart = bars.mark_rect(cursor="pointer", opacity=_LIT, description=said, **look).encode(
         alt.X("from:Q", axis=None, scale=times),
         alt.X2("to"),
         alt.Y("top:Q", axis=None, scale=rows),
@@ -230,7 +231,7 @@ def _tips(rows: alt.Scale, times: alt.Scale) -> list[alt.Chart]:
             filled=filled,
             size=44,
             xOffset=off,
-            opacity=_lit(),
+            opacity=_LIT,
             aria=False,
         )
         layers.append(mark.encode(alt.X("to:Q", axis=None, scale=times), alt.Y("mid:Q", axis=None, scale=rows)))

@@ -16,9 +16,6 @@ _ESCAPES = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 VEGA_LITE = "6.4.1"
 """Version of the vendored Vega-Lite, which all charts are written for."""
 
-SCHEMA_URL = f"https://vega.github.io/schema/vega-lite/v{VEGA_LITE}.json"
-"""Names the version in a specification; nobody fetches it."""
-
 
 def json_block(identifier: str, data: Any) -> Markup:
     """Embed data as a JSON script block; text in it can end neither the block nor a line of script."""

@@ -1,4 +1,4 @@
-"""Time by kernel as a Vega-Lite specification: names, times and one bar per kernel, split by verdict.
+"""Time by kernel as an Altair chart: names, times and one bar per kernel, split by verdict.
 
 The rows are launches; sums, ranks and the words beside the bars are worked out in the chart, so that hiding launches
 lays out anew the bars that are left.
@@ -15,7 +15,7 @@ from rooflens.format import plain_name
 from rooflens.model.bounds import BOUNDS
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent
-from rooflens.report.plane.marks import layered, specify, unchecked, values
+from rooflens.report.plane.marks import LIT_BAR, layered, specify, unchecked, values
 from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
@@ -33,13 +33,10 @@ NAME_WIDTH = 40
 REPORT_WIDTH = 20
 FULL_WIDTH = 160
 
-FAINT = 0.2
-"""Opacity of the other kernels while one is isolated."""
 
 LAST = 1_000_000
 """Order of the kernels that are not drawn: after all others."""
 
-_LIT = alt.ExprRef(f"kernel === '' || datum.g === kernel ? 1 : {FAINT}")
 _COLOURS: Mapping[str, Any] = {"scale": alt.Scale(domain=list(BOUNDS)), "legend": None}
 
 
@@ -47,7 +44,7 @@ _COLOURS: Mapping[str, Any] = {"scale": alt.Scale(domain=list(BOUNDS)), "legend"
 def time_spec(content: Content) -> Spec:
     """Specify the bars of the kernels that take most time; the rest share the last bar.
 
-    Kernels without a duration have no bar. The page sets the signals `hidden` (keys of launches left out), `kernel`
+    Kernels without a duration have no bar. The page sets the parameters `hidden` (keys of launches left out), `kernel`
     (key of the kernel that is isolated) and `w` (width in pixels).
     """
     pieces = time_pieces(content)
@@ -186,8 +183,8 @@ def _layers(count: int) -> list[alt.Chart]:
     scale = alt.Scale(domain=[count, 0], nice=False, zero=False)
     words = alt.Chart().transform_filter("datum.x === 0").transform_calculate(mid="datum.i + 0.32")
     y = alt.Y("mid:Q", axis=None, scale=scale)
-    name = words.mark_text(style="label", align="left", limit=alt.ExprRef("w - 130"), opacity=_LIT)
-    time = words.mark_text(style="note", align="right", opacity=_LIT)
+    name = words.mark_text(style="label", align="left", limit=alt.ExprRef("w - 130"), opacity=LIT_BAR)
+    time = words.mark_text(style="note", align="right", opacity=LIT_BAR)
     return [
         _symbols(words, y),
         name.encode(y, x=alt.value(18), text=alt.Text("text:N"), tooltip=alt.Tooltip("title:N", title="Kernel")),
@@ -199,7 +196,7 @@ def _layers(count: int) -> list[alt.Chart]:
 def _symbols(words: alt.Chart, y: alt.Y) -> alt.Chart:
     """Draw the shape of the verdict with most of the kernel's time before its name."""
     shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
-    drawn: alt.Chart = words.mark_point(filled=True, size=70, strokeWidth=1.5, opacity=_LIT).encode(
+    drawn: alt.Chart = words.mark_point(filled=True, size=70, strokeWidth=1.5, opacity=LIT_BAR).encode(
         y,
         x=alt.value(6),
         shape=alt.Shape("main:N", scale=shapes, legend=None),
@@ -212,7 +209,7 @@ def _symbols(words: alt.Chart, y: alt.Y) -> alt.Chart:
 
 def _bars(scale: alt.Scale) -> alt.Chart:
     bars = alt.Chart().transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
-    drawn: alt.Chart = bars.mark_rect(cursor="pointer", cornerRadius=1, opacity=_LIT).encode(
+    drawn: alt.Chart = bars.mark_rect(cursor="pointer", cornerRadius=1, opacity=LIT_BAR).encode(
         x=alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1])),
         x2=alt.X2("x2"),
         y=alt.Y("top:Q", axis=None, scale=scale),

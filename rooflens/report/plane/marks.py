@@ -28,6 +28,10 @@ unchecked = debug_mode(arg=False)
 AT: Style = {"x": alt.X("x:Q"), "y": alt.Y("y:Q")}
 """Where a row stands; one layer of a plane says how its axes are."""
 
+FAINT_DOT = 0.14
+FAINT_BAR = 0.2
+"""Opacity of the other kernels' marks while one kernel is isolated."""
+
 SPOT = "datum.p[slot]"
 """Expression of the place of a row's words at the size at hand."""
 
@@ -37,6 +41,15 @@ HEAD = "M-0.9,-0.8L1,0L-0.9,0.8L-0.4,0Z"
 WIDTH = 800
 HEIGHT = 440
 """Pixels of a plane until the page sets its parameters `w` and `h`."""
+
+
+def lit(faint: float, *also: str) -> alt.ExprRef:
+    """Fade marks of other kernels while one is isolated (parameter `kernel`); `also` are tests that keep a mark lit."""
+    tests = ("kernel === ''", "datum.g === kernel", *also)
+    return alt.ExprRef(f"{' || '.join(tests)} ? 1 : {faint}")
+
+
+LIT_DOT, LIT_BAR = lit(FAINT_DOT), lit(FAINT_BAR)
 
 
 def table(name: str) -> alt.Chart:

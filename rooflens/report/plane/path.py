@@ -1,6 +1,6 @@
 """The plane that a path walks through, of predictions or of a measured sweep: roofs, ridges, names, arrows.
 
-Layers of Vega-Lite without colours: the theme has them. The page sets the signals `w` and `h`: the plane's size in
+Altair layers without colours: the theme has them. The page sets the parameters `w` and `h`: the plane's size in
 pixels. Rows come by the names of the datasets: `slope`, `pipes`, `ridges`, `arrows`, and what a chart adds. Marks that
 repeat what words say are hidden from screen readers.
 """

@@ -20,6 +20,7 @@ from rooflens.report.plane.placement import LINE_PX, Place, Spot, Text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from rooflens.report.plane.marks import Style
     from rooflens.report.plane.placement import Canvas
     from rooflens.report.plane.viewport import Viewport
 
@@ -198,13 +199,20 @@ def flat_ends(rows: alt.Chart, begin: str = "datum.c") -> alt.Chart:
     return rows.transform_calculate(xa=f"{begin} || x0 / {BEYOND:g}", xb=f"x1 * {BEYOND:g}")
 
 
+SLOPE: Style = {"x": alt.X("xa:Q"), "y": alt.Y("ya:Q"), "x2": alt.X2("xb"), "y2": alt.Y2("yb")}
+"""Where `slope_ends` puts the two ends of a line."""
+
+
+def flat(value: str = "v") -> Style:
+    """Encode a flat roof at a value, between the ends that `flat_ends` found."""
+    return {"x": alt.X("xa:Q"), "y": alt.Y(f"{value}:Q"), "x2": alt.X2("xb")}
+
+
 def line_layers(slopes: alt.Chart, flats: alt.Chart) -> list[alt.Chart]:
     """Draw roofs from rows of their values `v`, where they end `e` and where they begin `c`."""
     return [
-        slope_ends(slopes)
-        .mark_rule(style="roof", **QUIET)
-        .encode(x=alt.X("xa:Q"), y=alt.Y("ya:Q"), x2=alt.X2("xb"), y2=alt.Y2("yb")),
-        flat_ends(flats).mark_rule(style="roof", **QUIET).encode(x=alt.X("xa:Q"), y=alt.Y("v:Q"), x2=alt.X2("xb")),
+        slope_ends(slopes).mark_rule(style="roof", **QUIET).encode(**SLOPE),
+        flat_ends(flats).mark_rule(style="roof", **QUIET).encode(**flat()),
     ]
 
 

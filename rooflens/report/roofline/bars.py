@@ -17,7 +17,7 @@ from rooflens.model.summary import median_launch
 from rooflens.model.verdict.sentences import limit_words
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import QUIET, layered, of_kernels
+from rooflens.report.plane.marks import LIT_BAR, QUIET, layered, of_kernels
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ VALUE_PX = 96
 NARROW_VALUE_PX = 40
 """Width of the words right of them: share and rate, or the share alone."""
 
-FAINT = 0.2
-"""Opacity of the other kernels while one is isolated."""
 
 SYMBOL_PX = 18
 """Room of the verdict's shape before a name."""
@@ -62,7 +60,6 @@ REASONS: Mapping[str, str] = {
 }
 """Why a kernel has bars instead of a point, as it stands beside its name and over all of them."""
 
-_LIT = alt.ExprRef(f"kernel === '' || datum.g === kernel ? 1 : {FAINT}")
 _FIELDS = ("name", "bound", "time", "verdict", "report")
 
 
@@ -225,7 +222,7 @@ def _tracks(widest: float, up: alt.Y) -> alt.Chart:
 def _bars(plane: Plane, at: Style) -> alt.Chart:
     rows = _own().transform_calculate(up="datum.top + 2", down=f"datum.top + {BAR_PX - 2}", none="0")
     said: Style = {"tooltip": alt.ExprRef(text.BAR_TOOLTIP), "description": alt.ExprRef(text.BAR_DESCRIPTION)}
-    look: Style = {"cursor": "pointer", "ariaRoleDescription": "kernel", "opacity": _LIT, "cornerRadius": 1}
+    look: Style = {"cursor": "pointer", "ariaRoleDescription": "kernel", "opacity": LIT_BAR, "cornerRadius": 1}
     return rows.mark_rect(**look, **said).encode(
         **at,
         x2=alt.X2("none"),
@@ -238,12 +235,12 @@ def _bars(plane: Plane, at: Style) -> alt.Chart:
 def _values(at: Style) -> alt.Chart:
     rate = f"(w < 480 || !datum.rate ? '' : ', ' + {text.si('datum.rate', 'B/s')})"
     rows = _own().transform_calculate(up=f"datum.top + {BAR_PX / 2}", words=f"{text.percent('datum.share')} + {rate}")
-    return _words(rows, at, "note", align="left", dx=6, opacity=_LIT)
+    return _words(rows, at, "note", align="left", dx=6, opacity=LIT_BAR)
 
 
 def _level_names(up: alt.Y) -> alt.Chart:
     rows = _own().transform_calculate(up=f"datum.top + {BAR_PX / 2}", words=text.LEVEL, none="0")
-    return _words(rows, {"x": alt.X("none:Q"), "y": up}, "note", align="right", dx=-8, opacity=_LIT)
+    return _words(rows, {"x": alt.X("none:Q"), "y": up}, "note", align="right", dx=-8, opacity=LIT_BAR)
 
 
 def _kernel_names(up: alt.Y) -> list[alt.Chart]:
@@ -256,8 +253,8 @@ def _kernel_names(up: alt.Y) -> list[alt.Chart]:
     limit = alt.ExprRef("w - (w < 480 ? 76 : 216)")
     left, right = {"x": alt.value(SYMBOL_PX), "y": up}, {"x": alt.value(alt.ExprRef("w")), "y": up}
     return [
-        _words(name, left, "label", align="left", limit=limit, opacity=_LIT),
-        _words(_once().transform_calculate(words=part), right, "note", align="right", opacity=_LIT),
+        _words(name, left, "label", align="left", limit=limit, opacity=LIT_BAR),
+        _words(_once().transform_calculate(words=part), right, "note", align="right", opacity=LIT_BAR),
     ]
 
 
@@ -271,7 +268,7 @@ def _symbols(plane: Plane, up: alt.Y) -> alt.Chart:
     """Draw the shape of the verdict of each kernel's median launch before its name."""
     return (
         _once()
-        .mark_point(filled=True, size=70, strokeWidth=1.5, opacity=_LIT, aria=False)
+        .mark_point(filled=True, size=70, strokeWidth=1.5, opacity=LIT_BAR, aria=False)
         .encode(
             **verdict_channels(plane.bounds),
             x=alt.value(SYMBOL_PX // 3),

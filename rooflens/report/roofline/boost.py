@@ -14,8 +14,8 @@ from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.report.plane.expressions import si
 from rooflens.report.plane.marks import QUIET, table, written
 from rooflens.report.plane.placement import LINE_PX
-from rooflens.report.plane.roofs import EDGE_PX, LIFT_PX, flat_ends, joined, slope_ends, work_unit
-from rooflens.report.roofline.layers import ENDS, NAMES_APART_PX, any_near, apart_px
+from rooflens.report.plane.roofs import EDGE_PX, LIFT_PX, SLOPE, flat, flat_ends, joined, slope_ends, work_unit
+from rooflens.report.roofline.layers import NAMES_APART_PX, any_near, apart_px
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
@@ -117,14 +117,10 @@ def boost_lines(found: Boost) -> list[alt.Chart]:
     """Draw them while they are asked for; slopes end at the highest flat roof."""
     look: dict[str, Any] = {"style": "twin", "strokeDash": DASH, **QUIET}
     fastest = "(fastestBoost && datum.v / fastestBoost)"
-    layers = [
-        flat_ends(table("boostFlat").transform_filter("boost"), fastest)
-        .mark_rule(**look)
-        .encode(x=alt.X("xa:Q"), y=alt.Y("v:Q"), x2=alt.X2("xb"))
-    ]
+    layers = [flat_ends(table("boostFlat").transform_filter("boost"), fastest).mark_rule(**look).encode(**flat())]
     if found.slopes:
         slopes = slope_ends(table("boostSlopes").transform_filter("boost"), "v", "topBoost")
-        layers.append(slopes.mark_rule(**look).encode(**ENDS))
+        layers.append(slopes.mark_rule(**look).encode(**SLOPE))
     return layers
 
 

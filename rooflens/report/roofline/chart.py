@@ -1,4 +1,4 @@
-"""The hierarchical roofline of one GPU as a Vega-Lite specification; it holds no colour, the theme does.
+"""The hierarchical roofline of one GPU as an Altair chart; its colours are in the theme.
 
 Signals that the page sets, each with a default so that the specification also draws by itself:
 

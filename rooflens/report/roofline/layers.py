@@ -13,6 +13,8 @@ from rooflens.report.plane.roofs import (
     BEYOND,
     EDGE_PX,
     LIFT_PX,
+    SLOPE,
+    flat,
     flat_ends,
     flat_name_layers,
     slope_ends,
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 LEVEL_DASHES: Mapping[str, tuple[int, ...]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
 ATTAINABLE_DASH = [3, 3]
 DATASHEET_DASH = [1, 4]
-
-ENDS = {"x": alt.X("xa:Q"), "y": alt.Y("ya:Q"), "x2": alt.X2("xb"), "y2": alt.Y2("yb")}
-"""Where a line begins and ends."""
 
 AT_LEVEL = "level === 'all' || datum.level === level"
 CHOSEN = "(level === 'all' ? far : level)"
@@ -55,11 +54,11 @@ def roof_layers(plane: Plane) -> list[alt.Chart]:
         *_attainable(plane),
         *_full_clock(plane),
         line.mark_rule(style="roof", **QUIET).encode(
-            **ENDS,
+            **SLOPE,
             strokeDash=alt.StrokeDash("level:N", scale=dashes, legend=None),
             opacity=alt.Opacity("shown:Q", scale=None, legend=None),
         ),
-        _flats("v").mark_rule(style="roof", **QUIET).encode(x=alt.X("xa:Q"), y=alt.Y("v:Q"), x2=alt.X2("xb")),
+        _flats("v").mark_rule(style="roof", **QUIET).encode(**flat()),
         *slope_name_layers(table("roofs"), "top", spot=SPOT_AT_LEVEL, opacity=alt.ExprRef(f"{chosen} ? 1 : 0.7")),
         *flat_name_layers(table("pipes"), spot=SPOT_AT_LEVEL),
     ]
@@ -112,7 +111,7 @@ def _bands(plane: Plane) -> list[alt.Chart]:
             _flats("v")
             .transform_filter("datum.lo")
             .mark_rect(style="band", **QUIET)
-            .encode(x=alt.X("xa:Q"), y=alt.Y("lo:Q"), x2=alt.X2("xb"), y2=alt.Y2("hi"))
+            .encode(**flat("lo"), y2=alt.Y2("hi"))
         )
     return layers
 
@@ -122,14 +121,9 @@ def _attainable(plane: Plane) -> list[alt.Chart]:
     layers = []
     look: dict[str, Any] = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
     if any(roof.attainable for roof in plane.level_roofs):
-        layers.append(_slopes("att").transform_filter("datum.att").mark_rule(**look).encode(**ENDS))
+        layers.append(_slopes("att").transform_filter("datum.att").mark_rule(**look).encode(**SLOPE))
     if any(roof.attainable for roof in plane.pipe_roofs):
-        layers.append(
-            _flats("att")
-            .transform_filter("datum.att")
-            .mark_rule(**look)
-            .encode(x=alt.X("xa:Q"), y=alt.Y("att:Q"), x2=alt.X2("xb"))
-        )
+        layers.append(_flats("att").transform_filter("datum.att").mark_rule(**look).encode(**flat("att")))
     return layers
 
 
@@ -139,7 +133,7 @@ def _full_clock(plane: Plane) -> list[alt.Chart]:
         return []
     look: dict[str, Any] = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
     rows = slope_ends(table("roofs").transform_filter("datum.full"), "full", "top")
-    return [rows.mark_rule(**look).encode(**ENDS)]
+    return [rows.mark_rule(**look).encode(**SLOPE)]
 
 
 def ridge_layers() -> list[alt.Chart]:
@@ -154,7 +148,7 @@ def datasheet_lines() -> list[alt.Chart]:
     flats = _datasheet_flats()
     line: dict[str, Any] = {"style": "datasheet", "strokeDash": DATASHEET_DASH, "strokeCap": "round", **QUIET}
     return [
-        slope_ends(_datasheet_slope()).mark_rule(**line).encode(**ENDS),
+        slope_ends(_datasheet_slope()).mark_rule(**line).encode(**SLOPE),
         flats.mark_rule(**line).encode(x=alt.X("c:Q"), y=alt.Y("v:Q"), x2=alt.X2("xb")),
         flats.mark_point(style="ridge", size=28, **QUIET).encode(x=alt.X("c:Q"), y=alt.Y("v:Q")),
     ]

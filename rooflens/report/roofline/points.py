@@ -9,7 +9,18 @@ import altair as alt
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.axes import ZOOM, axes
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import AT, QUIET, at_spot, layered, leads, of_kernels, placed, table, written
+from rooflens.report.plane.marks import (
+    AT,
+    FAINT_DOT,
+    QUIET,
+    at_spot,
+    layered,
+    leads,
+    of_kernels,
+    placed,
+    table,
+    written,
+)
 from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.viewport import (
     CROWD,
@@ -31,9 +42,6 @@ FEW = 4
 
 ARROW_PX = 18
 """Size of the arrows at the edge that stand for launches beyond the axes."""
-
-FAINT = 0.14
-"""Opacity of the launches of other kernels while one is isolated."""
 
 AT_NEAREST = "level === 'all' ? datum.near : datum.level === level"
 MINE = "kernel !== '' && datum.g === kernel"
@@ -106,7 +114,7 @@ def _dots(plane: Plane) -> alt.Chart:
     """Draw points: area by share of time, colour and shape by verdict, faint where another kernel is isolated."""
     # The area grows with the share of time; the smallest stays large enough to click.
     areas = alt.Scale(domain=[0, plane.longest_share], range=list(areas_px2(plane)), zero=True)
-    lit = f"kernel === '' || datum.g === kernel ? 1 : {SEEN} ? {VERSION_FAINT} : {FAINT}"
+    lit = f"kernel === '' || datum.g === kernel ? 1 : {SEEN} ? {VERSION_FAINT} : {FAINT_DOT}"
     said: Style = {"tooltip": alt.ExprRef(text.POINT_TOOLTIP), "description": alt.ExprRef(text.POINT_DESCRIPTION)}
     dots = alt.Chart().transform_filter(AT_LEVEL).mark_point(clip=True, opacity=alt.ExprRef(lit), **said, **_DOT)
     return dots.encode(

@@ -17,7 +17,8 @@ from rooflens.model.bounds import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_KERNELS, Content, build_content
 from rooflens.report.html.embed import VEGA_LITE
-from rooflens.report.page.time_chart import FAINT, MAX_ROWS, time_pieces, time_spec
+from rooflens.report.page.time_chart import MAX_ROWS, time_pieces, time_spec
+from rooflens.report.plane.marks import FAINT_BAR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +157,7 @@ def test_nothing_left_draws_nothing() -> None:
 def test_other_kernels_are_faint_while_one_is_isolated() -> None:
     """The isolated kernel stays as it was, and every other bar is drawn faint."""
     bars = draw(make_page(samples.every_verdict()), kernel="g2")
-    assert [bar.opacity for bar in bars] == [FAINT, FAINT, 1, FAINT, FAINT, FAINT]
+    assert [bar.opacity for bar in bars] == [FAINT_BAR, FAINT_BAR, 1, FAINT_BAR, FAINT_BAR, FAINT_BAR]
 
 
 def test_an_isolated_kernel_leaves_the_common_bar() -> None:
@@ -165,7 +166,7 @@ def test_an_isolated_kernel_leaves_the_common_bar() -> None:
     bars = draw(page, kernel="g30")
     group = page.kernels[30]
     assert bars[-2].words == words(group.duration_ns or 0, group.time_share or 0)
-    assert (bars[-2].opacity, bars[-1].opacity) == (1, FAINT)
+    assert (bars[-2].opacity, bars[-1].opacity) == (1, FAINT_BAR)
     assert bars[-1].name == "29 other kernels"
     own_ns = sum(g.duration_ns or 0 for g in (*page.kernels[: MAX_ROWS - 2], group))
     assert bars[-1].words == words(page.total_ns - own_ns, 1 - own_ns / page.total_ns)
