@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
+from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, RooflensError, UsageError
 from rooflens.ingest.ncu.command import (
     NEWEST,
     PM_SAMPLING_SINCE,
     SOURCE_NAMES_SINCE,
+    build_argv,
     find_ncu,
     known_metrics,
     profiles_one_of_each,
@@ -112,6 +113,7 @@ class Plan:
 
     Attributes:
         gpu: The GPU of this machine; None where it is not known.
+        chip: Chip that the counters are of; empty where recorded options are repeated.
         program: Command of the un-profiled run; that of the profile is in `collection`.
         warnings: Why this machine or its ncu leaves counters out, in sentences.
         limit: Time limit for everything that is run.
@@ -125,6 +127,11 @@ class Plan:
     collection: Collection
     warnings: tuple[str, ...] = ()
     limit: TimeLimit = field(default_factory=lambda: TimeLimit(None), compare=False)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """Ncu's whole command line."""
+        return build_argv(self.ncu, self.collection)
 
 
 def workload_target(name: str, case_name: str | None) -> Target:
@@ -278,6 +285,47 @@ def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tupl
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What came of a plan.
+
+    Attributes:
+        plan: The plan as it was carried out.
+        unprofiled: The run without ncu; None where it was left out.
+        collected: ncu's report, with what it warned about.
+    """
+
+    plan: Plan
+    unprofiled: Unprofiled | None
+    collected: Collected
+
+
+def profile(
+    plan: Plan,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    *,
+    run_first: bool = True,
+    on_first_run: Callable[[Plan, Unprofiled | None], None] = lambda *_: None,
+) -> Profile:
+    """Carry out a plan: run the program without ncu, then under ncu, and keep the first run's figures at the report.
+
+    Args:
+        plan: What to run.
+        on_progress: Called with how far a run is.
+        run_first: False leaves out the run without ncu.
+        on_first_run: Called between the two runs, with the plan that ncu follows and what the first run measured.
+
+    Raises:
+        ProgramError: The program failed without ncu.
+        EnvironmentMissingError, InputError, StoppedError: As `run_unprofiled` and `ncu.run.collect` raise them.
+    """
+    unprofiled = run_unprofiled(plan, on_progress) if run_first else None
+    if unprofiled is not None:
+        plan = choose_launches(plan, unprofiled)
+    on_first_run(plan, unprofiled)
+    return Profile(plan, unprofiled, _take(plan, unprofiled, on_progress))
+
+
 def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unprofiled:
     """Run the program once without ncu, and under nsys where it is not a bundled workload and nsys is here.
 
@@ -286,6 +334,14 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
         EnvironmentMissingError: It cannot be started, or a workload misses something.
         StoppedError: Ctrl-C, SIGTERM or SIGHUP.
     """
+    try:
+        return _run_unprofiled(plan, on_progress)
+    except (ProgramError, EnvironmentMissingError) as error:
+        error.is_of_program = True
+        raise
+
+
+def _run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unprofiled:
     target = plan.request.target
     if target.workload is not None:
         try:
@@ -311,12 +367,8 @@ def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
     return replace(plan, collection=replace(collection, launch_count=collection.max_launches))
 
 
-def take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progress], None]) -> Collected:
-    """Run ncu, and keep the un-profiled run, if there was one, beside its report or what there is of it.
-
-    Raises:
-        EnvironmentMissingError, InputError, StoppedError: As `rooflens.ingest.ncu.run.collect` raises them.
-    """
+def _take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progress], None]) -> Collected:
+    """Run ncu, and keep the un-profiled run, if there was one, next to its report or what there is of it."""
     left_s = plan.limit.left_s()
     if left_s == 0:
         what = f"no time is left for ncu of the {plan.limit.total_s:g} s: the run without it took them all"
@@ -325,15 +377,15 @@ def take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progr
         collected = collect(plan.ncu, plan.collection, left_s, on_progress)
     except RooflensError as error:
         if error.kept is not None:
-            _keep_beside(error.kept, unprofiled)
+            _keep_unprofiled(error.kept, unprofiled)
         if isinstance(error, EnvironmentMissingError):
             raise with_replay(error, plan.request.target) from error
         raise
-    _keep_beside(collected.report, unprofiled)
+    _keep_unprofiled(collected.report, unprofiled)
     return collected
 
 
-def _keep_beside(report: Path, unprofiled: Unprofiled | None) -> None:
+def _keep_unprofiled(report: Path, unprofiled: Unprofiled | None) -> None:
     """Keep the un-profiled run; without one, remove that of an older report of this name."""
     if unprofiled is None:
         sidecar(report).unlink(missing_ok=True)

@@ -19,9 +19,11 @@ class RooflensError(Exception):
         hint: The next step, shown after `hint:`; empty where there is none.
         exit_code: Status of the process when this error ends it.
         kept: Path of the partial report that was kept when collecting failed; None where nothing was kept.
+        is_of_program: Whether the profiled program failed by itself, without ncu: another program may still run.
     """
 
     exit_code = 1
+    is_of_program = False
     kept: Path | None = None
 
     def __init__(self, message: str, hint: str = "") -> None:

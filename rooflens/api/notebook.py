@@ -90,13 +90,7 @@ def _profiled(cell: str, options: argparse.Namespace) -> Report:
     target = collecting.command_target((sys.executable, str(file)))
     collection = Collection(program=(), output=options.output or folder / "cell.ncu-rep")
     plan = collecting.make_plan(collecting.Request(target, collection, options.tier), dry_run=False)
-    unprofiled = collecting.run_unprofiled(plan, _quiet)
-    plan = collecting.choose_launches(plan, unprofiled)
-    return open_report(collecting.take(plan, unprofiled, _quiet).report)
-
-
-def _quiet(_: object) -> None:
-    """Show no progress: the notebook marks the cell as busy."""
+    return open_report(collecting.profile(plan).collected.report)
 
 
 class _Parser(argparse.ArgumentParser):

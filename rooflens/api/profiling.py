@@ -114,18 +114,17 @@ class Profile:
         return Profiled(function, self)
 
     def _take(self) -> None:
-        from rooflens.collecting import Request, command_target, make_plan
+        from rooflens import collecting
         from rooflens.ingest.ncu.command import Collection
-        from rooflens.ingest.ncu.run import collect
 
         program = _command()
-        target = command_target(program)
+        target = collecting.command_target(program)
         output = self._output or kept_folder() / f"{target.name}.{self._number}.ncu-rep"
         told = json.dumps([self._number, _reports])
         collection = Collection(program=(), output=output, from_start=False, environment={WANTED: told})
-        request = Request(target, collection, self._tier, ncu_path=self._ncu, timeout_s=self._timeout_s)
-        plan = make_plan(request, dry_run=False)
-        collected = collect(plan.ncu, plan.collection, self._timeout_s)
+        request = collecting.Request(target, collection, self._tier, ncu_path=self._ncu, timeout_s=self._timeout_s)
+        plan = collecting.make_plan(request, dry_run=False)
+        collected = collecting.profile(plan, run_first=False).collected
         self._place = str(collected.report)
         self._warnings = (*plan.warnings, *collected.warnings)
         _reports.append(self._place)

@@ -8,13 +8,11 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from rooflens import collecting
 from rooflens.analyzing import analyze_paths
-from rooflens.collecting import Request, make_plan, workload_target
+from rooflens.collecting import Plan, Request, Target
 from rooflens.errors import InputError
-from rooflens.ingest.ncu.command import Collection, build_argv, find_ncu
-from rooflens.ingest.ncu.run import collect
+from rooflens.ingest.ncu.command import Collection, find_ncu
 from rooflens.model.compare.compare import Side
 from rooflens.model.verdict.collecting import has_value, split_command
 from rooflens.workloads.recognize import recognize
@@ -32,19 +30,7 @@ _REPLACED = frozenset({"-o", "--export", "--log-file", "-f", "--force-overwrite"
 """Options of ncu about where its report goes."""
 
 
-class Rerun(Struct, frozen=True):
-    """One recording to be made again."""
-
-    ncu: Ncu
-    collection: Collection
-
-    @property
-    def argv(self) -> tuple[str, ...]:
-        """The whole command line."""
-        return build_argv(self.ncu, self.collection)
-
-
-def reruns(side: Side, folder: Path, ncu_path: str | None = None) -> tuple[Rerun, ...]:
+def reruns(side: Side, folder: Path, ncu_path: str | None = None) -> tuple[Plan, ...]:
     """Plan to record each report of a side again, into a folder; the program does not run yet.
 
     Raises:
@@ -55,25 +41,23 @@ def reruns(side: Side, folder: Path, ncu_path: str | None = None) -> tuple[Rerun
     return tuple(_rerun(run, folder / f"again_{i}.ncu-rep", ncu) for i, run in enumerate(side.runs))
 
 
-def record_again(
-    side: Side, planned: Sequence[Rerun], on_progress: Callable[[Progress], None] = lambda _: None
-) -> Side:
+def record_again(side: Side, planned: Sequence[Plan], on_progress: Callable[[Progress], None] = lambda _: None) -> Side:
     """Make the planned recordings, and read them as the same side.
 
     Raises:
-        RooflensError: As `rooflens.ingest.ncu.run.collect` raises it, or a new report cannot be read.
+        RooflensError: As `rooflens.collecting.profile` raises it, or a new report cannot be read.
     """
     reports: list[AnalyzedReport] = []
     for one in planned:
-        done = collect(one.ncu, one.collection, None, on_progress)
-        found = analyze_paths([done.report])
+        profile = collecting.profile(one, on_progress, run_first=False)
+        found = analyze_paths([profile.collected.report])
         for source, error in found.failures:
             raise InputError(f"{source}: {error}", error.hint)
         reports += found.reports
     return Side(side.label, tuple(reports))
 
 
-def _rerun(run: Run, output: Path, ncu: Ncu) -> Rerun:
+def _rerun(run: Run, output: Path, ncu: Ncu) -> Plan:
     parts = split_command(run.command_line)
     if parts is None:
         raise InputError(f"`{run.source}` does not say how it was recorded", _BY_HAND)
@@ -85,16 +69,18 @@ def _rerun(run: Run, output: Path, ncu: Ncu) -> Rerun:
         max_launches=max(run.kernel_count, 1),
         recorded=tuple(_kept(options)) or ("--set", "default"),
     )
-    return Rerun(ncu, collection)
+    request = Request(Target(run.source, command=program), collection, "quick")
+    return Plan(request, ncu, None, "", program, collection)
 
 
 def _program(run: Run, program: tuple[str, ...], output: Path) -> tuple[str, ...]:
     """Return the command of the program; a bundled workload is built on this machine."""
     known = recognize(run.command_line)
     if known is not None and known.as_listed:
-        wanted = Request(workload_target(known.workload.name, known.case.name), Collection((), output), "quick")
-        plan = make_plan(wanted, dry_run=False)
-        return plan.collection.program
+        wanted = Request(
+            collecting.workload_target(known.workload.name, known.case.name), Collection((), output), "quick"
+        )
+        return collecting.make_plan(wanted, dry_run=False).collection.program
     if shutil.which(program[0]) is None:
         raise InputError(
             f"`{program[0]}`, which `{run.source}` recorded, is not here", f"go to its folder, or {_BY_HAND}"

@@ -27,7 +27,7 @@ def test_a_bundled_workload_is_built_again(tmp_path: Path, monkeypatch: pytest.M
         asked.append((request.target.workload.name, request.target.case.name, dry_run))
         return SimpleNamespace(collection=SimpleNamespace(program=("/here/saxpy", "--n", "1")))
 
-    monkeypatch.setattr("rooflens.gating.confirming.make_plan", plan)
+    monkeypatch.setattr("rooflens.collecting.make_plan", plan)
     report = samples.report(samples.every_verdict()[:1])
     side = Side("head", (replace(report, run=replace(report.run, command_line=line)),))
     (rerun,) = reruns(side, tmp_path, str(fake_ncu.install(tmp_path / "bin")))

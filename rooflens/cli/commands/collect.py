@@ -14,17 +14,15 @@ import click
 from rooflens.cli.console import echo, say, show_error
 from rooflens.cli.names import CHIPS, WORKLOADS, complete_cases
 from rooflens.cli.usage import examples
-from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, UsageError
+from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import printable
 from rooflens.writing.outputs import check_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflens.collecting import Plan, Request, Target
-    from rooflens.errors import RooflensError
+    from rooflens.collecting import Plan, Profile, Request, Target
     from rooflens.ingest.ncu.log import Progress
-    from rooflens.ingest.ncu.run import Collected
     from rooflens.model.unprofiled import Unprofiled
 
 OUTPUT_FOLDER = Path("out")
@@ -250,23 +248,14 @@ def take_profiles(targets: Sequence[Target], reports: Sequence[Path], options: M
             say(f"{target.name}:")
         try:
             written = take_ranks(target, report, options) if target.launcher else take_profile(target, report, options)
-        except (CaseError, InputError) as error:
-            told = error.reason if isinstance(error, CaseError) else error
-            if len(targets) == 1:
-                raise told from error
-            show_error(told, target.name)
-            taken.exit_code = taken.exit_code or told.exit_code
+        except RooflensError as error:
+            if len(targets) == 1 or not (error.is_of_program or isinstance(error, InputError)):
+                raise
+            show_error(error, target.name)
+            taken.exit_code = taken.exit_code or error.exit_code
         else:
             taken.reports += written
     return taken
-
-
-class CaseError(Exception):
-    """One case cannot run here by itself: a type that the GPU lacks, a result that is wrong."""
-
-    def __init__(self, reason: RooflensError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
 
 
 def _keep_report(report: Path, options: Mapping[str, Any]) -> None:
@@ -279,26 +268,25 @@ def _keep_report(report: Path, options: Mapping[str, Any]) -> None:
 def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> list[Path]:
     """Take the profile and return its report, under the name that ncu chose; none where only its command was wanted."""
     from rooflens import collecting
-    from rooflens.ingest.ncu.command import build_argv
 
-    dry_run = options["dry_run"]
-    plan = collecting.make_plan(_request(target, report, options), dry_run=dry_run)
-    if dry_run:
-        echo(shlex.join(build_argv(plan.ncu, plan.collection)))
+    plan = collecting.make_plan(_request(target, report, options), dry_run=options["dry_run"])
+    if options["dry_run"]:
+        echo(shlex.join(plan.argv))
         return []
     _announce(plan)
-    unprofiled = None
-    if not options["no_unprofiled"]:
-        unprofiled = _run_unprofiled(plan)
-        plan = collecting.choose_launches(plan, unprofiled)
-    say(_said(unprofiled))
-    say(collecting.estimate_cost(plan, unprofiled))
     with Shown() as shown:
-        collected = collecting.take(plan, unprofiled, shown)
-    _sum_up(collected, plan)
-    if other := collecting.other_gpu(plan, collected.report):
+
+        def say_cost(plan: Plan, unprofiled: Unprofiled | None) -> None:
+            shown.clear()
+            say(_said(unprofiled))
+            say(collecting.estimate_cost(plan, unprofiled))
+
+        profile = collecting.profile(plan, shown, run_first=not options["no_unprofiled"], on_first_run=say_cost)
+    _sum_up(profile)
+    report = profile.collected.report
+    if other := collecting.other_gpu(profile.plan, report):
         say(f"warning: {other}")
-    return [collected.report]
+    return [report]
 
 
 def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list[Path]:
@@ -325,10 +313,11 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
     if options["kernel"] == NO_COMMUNICATION:
         words = "kernels that wait for other ranks (NCCL, NVSHMEM) run unprofiled, because ncu would hang in them;"
         say(f"note: {words} --kernel regex:nccl with --ncu-args '--communicator tcp ...' profiles them")
-    unprofiled = None if options["no_unprofiled"] else _run_unprofiled(plan)
-    say(_said(unprofiled))
     own = (sys.executable, "-m", "rooflens", "collect", *_repeated(options), "--no-unprofiled", "-o", str(output), "--")
     with Shown() as shown:
+        unprofiled = None if options["no_unprofiled"] else collecting.run_unprofiled(plan, shown)
+        shown.clear()
+        say(_said(unprofiled))
         written = run_ranks(rank_argv(launcher, own, ranks), output, options["timeout_s"], shown)
     for place in written:
         if unprofiled is not None:
@@ -354,16 +343,6 @@ def _repeated(options: Mapping[str, Any]) -> list[str]:
         for one in value if param.multiple else (value,):
             given += [param.opts[-1]] if param.is_flag else [param.opts[-1], str(one)]
     return given
-
-
-def _run_unprofiled(plan: Plan) -> Unprofiled:
-    from rooflens.collecting import run_unprofiled
-
-    try:
-        with Shown() as shown:
-            return run_unprofiled(plan, shown)
-    except (ProgramError, EnvironmentMissingError) as error:
-        raise CaseError(error) from error
 
 
 def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Request:
@@ -409,9 +388,10 @@ def _said(unprofiled: Unprofiled | None) -> str:
     return f"{wall}, and no kernel ran in {unprofiled.gap_share:.0%} of it"
 
 
-def _sum_up(collected: Collected, plan: Plan) -> None:
+def _sum_up(profile: Profile) -> None:
     from rooflens.ingest.ncu.command import profiles_one_of_each
 
+    plan, collected = profile.plan, profile.collected
     for warning in collected.warnings:
         say(f"warning: ncu: {warning}")
     cap = plan.collection.max_launches
@@ -450,9 +430,14 @@ class Shown:
             self._shown_s = progress.elapsed_s
             say(line)
 
-    def __exit__(self, *_: object) -> None:
+    def clear(self) -> None:
+        """Clear the line, for other words to take its place."""
         if self._width:
             click.echo("\r" + " " * self._width + "\r", err=True, nl=False)
+        self._width = 0
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
 
 def progress_line(progress: Progress) -> str:

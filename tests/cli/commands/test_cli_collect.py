@@ -403,7 +403,7 @@ def test_ncu_is_not_begun_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch, g
     assert collecting.choose_launches(plan, Unprofiled(1)).limit.left_s() == 2
     clock[0] = 110.0
     with pytest.raises(InputError, match="no time is left for ncu of the 5 s") as caught:
-        collecting.take(plan, None, lambda _: None)
+        collecting.profile(plan, run_first=False)
     assert "--no-unprofiled" in caught.value.hint
 
 
