@@ -286,7 +286,7 @@ def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tupl
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Recording:
     """What came of a plan.
 
     Attributes:
@@ -306,7 +306,7 @@ def profile(
     *,
     run_first: bool = True,
     on_first_run: Callable[[Plan, Unprofiled | None], None] = lambda *_: None,
-) -> Profile:
+) -> Recording:
     """Carry out a plan: run the program without ncu, then under ncu, and keep the first run's figures at the report.
 
     Args:
@@ -323,7 +323,7 @@ def profile(
     if unprofiled is not None:
         plan = choose_launches(plan, unprofiled)
     on_first_run(plan, unprofiled)
-    return Profile(plan, unprofiled, _take(plan, unprofiled, on_progress))
+    return Recording(plan, unprofiled, _take(plan, unprofiled, on_progress))
 
 
 def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unprofiled:

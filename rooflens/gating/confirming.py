@@ -49,8 +49,8 @@ def record_again(side: Side, planned: Sequence[Plan], on_progress: Callable[[Pro
     """
     reports: list[AnalyzedReport] = []
     for one in planned:
-        profile = collecting.profile(one, on_progress, run_first=False)
-        found = analyze_paths([profile.collected.report])
+        recording = collecting.profile(one, on_progress, run_first=False)
+        found = analyze_paths([recording.collected.report])
         for source, error in found.failures:
             raise InputError(f"{source}: {error}", error.hint)
         reports += found.reports

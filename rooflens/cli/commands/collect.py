@@ -21,7 +21,7 @@ from rooflens.writing.outputs import check_free
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflens.collecting import Plan, Profile, Request, Target
+    from rooflens.collecting import Plan, Recording, Request, Target
     from rooflens.ingest.ncu.log import Progress
     from rooflens.model.unprofiled import Unprofiled
 
@@ -281,10 +281,10 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> li
             say(_said(unprofiled))
             say(collecting.estimate_cost(plan, unprofiled))
 
-        profile = collecting.profile(plan, shown, run_first=not options["no_unprofiled"], on_first_run=say_cost)
-    _sum_up(profile)
-    report = profile.collected.report
-    if other := collecting.other_gpu(profile.plan, report):
+        recording = collecting.profile(plan, shown, run_first=not options["no_unprofiled"], on_first_run=say_cost)
+    _sum_up(recording)
+    report = recording.collected.report
+    if other := collecting.other_gpu(recording.plan, report):
         say(f"warning: {other}")
     return [report]
 
@@ -388,10 +388,10 @@ def _said(unprofiled: Unprofiled | None) -> str:
     return f"{wall}, and no kernel ran in {unprofiled.gap_share:.0%} of it"
 
 
-def _sum_up(profile: Profile) -> None:
+def _sum_up(recording: Recording) -> None:
     from rooflens.ingest.ncu.command import profiles_one_of_each
 
-    plan, collected = profile.plan, profile.collected
+    plan, collected = recording.plan, recording.collected
     for warning in collected.warnings:
         say(f"warning: ncu: {warning}")
     cap = plan.collection.max_launches
