@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
 
 from click.testing import CliRunner
 from generators.about import MOST_WORDS
@@ -21,7 +22,12 @@ from rooflens.model.findings.table import RULES
 from rooflens.model.knowledge.items import KINDS, find_item, names_of
 
 PAGES = everything()
-WRITTEN = {name.removesuffix(".md"): make() for name, make in written_pages().items()}
+
+
+@cache
+def written() -> dict[str, str]:
+    """Write the pages, each under its name."""
+    return {name.removesuffix(".md"): make() for name, make in written_pages().items()}
 
 
 def test_every_verdict_finding_flag_and_stall_is_one_item_and_nothing_else_is() -> None:
@@ -31,13 +37,13 @@ def test_every_verdict_finding_flag_and_stall_is_one_item_and_nothing_else_is() 
     for kind, names in {"verdicts": BOUNDS, "findings": findings, "stalls": stalls}.items():
         assert set(names_of(kind)) == set(names)
         assert set(named(kind)) == set(names)
-    assert set(WRITTEN) == {*PAGES, *(f"{kind}/index" for kind in KINDS)}
+    assert written().keys() == {*PAGES, *(f"{kind}/index" for kind in KINDS)}
 
 
 def test_a_page_is_short_and_names_its_reader_first() -> None:
     """Under 300 words, with who it is for below its title."""
     for address in PAGES:
-        text = re.sub(r"<!--.*?-->\n*", "", WRITTEN[address])
+        text = re.sub(r"<!--.*?-->\n*", "", written()[address])
         assert sum(bool(re.search(r"\w", word)) for word in text.split()) < MOST_WORDS, address
         assert text.split("\n\n")[1].startswith("For anyone who "), address
 
@@ -98,7 +104,7 @@ def test_everything_is_known_without_docstrings() -> None:
 
 def test_pages_name_commands_and_options_that_exist() -> None:
     """Each `rooflens COMMAND --option` of a page is one."""
-    texts = (" ".join(text.split()) for text in WRITTEN.values())
+    texts = (" ".join(text.split()) for text in written().values())
     calls = {call for text in texts for call in re.findall(r"`rooflens ([a-z]+)([^`]*)`", text)}
     assert len(calls) > 4
     for command, rest in calls:

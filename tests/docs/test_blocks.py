@@ -35,7 +35,6 @@ PAGES = [
     ROOT / "rooflens" / "skills" / "rooflens" / "SKILL.md",
     *sorted(ROOT.glob("docs/**/*.md")),
 ]
-BLOCKS = [block for page in PAGES for block in blocks(page)]
 REASONS = {
     "gpu": "needs a GPU",
     "elsewhere": "needs a machine, a service or a file that is not here",
@@ -63,12 +62,6 @@ def _named(block: Block) -> str:
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, tuple[shell.Shell, dict[str, Any]]]:
-    """Keep the folder and the Python names of each page between its blocks."""
-    return {page: (shell.Shell(tmp_path_factory.mktemp("page")), {"__name__": "docs"}) for page in PAGES}
-
-
-@pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a store of the stored reports, with its analysis."""
     folder = tmp_path_factory.mktemp("stored") / "store"
@@ -77,22 +70,30 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if not block.mark], ids=_named)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_code_runs_and_prints_what_is_shown(
-    block: Block,
-    folders: dict[Path, tuple[shell.Shell, dict[str, Any]]],
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every block that is not marked runs without an error, and prints what the page shows."""
-    here, names = folders[block.page]
-    if not (here.folder / "fixtures").exists():
-        _furnish(here.folder, block.page)
-    if re.search(r"store\b|\bruns\b", block.code) and not (here.folder / "store").exists():
-        stored = request.getfixturevalue("store")
+    """Each block of a page that is not marked runs, in the order of the page, and prints what the page shows."""
+    run = [block for block in blocks(page) if not block.mark]
+    if not run:
+        return
+    here, names = shell.Shell(tmp_path), {"__name__": "docs"}
+    _furnish(tmp_path, page)
+    if any(re.search(r"store\b|\bruns\b", block.code) for block in run):
         for name in ("store", "runs"):
-            shutil.copytree(stored, here.folder / name)
-    monkeypatch.chdir(here.folder)
+            shutil.copytree(request.getfixturevalue("store"), tmp_path / name)
+    failed = []
+    for block in run:
+        monkeypatch.chdir(here.folder)
+        try:
+            _run(block, here, names, monkeypatch)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - all blocks of a page are tried, and all offenders named
+            failed.append(f"{_named(block)}: {type(error).__name__}: {error}")
+    assert not failed, "\n".join(failed)
+
+
+def _run(block: Block, here: shell.Shell, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     if block.language in {"sh", "console"}:
         _run_shell(block, here, monkeypatch)
     elif block.language == "python":
@@ -110,20 +111,20 @@ def test_the_code_runs_and_prints_what_is_shown(
         _check_calls(block)
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if block.mark], ids=_named)
-def test_code_that_is_not_run_calls_what_there_is(block: Block) -> None:
+def test_code_that_is_not_run_calls_what_there_is() -> None:
     """A marked block says why it is not run, and its calls of rooflens have commands and options that exist."""
-    assert block.mark in REASONS
-    if block.language in {"sh", "console"}:
-        _check_calls(block)
-    elif block.language == "python":
-        compile(block.code, _named(block), "exec")
-    pytest.skip(REASONS[block.mark])
+    marked = [block for page in PAGES for block in blocks(page) if block.mark]
+    assert {block.mark for block in marked} <= REASONS.keys()
+    for block in marked:
+        if block.language in {"sh", "console"}:
+            _check_calls(block)
+        elif block.language == "python":
+            compile(block.code, _named(block), "exec")
 
 
 def test_most_code_is_run() -> None:
     """Of the blocks of code two of three run; the rest is marked."""
-    code = [block for block in BLOCKS if block.language not in NOT_CODE]
+    code = [block for page in PAGES for block in blocks(page) if block.language not in NOT_CODE]
     assert sum(not block.mark for block in code) > 2 / 3 * len(code)
 
 

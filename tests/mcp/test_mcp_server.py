@@ -22,9 +22,6 @@ from rooflens.cli.group import main
 from rooflens.mcp.answers import PAGE_TOKENS
 from rooflens.report.text.digest import tokens_of
 
-mcp = pytest.importorskip("mcp")
-anyio = pytest.importorskip("anyio")
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -112,12 +109,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def said(root: Path) -> Said:
     """Ask one server everything, in a thread of its own: in the first one the browser of other tests keeps a loop."""
+    anyio = pytest.importorskip("anyio")
     asked = (*ASKED, *(TRANSCRIBED if (root / "published").is_dir() else ()))
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(anyio.run, _talk, root, asked).result()
 
 
 async def _talk(root: Path, asked: tuple[tuple[str, Mapping[str, Any]], ...]) -> Said:
+    mcp = pytest.importorskip("mcp")
     arguments = ["-m", "rooflens", "mcp", "--root", str(root)]
     environment = {"PYTHONPATH": str(Path(__file__).parents[2]), "ROOFLENS_HOME": str(root.parent / "home")}
     server = mcp.StdioServerParameters(command=sys.executable, args=arguments, env=environment)
