@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.history.chart import MAX_LINES, groups, history_spec, runs_of, sparkline_parts, time_axis
-from rooflens.report.html.document import small_document
+from rooflens.report.html.document import STYLES, document
+from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.text.history import run_cells, verdicts
 
@@ -74,11 +75,14 @@ def render_history(series: Sequence[Series]) -> str:
     found = groups(series)
     shown = [_section(f"history-{i}", group) for i, group in enumerate(found[:MAX_GROUPS])]
     title = _title(found)
-    specs = {
-        section.key: history_spec(section.group, title=_name(section.group), subtitle=_span(section.group))
+    specs = [
+        json_block(
+            f"spec-{section.key}",
+            history_spec(section.group, title=_name(section.group), subtitle=_span(section.group)),
+        )
         for section in shown
         if section.group.is_drawable
-    }
+    ]
     body: Markup = render(
         "history/page",
         title=title,
@@ -88,7 +92,14 @@ def render_history(series: Sequence[Series]) -> str:
         synthetic=_synthetic(series),
         spark_px=SPARK_PX,
     )
-    return small_document(title, body, specs, "Skip to the first table")
+    return document(
+        title,
+        [body],
+        blocks=specs,
+        styles=STYLES,
+        scripts=("shared/reveal.js",),
+        skip=("tables", "Skip to the first table"),
+    )
 
 
 def _synthetic(series: Sequence[Series]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -14,7 +14,7 @@ from rooflens.report.html.embed import content_policy, json_block, script, vega_
 from rooflens.report.html.templates import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 
 KERNELS = ("kernels", "Skip to the kernels table")
@@ -98,22 +98,3 @@ def _style(styles: Iterable[str]) -> Markup:
         joined(styles),
     )
     return Markup("\n".join(rules))  # noqa: S704 -- our own style sheet and colour table
-
-
-def small_document(title: str, body: Markup, specs: Mapping[str, Mapping[str, Any]], skip: str) -> str:
-    """Put a small page together.
-
-    Args:
-        title: Stands in the browser's tab.
-        body: What is shown.
-        specs: Charts by the key of their place in the body.
-        skip: Words of the link that leads readers with a keyboard to the tables.
-    """
-    return document(
-        title,
-        [body],
-        blocks=[json_block(f"spec-{key}", spec) for key, spec in specs.items()],
-        styles=STYLES,
-        scripts=("shared/reveal.js",),
-        skip=("tables", skip),
-    )
