@@ -14,7 +14,6 @@ from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, limit
 from rooflens.report.content import FIRST_KEPT
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
-from rooflens.report.page.cards import layout
 from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import course
 from rooflens.report.page.cards.expectation import predicted_rows
@@ -29,7 +28,7 @@ from rooflens.report.page.cards.sources import common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from markupsafe import Markup
 
@@ -97,33 +96,6 @@ class Card(Struct, frozen=True):
     predicted: tuple[PredictedRow, ...]
     nvidia: Opinion | None
     sources: Rows
-
-    @property
-    def places(self) -> tuple[tuple[str, bool], ...]:
-        """The panels that have something to show, in order, and whether they stand on the right."""
-        return layout.in_columns(self._heights())
-
-    def _heights(self) -> Iterator[tuple[str, int]]:
-        mix, facts = self.mix[1], self.memory.facts
-        yield "findings", layout.findings_height(self.findings, self.moves)
-        yield "evidence", layout.words_height(self.evidence)
-        yield "hot_lines", layout.HOT_LINE * len(self.hot_lines.lines) + layout.LINE if self.hot_lines else 0
-        yield "course", layout.COURSE if self.course else 0
-        yield "memory_chart", self.memory_chart.height + layout.CHART_WORDS if self.memory_chart else 0
-        yield "levels", layout.bars_height(self.levels.shown)
-        yield "memory", layout.bars_height(self.memory.bars, 0 if self.memory_chart else len(facts))
-        yield "pipes", layout.bars_height(self.pipes.shown, bool(self.pipes.small))
-        yield "stalls", layout.bars_height(self.stalls.shown)
-        yield "mix", layout.bars_height(mix.shown, bool(mix.small))
-        yield "resident", self._resident_height()
-        yield "predicted", layout.PREDICTED * len(self.predicted)
-        yield "times", layout.TIMES if self.times else 0
-
-    def _resident_height(self) -> int:
-        if self.resident is None:
-            return 0
-        drawn = layout.CURVES if self.curves else 0
-        return layout.bars_height(self.resident.bars, len(self.resident.facts)) + drawn
 
 
 class Cards(Struct, frozen=True):
