@@ -229,7 +229,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     if keep and found.reports:
         try:
             store.keep(found.reports, found.limits, analyzing.stamp)
-        except Exception as error:  # noqa: BLE001 - the answer stands without the store
+        except Exception as error:  # noqa: BLE001 - the answer is valid without the store
             not_kept = error if isinstance(error, InputError) else bug_error(error)
     return replace(
         found,

@@ -275,7 +275,7 @@ def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tupl
         return target.command, target.command
     binary = None
     if target.workload.kind == "cuda":
-        # A dry run compiles nothing: the program stands there without the folder and the digest of its cache entry.
+        # A dry run compiles nothing: the program is shown without the folder and the digest of its cache entry.
         binary = Path(f"{target.workload.name}-{architecture}") if dry_run else build(target.workload, architecture)
     elif not dry_run:
         require_torch()

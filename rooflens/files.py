@@ -121,7 +121,7 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def _set_mode(partial: Path, file: Path) -> None:
-    """Give a file that was written the permissions of the one it replaces; a new one is no longer private."""
+    """Give a written file the permissions of the file it replaces, or the default ones if it is new."""
     with suppress(FileNotFoundError):
         if stat.S_ISREG(replaced := file.lstat().st_mode):
             partial.chmod(stat.S_IMODE(replaced))

@@ -74,7 +74,7 @@ def collect_seldom() -> None:
 
 
 class _Refusing:
-    """The import hook that Python asks first: it says that there is no pandas."""
+    """An import hook that hides pandas from Python."""
 
     @staticmethod
     def find_spec(name: str, *_: object) -> None:

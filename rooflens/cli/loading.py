@@ -101,7 +101,7 @@ def find_reports(
     paths: Sequence[str],
     reading: ReadOptions | None = None,
 ) -> Inputs:
-    """Find the reports that were given; say on stderr what else stood in their folders.
+    """Find the reports that were given; name on stderr what else was in their folders.
 
     What comes through a pipe is kept in a temporary file until the command ends.
 

@@ -36,7 +36,7 @@ def completed_by(
 
 
 def completed_by_files(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Leave it to the shell to complete files: what is given may be an address too, so that it is no `click.Path`."""
+    """Let the shell complete file names; not a `click.Path`, because addresses are accepted too."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(begun, type="file")]

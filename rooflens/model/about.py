@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 class About(Struct, frozen=True):
-    """What is known of a verdict, finding, flag or stall reason.
+    """The explanation of a verdict, finding, flag or stall reason.
 
     Attributes:
         meaning: What it says, and why it is so.
         parts: Its counters, how to confirm it, and what it does not show: one sentence or more each.
         tries: What to try, in the order in which an expert does; each without a full stop.
-        needs: Groups of names that a finding can be told from, any one of which is enough; else empty.
+        needs: Groups of counters for a finding, any one of which is enough; else empty.
     """
 
     kind: Kind
@@ -54,7 +54,7 @@ class About(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """Return where it stands among all: `findings/small_grid`."""
+        """Return its address among all items: `findings/small_grid`."""
         return f"{self.kind}/{self.name}"
 
 
@@ -79,7 +79,7 @@ def everything() -> Mapping[str, About]:
 
 @cache
 def about(kind: Kind, name: str) -> About:
-    """Return what is known of one item.
+    """Return the explanation of one item.
 
     Raises:
         KeyError: There is no such item.

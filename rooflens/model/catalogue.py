@@ -310,7 +310,7 @@ VERDICT = fixed(
         value=attrgetter("distances.why_null"),
     ),
     Key("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),
-    Key("evidence", TEXTS, "the numbers it stands on, in words", flat=False),
+    Key("evidence", TEXTS, "the numbers behind it, in words", flat=False),
     Key("advice", TEXTS, "what to try, first things first", flat=False),
 )
 
@@ -325,7 +325,7 @@ PLACE = fixed(
     Key("line", NUMBER, "from 1; null without line information", value=attrgetter("hotspot.line")),
     Key("function", TEXT_OR_NULL, "function that holds the instructions", value=attrgetter("hotspot.function")),
     Key("pc", NUMBER, "offset from the start of the kernel's code", "B", value=attrgetter("hotspot.pc")),
-    Key("sass", TEXT_OR_NULL, "the instruction, where it stands at one", value=attrgetter("hotspot.sass")),
+    Key("sass", TEXT_OR_NULL, "the instruction, where it is at one", value=attrgetter("hotspot.sass")),
     Key("share", NUMBER, "part of what the finding is about that is there", "share"),
 )
 
@@ -340,7 +340,7 @@ FINDING = fixed(
     Key(
         "evidence",
         mapping(EVIDENCE),
-        "the numbers it stands on, by name",
+        "the numbers behind it, by name",
         value=lambda finding: {number.name: number for number in finding.evidence},
     ),
     Key("speedup_up_to", NUMBER, "if this waste alone went; such factors do not add up", "factor"),

@@ -27,7 +27,7 @@ MEASURES: Mapping[str, str] = {
     "shared_excess_wavefronts": "part of them beyond what the bytes would fill",
     "fp16_constant_threads": "packed fp16 thread instructions that only load a constant",
 }
-"""Measure -> meaning; beside these, samples by stall reason under `STALL`."""
+"""Measure -> meaning; besides these, samples by stall reason under `STALL`."""
 
 
 STORED_AS: Mapping[str, tuple[str, ...]] = {

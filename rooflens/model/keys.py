@@ -64,7 +64,7 @@ def short_name(signature: str) -> str:
 
 
 def _without_type(name: str) -> str:
-    """Drop what stands before the last blank outside of brackets: `std::enable_if<true, void>::type f<int>`."""
+    """Drop everything before the last blank outside of brackets: `std::enable_if<true, void>::type f<int>`."""
     depth = place = start = 0
     for part in _BRACKETS.split(name):
         if not depth and " " in part:

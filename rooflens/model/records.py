@@ -49,7 +49,7 @@ class Hotspot(Struct, frozen=True):
     Attributes:
         by: Which of the three it is; `pc` and `sass` are those of an instruction only.
         line: From 1; None where the report has no line information.
-        function: Name of the function the instructions stand in; None for a line that stands in several. Reports name
+        function: Name of the function the instructions belong to; None for a line that belongs to several. Reports name
             only the kernel itself: what it calls is `function at +0x1a00`, by its offset.
         pc: Offset of the instruction from the start of the kernel's code, called functions included, in bytes.
         sass: The instruction in text.
@@ -112,7 +112,7 @@ class Kernel(Struct, frozen=True):
     """One profiled result with its resolved counters: one row of the table `kernels`.
 
     Attributes:
-        digest: Digest of the report it stands in.
+        digest: Digest of its report.
         index: Position in the report, from 0, over all its results.
         name: Demangled name where the report has one, else the function name.
         function_name: Name without template arguments and parameters.
@@ -280,7 +280,7 @@ class Phases(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """One number that a finding stands on.
+    """One number that supports a finding.
 
     Attributes:
         unit: `share` for a fraction of one, a count's noun (`sectors/request`, `registers`), or an SI unit.
@@ -294,7 +294,7 @@ class Evidence(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where in the code a finding stands.
+    """Where in the code a finding is.
 
     Attributes:
         share: Part of the kernel's total that is there, 0 to 1, of what the finding is about.
@@ -313,7 +313,7 @@ class Finding(Struct, frozen=True):
             it is true but not what costs time.
         speedup_up_to: How much faster if this waste alone went, as a factor; None where that cannot be bounded, and
             for notes.
-        where: Lines or instructions it stands at, worst first; empty where the report cannot tell.
+        where: Lines or instructions it is at, worst first; empty where the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
     """
 
@@ -361,7 +361,7 @@ class Nvidia(Struct, frozen=True):
 
 
 class Outside(Struct, frozen=True):
-    """What is known of a kernel from outside its profile.
+    """Facts about a kernel from outside its profile.
 
     Attributes:
         in_program: A typical launch of it without the profiler; None where none was timed.
@@ -395,7 +395,7 @@ class Analysis(Struct, frozen=True):
         flags: Traps that apply to this kernel, sorted.
         launches: How many launches this one stands for.
         findings: Why it is slower than it could be: first those that cost time, by what they cost, then notes.
-        phases: How its run divides; None without a series, or where no plateau stands out.
+        phases: How its run divides; None without a series, or without a clear plateau.
         key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
     """
 

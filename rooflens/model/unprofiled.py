@@ -21,7 +21,7 @@ class LaunchCount:
 
     Attributes:
         time_ns: Median time of one launch; None where launches were not timed one by one.
-        gap_ns: Median time beside one launch in which the GPU did nothing: half of the gap before it and half of the
+        gap_ns: Median idle time of the GPU around one launch: half of the gap before it and half of the
             one after it. None where not timed.
     """
 
@@ -54,7 +54,7 @@ class InProgram:
 
     Attributes:
         time_ns: How long it runs.
-        gap_ns: How long the GPU does nothing beside it.
+        gap_ns: How long the GPU is idle around it.
     """
 
     time_ns: int
@@ -62,7 +62,7 @@ class InProgram:
 
     @property
     def gap_outweighs(self) -> bool:
-        """True where the GPU waits longer beside it than it runs."""
+        """True where the GPU is idle around it for longer than it runs."""
         return self.gap_ns > self.time_ns
 
 
@@ -109,7 +109,7 @@ class Unprofiled:
         return None if self.gap_share is None or self.kernel_ns is None else max(0, self.wall_ns - self.kernel_ns)
 
     def in_program(self, name: str, grid: Shape, block: Shape) -> InProgram | None:
-        """Return what a typical launch of a kernel and shape took, and what lay beside it; None where not timed."""
+        """Return the time of a typical launch of a kernel and shape, and the idle time around it; None if untimed."""
         same = (entry for entry in self.launch_counts if (entry.name, entry.grid, entry.block) == (name, grid, block))
         most = max(same, key=lambda entry: entry.count, default=None)
         if most is None or most.time_ns is None or most.gap_ns is None:

@@ -1,6 +1,6 @@
 """An answer as blocks, built once from records; `writers` show it on a terminal, as Markdown and as HTML.
 
-Words are sentences of ours, in which text between backticks is code, or spans: whatever comes out of a report stands in
+Words are sentences of ours, in which text between backticks is code, or spans: whatever comes out of a report is in
 a `code` span or is escaped by the writer, and is never mark-up.
 The records are of the standard library, so that a machine that only collects shows lists, too.
 """
@@ -71,7 +71,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """One or more lines; `facts` keep their lines apart, a `warning` stands out, a `note` steps back."""
+    """One or more lines; `facts` keep their lines separate, a `warning` is emphasised, a `note` is muted."""
 
     lines: tuple[Words, ...]
     kind: Literal["", "facts", "warning", "note"] = ""

@@ -1,4 +1,4 @@
-"""Tell from a report's command line which case of which bundled workload ran.
+"""Recognise from a report's command line which case of which bundled workload ran.
 
 A PyTorch workload is `-m` and the harness of this package; a compiled one has the name that `build` gives it: workload,
 architecture and the SHA-256 of its sources, so that nobody else's program is taken for one by its name alone. All that

@@ -115,10 +115,10 @@ def _command(operation: Operation) -> click.Command:
         click.Option(["--force"], is_flag=True, help="Overwrite an existing file."),
     ]
     sent = f" Sent by each of N GPUs: {operation.sent_source}." if operation.sent_source else ""
-    beside = f" Also counted: {operation.beside}." if operation.beside else ""
+    also = f" Also counted: {operation.extra_costs}." if operation.extra_costs else ""
     about = (
         f"{operation.summary[0].upper()}{operation.summary[1:]}.\n\n"
-        f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{beside}{sent}\n\n"
+        f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{also}{sent}\n\n"
         "SIZE is a number, a list 1,2,4, a sweep 128:8192:x2 or 64:1024:+64, or the name of another size."
     )
     return _OperationCommand(

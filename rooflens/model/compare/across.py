@@ -109,7 +109,7 @@ class Across(Struct, frozen=True):
 
 
 class Sides(Struct, frozen=True):
-    """What concerns all sides together, beside each pair of them.
+    """What concerns all sides together, besides each pair of them.
 
     Attributes:
         across: Each program over its sides; empty where there are two.

@@ -1,7 +1,7 @@
 """Each kernel over the runs of a store: its launches added up in each run, followed from run to run.
 
 Runs of one program are put in the order in which they were recorded. From one to the next kernels are matched like the
-two sides of a comparison, so a re-tiled or renamed kernel keeps its line. Runs on different GPUs are told apart.
+two sides of a comparison, so a re-tiled or renamed kernel keeps its line. Runs on different GPUs are kept separate.
 """
 
 from __future__ import annotations

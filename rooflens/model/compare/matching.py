@@ -40,7 +40,7 @@ class Match(Struct, frozen=True):
 
 
 def match_launches(base: Sequence[Kernel], head: Sequence[Kernel]) -> tuple[Match, ...]:
-    """Match two sequences of launches, in the order of the head; what is gone stands last."""
+    """Match two sequences of launches, in the order of the head; removed launches come last."""
     partner: dict[int, tuple[int, How]] = {}
     rounds: tuple[tuple[Callable[[Kernel], Hashable], How], ...] = (
         (launch_id, "same"),

@@ -142,7 +142,7 @@ CONFLICTS: tuple[Counter, ...] = (*_conflicts("load", "ld", "loads"), *_conflict
 
 _LATE_INPUT = GV100 | TU10X | TU11X | GA100 | GA10X | AD10X | GB20X | SPARK
 _LATE_ATOMICS = GV100 | GA100 | ORIN | AD10X | GB20X | SPARK
-"""Chips on which these cost `standard` a pass beside its other counters."""
+"""Chips on which these cost `standard` an additional pass."""
 _ATOMIC_SECTORS = "lts__t_sectors_srcunit_tex_op_{}"
 
 ATOMICS: tuple[Counter, ...] = (

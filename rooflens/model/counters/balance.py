@@ -30,7 +30,7 @@ UNITS: tuple[tuple[str, str, str], ...] = (
     ("l2", "lts", "L2 slice"),
     ("dram", "dram", "DRAM channel"),
 )
-"""Key, unit in metric names, and name for people, of what stands several times on a chip."""
+"""Key, unit in metric names, and display name of units that a chip has several of."""
 
 STALLS: Mapping[str, str] = {
     "long_scoreboard": "waits for global memory",

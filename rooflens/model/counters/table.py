@@ -71,4 +71,4 @@ BESIDE: tuple[Ask, ...] = (
     ),
     Ask("deep", "NVIDIA's L1 throughput", "l1tex__throughput", ("avg.pct_of_peak_sustained_active",)),
 )
-"""What ncu is asked for beside the quantities: opcode tables, stall reasons, and what explains a kernel to people."""
+"""What ncu is asked for besides the quantities: opcode tables, stall reasons, and what explains a kernel to people."""

@@ -463,7 +463,7 @@ def _instructions_a_warp(facts: Facts) -> Evidence | None:
 
 
 _HALF = 0.5
-"""Resident warps of which half the lanes are empty hide half of the waits they could."""
+"""Resident warps with half their lanes empty hide half of the waits they could."""
 _PLACES = 3
 _PLACE_SHARE = 0.05
 """Less of the lost lanes in one place than this points nowhere."""

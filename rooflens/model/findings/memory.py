@@ -175,7 +175,7 @@ def _is_shifted(facts: Facts, side: _Side, use: _Use) -> bool:
     """Return whether accesses are to rows that only start within a sector.
 
     Then those of whole warps take at most one sector more than the several that they fill. Judged by the instructions
-    that waste most, where they are told apart, else by the mean access.
+    that waste most, where they are counted separately, else by the mean access.
     """
     sectors, excess, whole = f"{side}_sectors", f"{side}_excess_sectors", facts.limits.active_threads
     rows = [

@@ -54,7 +54,7 @@ def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) 
 
     An estimate is the part of the time it would save, in per cent. None of them is a limiter, because nobody checked
     it; it is a note where the kernel is at its roof, where little would go, and where a rule of ours looked at the same
-    and saw less: a computed tail of which nothing is measured. Of several with one title, as in exports that hold no
+    and saw less: a computed tail that is not measured. Of several with one title, as in exports that hold no
     titles, the highest is said.
 
     Args:

@@ -74,11 +74,11 @@ OTHERS = ("thread_opcodes", "warp_opcodes", "stalls", "series", "block_size", IN
 """What else findings need; the size of a block is known from its shape as well as from its counter."""
 
 Holdings: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], tuple[bool, ...]]
-"""What is known of a kernel: its counters, its measures by instruction, and whether there is each of the rest."""
+"""The data of a kernel: its counters, its measures by instruction, and which of the rest it has."""
 
 
 def holdings_of(kernel: Kernel, *, traced: bool) -> Holdings:
-    """Return what is known of a kernel, `traced` with its program; kernels that are alike in this are many."""
+    """Return which data a kernel has, `traced` with its program; many kernels share the same set."""
     opcodes, samples = (
         (bool(kernel.thread_opcodes), bool(kernel.warp_opcodes)),
         (bool(kernel.stalls), bool(kernel.series)),
@@ -87,7 +87,7 @@ def holdings_of(kernel: Kernel, *, traced: bool) -> Holdings:
 
 
 def held_of(holdings: Holdings) -> frozenset[str]:
-    """Name what is known as `FindingRule.needs` does."""
+    """Name the available data in the terms of `FindingRule.needs`."""
     counters, by_instruction, rest = holdings
     others = (name for name, is_held in zip(OTHERS, rest, strict=True) if is_held)
     return frozenset({*counters, *(f"{CODE}{measure}" for measure in by_instruction), *others})

@@ -313,7 +313,7 @@ def misc(facts: Facts) -> Found | None:
 
 
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
-    """Return the largest wait of a latency-bound kernel in which none stands out: it is better than no cause."""
+    """Return the largest wait of a latency-bound kernel in which none is dominant: better than no cause."""
     shares = stall_shares(facts)
     harmless = {not_selected.__name__, *((wait.__name__,) if is_usual_wait(facts, shares) else ())}
     shares = {reason: share for reason, share in shares.items() if reason not in harmless}

@@ -21,6 +21,6 @@ CAUSES: tuple[FindingRule, ...] = (
     *BALANCE,
     *OCCUPANCY,
 )
-"""All but the waits, of which one look at the stalls tells which can be found."""
+"""All but the waits: the stalls show directly which of those apply."""
 
 RULES: tuple[FindingRule, ...] = (*CAUSES, *STALLED)

@@ -36,7 +36,7 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
         confirm: From `Confirm` on, how one makes sure.
         blind: From `It does not` on, what it leaves open.
         tries: What to try, in the order in which an expert does; each without a full stop.
-        counters: From `Counters:` on, what it is told from; empty where that follows from its name.
+        counters: From `Counters:` on, the counters it is based on; empty where that follows from its name.
         title: A few words for people; empty for findings, whose title is in the table of rules.
         sentence: Of a flag: what it means for whoever reads the numbers.
         changes_verdict: Of a flag: class, limiter, distances or the place on the roofline would differ without the

@@ -82,7 +82,7 @@ class _Facts(Struct, frozen=True):
 
 
 def check(prediction: Prediction, analyses: Sequence[Analysis], coverage: Coverage | None = None) -> Checked:
-    """Put the kernels of one report beside its prediction, and say what explains the difference."""
+    """Compare the kernels of one report with its prediction, and say what explains the difference."""
     coverage = coverage or Coverage()
     measured = measure(prediction, analyses, coverage)
     times = predicted_times(prediction, analyses)

@@ -2,7 +2,7 @@
 
 T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction.
 Beside the products, T_special = special functions / their rate and T_issue = instructions that unpack weights / those
-issued a second; beside DRAM, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes as long
+issued a second; besides DRAM, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes as long
 as the longest of them; with none it takes their sum, and a launch. Peaks are dense and at boost clock, as
 `rooflens/gpus` holds them. The parts of a composite operation run one after another, so their bounds add up. Where GPUs
 share an operation, all amounts and times are those of one of them.
@@ -61,7 +61,7 @@ class Forecast(Struct, frozen=True):
         longest: The longest of a simple operation's times; None for a composite one.
         special: Special functions (MUFU), such as exponentials.
         special_s: Time that they add to the sum; 0 where their rate is not known.
-        issued: Instructions that are counted beside the products: those that unpack weights.
+        issued: Instructions that are counted besides the products: those that unpack weights.
         issue_s: Time that issuing them adds; 0 where the rate is not known.
         l2_bytes: Bytes between the SMs and L2.
         l2_s: Time that moving them takes; 0 where L2's bandwidth is not known.

@@ -152,7 +152,7 @@ def flash_l2(s: Sizes, element_bytes: float) -> float:
     tile, once = s["l2_tile"], s["batch"] * s["length"] * s["width"] * 2
     if not tile:
         return element_bytes * flash_elements(s)
-    # Under a causal mask a tile of queries sees half of the keys on average, and the tile that it stands in.
+    # Under a causal mask a tile of queries sees half of the keys on average, and the tile that it is in.
     tiles = -(-s["length"] // tile)
     seen = (tiles + 1) / 2 if s["causal"] else tiles
     return element_bytes * once * s["heads"] * (1 + seen)

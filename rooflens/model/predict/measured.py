@@ -1,4 +1,4 @@
-"""What a report's program was predicted to compute and move, beside what its kernels did: amounts, bounds, limiters."""
+"""What a report's program was predicted to compute and move against what its kernels did: amounts, bounds, limiters."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Gap(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """A prediction beside its measurement.
+    """A prediction with its measurement.
 
     Attributes:
         digest: The report that was measured.

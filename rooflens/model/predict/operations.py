@@ -182,7 +182,7 @@ _TABLE = (
         sent_source=f"{ALL_REDUCED} the result",
         issued=gemm_unpacked,
         l2_bytes=gemm_l2,
-        beside=_L2_TILES,
+        extra_costs=_L2_TILES,
     ),
     Operation(
         "quantized-gemm",
@@ -208,7 +208,7 @@ _TABLE = (
         sent_source=f"{ALL_REDUCED} the result",
         issued=gemm_unpacked,
         l2_bytes=lambda s, element_bytes: gemm_l2({**s, **_ONE_PRODUCT}, element_bytes),
-        beside=f"{_L2_TILES}; {_UNPACKED}",
+        extra_costs=f"{_L2_TILES}; {_UNPACKED}",
     ),
     Operation(
         "batched-gemm",
@@ -224,7 +224,7 @@ _TABLE = (
         sent_results=gemm_sent,
         sent_source=f"{ALL_REDUCED} the result",
         l2_bytes=gemm_l2,
-        beside=_L2_TILES,
+        extra_costs=_L2_TILES,
     ),
     Operation(
         "grouped-gemm",
@@ -278,7 +278,7 @@ _TABLE = (
         lambda s: SOFTMAX_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"],
         special=lambda s: s["rows"] * s["width"],
-        beside="one exponential per element",
+        extra_costs="one exponential per element",
     ),
     Operation(
         "attention-naive",
@@ -291,7 +291,7 @@ _TABLE = (
         naive_elements,
         results=naive_results,
         special=attention_exponentials,
-        beside=_EXPONENTIALS,
+        extra_costs=_EXPONENTIALS,
     ),
     Operation(
         "attention-flash",
@@ -305,7 +305,7 @@ _TABLE = (
         results=attention_results,
         special=attention_exponentials,
         l2_bytes=flash_l2,
-        beside=f"{_EXPONENTIALS}; L2: keys and values once for every l2_tile queries of a head",
+        extra_costs=f"{_EXPONENTIALS}; L2: keys and values once for every l2_tile queries of a head",
     ),
     Operation(
         "attention-decode",
@@ -319,7 +319,7 @@ _TABLE = (
         decode_cache_bytes,
         results=lambda s: s["batch"] * s["heads"] * s["width"],
         special=lambda s: s["batch"] * s["heads"] * s["length"],
-        beside="one exponential for each cached token and query head",
+        extra_costs="one exponential for each cached token and query head",
     ),
     Operation(
         "conv2d",

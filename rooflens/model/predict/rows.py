@@ -74,10 +74,10 @@ class Operation(Struct, frozen=True):
         sent_bytes: Bytes that a GPU must send to others, whatever the type.
         sent_source: What is sent; empty where one GPU always does it alone.
         special: Special functions, such as exponentials; None where none are counted.
-        issued: Instructions beside the products that each take a slot to issue; None where none are counted.
+        issued: Instructions besides the products that each take a slot to issue; None where none are counted.
         l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None where they are those
             of DRAM.
-        beside: How special functions, instructions and L2 bytes are counted; empty where none are.
+        extra_costs: How special functions, instructions and L2 bytes are counted; empty where none are.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Operation(Struct, frozen=True):
     special: Amount | None = None
     issued: Amount | None = None
     l2_bytes: Bytes | None = None
-    beside: str = ""
+    extra_costs: str = ""
 
 
 ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(

@@ -90,7 +90,7 @@ TRAINING = (
         lambda s: WIDE_BYTES * s["batch"] * s["heads"] * s["length"],
         results=attention_gradients,
         special=attention_exponentials,
-        beside="one exponential per pair of tokens",
+        extra_costs="one exponential per pair of tokens",
     ),
     Operation(
         "cross-entropy",
@@ -112,7 +112,7 @@ TRAINING = (
         lambda s: (s["tokens"] + s["vocabulary"]) * s["hidden"],
         lambda s: _LOSS_BYTES * s["tokens"],
         special=lambda s: s["tokens"] * s["vocabulary"],
-        beside="one exponential per logit",
+        extra_costs="one exponential per logit",
     ),
     Operation(
         "cross-entropy-loss",
@@ -125,7 +125,7 @@ TRAINING = (
         lambda s: s["rows"] * s["width"],
         lambda s: _LOSS_BYTES * s["rows"],
         special=lambda s: s["rows"] * s["width"],
-        beside="one exponential per logit",
+        extra_costs="one exponential per logit",
     ),
     Operation(
         "adamw",
@@ -143,6 +143,6 @@ TRAINING = (
         lambda s: (3 - s["master"]) * s["n"],
         lambda s: (4 * s["moment_bytes"] + 2 * WIDE_BYTES * s["master"]) * s["n"],
         special=lambda s: 2 * s["n"],
-        beside="a root and a reciprocal per parameter",
+        extra_costs="a root and a reciprocal per parameter",
     ),
 )

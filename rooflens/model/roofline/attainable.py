@@ -72,7 +72,7 @@ def attainable_roofs(kernel: Kernel, attainable: Attainable) -> dict[str, Rate]:
 def with_attainable(
     levels: Mapping[str, Level], pipes: Mapping[str, Pipe], roofs: Mapping[str, Rate]
 ) -> tuple[dict[str, Level], dict[str, Pipe]]:
-    """Put attainable roofs beside the peaks; one above its peak is the error of a measurement, and the peak counts."""
+    """Add attainable roofs to the peaks; one above its peak is the error of a measurement, and the peak counts."""
     return (
         {
             name: structs.replace(one, attainable_per_s=_below(one.peak_bytes_per_s, roofs.get(name)))

@@ -42,7 +42,7 @@ _SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
 _MMA_PART_OF_PEAK = {(9, 0): dict.fromkeys(("bf16", "fp16", "tf32", "fp8", "int8", "int1"), 2 / 3)}
 """Chips whose warp-wide mma reaches only a part of the dense peak: on GH100 2,731 of 4,096 bf16 FLOP a cycle and SM."""
 _NEWER_INSTRUCTION = {(9, 0): "wgmma", (10, 0): "tcgen05", (10, 3): "tcgen05", (11, 0): "tcgen05"}
-"""Chips with matrix instructions beside mma, which read shared memory or tensor memory themselves."""
+"""Chips with matrix instructions besides mma, which read shared memory or tensor memory themselves."""
 _PLAIN_TENSOR_KEY = re.compile(r"^tensor_(?P<dtype>[a-z]+\d+)(?:_wgmma|_tcgen05)?$")
 _COUNTER_NAME = re.compile(
     r"^(?:op_(?P<op>[a-z]+)_)?src_(?P<dtype>fp16_bf16_tf32|fp4_fp6_fp8|fp4_fp6|bf16|tf32|fp\d+|int\d)"
@@ -255,8 +255,9 @@ def _tensor_opcodes(
 def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
     """Return what is counted of each type: by instruction, unless the report holds only a part of that split.
 
-    Base counters and their split hold the same operations. A plain counter is left out beside its sparse and dense
-    parts, a part beside the plain one but not its twin, and one without accumulator beside the same split by it.
+    Base counters and their split hold the same operations. A plain counter is left out where its sparse and
+    dense parts are there, a part where the plain one is but not its twin, and one without accumulator where the same
+    is split by it.
     """
     names = kernel.tensor_ops
     families: dict[str, tuple[list[Work], list[Work]]] = defaultdict(lambda: ([], []))
@@ -344,7 +345,7 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
 def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
     """Estimate tensor work from pipe activity, 1 to 5 % high; the type is not known and taken as fp16.
 
-    Unused tensor cores are told from busy ones, and both from those that nothing in the report speaks of.
+    Distinguishes unused tensor cores from busy ones, and both from those the report has no counter for.
     """
     busy, duration_ns = kernel.counters.get("tensor_float_busy_share"), kernel.duration_ns
     if busy is not None and busy > TENSOR_NOISE_SHARE:

@@ -187,7 +187,7 @@ def tensor_op(opcode: str) -> TensorOp | None:
     half = base in {"HMMA", "HGMMA", "QMMA", "QGMMA"} and "F16" in modifiers and "F32" not in modifiers
     # A Volta warp's `mma.m8n8k4` is four 8x8x4 products, issued in four steps, or in two where it accumulates in fp16.
     products = 2 if half and "884" in modifiers else 1
-    # The first type named is that of the operands, because the accumulator's stands before it.
+    # The first type named is that of the operands, because the accumulator's comes before it.
     dtype = next((_TYPES[modifier] for modifier in modifiers if modifier in _TYPES), _DEFAULT_TYPE[base])
     if dtype == "fp4" and base == "QMMA":
         dtype = "fp6"  # QMMA runs fp4 at the rate of fp6 and fp8; NVIDIA counts them together, apart from OMMA's

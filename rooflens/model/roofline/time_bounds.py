@@ -1,4 +1,4 @@
-"""Bounds of a kernel's time: what its work and its traffic need at their peaks, beside the time it took.
+"""Bounds of a kernel's time: what its work and its traffic need at their peaks, and the time it took.
 
     T_math = sum over types of FLOP_i / peak_i        T_level = bytes of the busiest stage / its peak
     T_lower = max(T_math, T_DRAM)                      T_upper = T_math + T_DRAM
@@ -60,7 +60,7 @@ class Bounds(Struct, frozen=True):
 
     @property
     def position(self) -> Position | None:
-        """Say where the measured time stands; None where the bounds are unknown or nothing was done."""
+        """Say where the measured time lies between the bounds; None without bounds, or where nothing was done."""
         lower_ns, upper_ns = self.lower_ns, self.upper_ns
         if not lower_ns or upper_ns is None:
             return None

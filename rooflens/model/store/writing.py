@@ -37,7 +37,7 @@ _VALUES_AT_ONCE = 1 << 16
 """So many values of a column are handed to its encoder together; Arrow's own 1,024 cost a third more time."""
 
 _REPEATS = 0.5
-"""A column of numbers of which more are distinct is not packed as one of numbers that repeat."""
+"""A column with more distinct numbers is not packed as one of numbers that repeat."""
 
 STAMP = b"rooflens_analysis"
 """Name of the note in a file of `roofline` about what its verdicts depend on."""

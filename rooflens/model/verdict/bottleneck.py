@@ -134,8 +134,8 @@ def _filling(facts: Facts) -> str | None:
     """Name the work that fills the issue slots; None where no one kind does, or instructions are not counted.
 
     From CC 8.6 on, an SM has as many fp32 lanes as it issues threads a cycle: multiply-adds that fill the pipe fill
-    the slots as well, with what little stands between them. Where only threads are counted, the fewest warps that hold
-    them count.
+    the slots as well, with the little that comes between them. Where only threads are counted, count the fewest
+    warps that can hold them.
     """
     kernel, counters, pipes, issue = facts.kernel, facts.kernel.counters, facts.pipes, facts.pipes["issue"]
     issued, peak = issue.amount, issue.peak_per_s or counters.get("issue_peak_inst_per_s")

@@ -95,7 +95,7 @@ def split_command(command_line: str | None) -> tuple[tuple[str, ...], tuple[str,
 
 
 def has_value(option: str) -> bool:
-    """Return whether a value stands behind an option of ncu that `split_command` knows."""
+    """Return whether a value follows an option of ncu that `split_command` knows."""
     return "=" not in option and option not in _FLAGS.split()
 
 

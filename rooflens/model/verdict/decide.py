@@ -1,6 +1,6 @@
 """The verdict: what limits a kernel, decided in a fixed order, first match wins.
 
-overhead -> balanced -> memory or compute -> latency; unknown where nothing speaks. `at_roof` stands beside the class.
+overhead -> balanced -> memory or compute -> latency; unknown where nothing speaks. `at_roof` is a separate flag.
 The limits are in `thresholds.toml`, NVIDIA's where it has any; its throughput per cents are read only where a report
 holds nothing else.
 """
@@ -191,7 +191,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
 
 
 def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
-    """Return whether it is known why a kernel waits.
+    """Return whether the counters explain why a kernel waits.
 
     Stalls say what warps wait for. Without them a limiter does that explains most of what could be won, or of which
     nobody can tell how much it explains: factors multiply, so by their logarithms.
@@ -208,7 +208,7 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
 def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
     """Choose what can help: what was found, else what helps at such a limiter, and last how to learn more.
 
-    Where it was not measured why a kernel waits, only what limits it stands before how to learn that. The full unit
+    Where it was not measured why a kernel waits, only what limits it comes before how to learn that. The full unit
     goes first where nothing says what fills it, and filling it further is not the aim: DRAM below its roof is yet to be
     filled, and so is a unit that is full for a part of the run only.
     """

@@ -127,7 +127,7 @@ def _needed_bytes(facts: Facts) -> float | None:
 
 
 def local_part(kernel: Kernel) -> float | None:
-    """Return the part of the sectors that local memory has beside global memory, 0 to 1; None where not measured."""
+    """Return local memory's part of the sectors of local and global memory, 0 to 1; None where not measured."""
     measured: tuple[tuple[Mapping[str, float], tuple[str, ...], tuple[str, ...]], ...] = (
         (kernel.counters, _LOCAL_COUNTERS, _GLOBAL_COUNTERS),
         (kernel.code_totals, ("local_sectors",), ("load_sectors", "store_sectors")),

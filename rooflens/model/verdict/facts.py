@@ -1,4 +1,4 @@
-"""What is known of one kernel, in one record: each stage reads what the ones before it found, and adds its own."""
+"""All facts about one kernel in one record: each stage reads those of the stages before it and adds its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Facts(Struct, frozen=True):
-    """One kernel: where it stands, then its class and distances (`decide`), which findings and words are made of.
+    """One kernel: its levels and pipes, then its class and distances (`decide`), which findings and words are made of.
 
     Attributes:
         flags: Traps that apply to it, sorted.

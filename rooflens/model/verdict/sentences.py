@@ -102,7 +102,7 @@ def beyond_words(distances: Distances) -> str:
 
 
 def stage_full_words(analysis: Analysis) -> str:
-    """Say why a kernel at a level's limit stands below its roof: a stage of it is full, its bandwidth is not."""
+    """Say why a kernel at a level's limit is below its roof: a stage of it is full, its bandwidth is not."""
     limiter = analysis.verdict.bottleneck
     level = analysis.levels.get(limiter.resource or "") if limiter else None
     stage = binding_stage(level) if level else None
@@ -252,6 +252,6 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
 
 
 def without_move(verdict: Verdict) -> str:
-    """Return the sentence of a verdict without its move, for where that stands by itself."""
+    """Return the sentence of a verdict without its move, for places that show the move separately."""
     move = next(iter(verdict.advice), "")
     return verdict.sentence.removesuffix(f" {move[:1].upper()}{move[1:]}.")

@@ -38,7 +38,7 @@ NAME_WIDTH = 60
 
 
 class LineOf(Struct, frozen=True):
-    """A line that got slower, and the kernel it stands in.
+    """A line that got slower, and its kernel.
 
     Attributes:
         is_judged: Both sides hold several recordings, and the kernel is slower beyond their noise.

@@ -1,4 +1,4 @@
-"""Where a source file of a report stands in the checkout: reports hold the paths of the machine that compiled."""
+"""Where a source file of a report is in the checkout: reports hold the paths of the machine that compiled."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _LEAST_SHARE = 0.01
 
 
 def to_sarif(analyses: Iterable[Analysis], root: Path) -> str:
-    """Write one result for each finding that stands at a line, at its worst line; its other lines are related.
+    """Write one result for each finding with a line, at its worst line; its other lines are related.
 
     Args:
         analyses: Kernels, in any order.

@@ -191,7 +191,7 @@ def traced(operation: Operation) -> dict[str, Any]:
     whole, parts = _forecast(program, operation, sizes, group)
     achieved: Any = program.input("achieved")
     numbers = program.paths(lambda: forecasts.numbers(whole))
-    numbers |= program.paths(lambda: forecasts.numbers_beside(whole))
+    numbers |= program.paths(lambda: forecasts.other_numbers(whole))
     numbers |= program.paths(lambda: forecasts.numbers_of_whole(achieved, whole))
     units = [OPERATIONS[part.operation].unit for part in parts] or [operation.unit]
     return {
@@ -201,7 +201,7 @@ def traced(operation: Operation) -> dict[str, Any]:
                 "label": part.label,
                 "count": program.number_of(part.count),
                 **_numbered(program, program.paths(partial(forecasts.numbers, result))),
-                **_numbered(program, program.paths(partial(forecasts.numbers_beside, result))),
+                **_numbered(program, program.paths(partial(forecasts.other_numbers, result))),
             }
             for part, result in zip(parts, whole.parts, strict=True)
         ],

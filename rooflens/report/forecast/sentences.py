@@ -29,13 +29,13 @@ TWICE = frozenset({"tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_fp8"})
 
 
 class Counted(Struct, frozen=True):
-    """How the FLOPs and bytes of one operation are counted, and what is counted beside them."""
+    """How the FLOPs and bytes of one operation are counted, and what is counted besides them."""
 
     name: str
     summary: str
     flop: str
     moved: str
-    beside: str
+    extra_costs: str
 
 
 def title(rows: Sequence[Row]) -> str:
@@ -59,7 +59,7 @@ def answer(row: Row) -> str:
     first, last = row.steps[0][1], row.steps[-1][1]
     # The ridge decides between memory and peak, for what is one step.
     by_ridge = not last.parts and not any(
-        result.link or not result.moved_bytes or is_beside(result) for _, result in row.steps
+        result.link or not result.moved_bytes or is_bound_by_others(result) for _, result in row.steps
     )
     if row.crossing is None:
         return (
@@ -91,16 +91,16 @@ def _single(row: Row, result: Forecast) -> str:
     reached = ""
     if (of_its_roof := of_roof(row.achieved_flop_per_s, result)) is not None:
         reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {fmt.percent(of_its_roof)} of its roof."
-    why = _beside(result) if is_beside(result) else _against_ridge(result)
+    why = _others(result) if is_bound_by_others(result) else _against_ridge(result)
     return f"{regime}: {why}. {bounds}{reached}"
 
 
-def is_beside(result: Forecast) -> bool:
-    """Return whether something beside FLOPs, DRAM and links bounds a simple operation."""
+def is_bound_by_others(result: Forecast) -> bool:
+    """Return whether something besides FLOPs, DRAM and links bounds a simple operation."""
     return result.longest in {"t_special_s", "t_issue_s", "t_l2_s"}
 
 
-def _beside(result: Forecast) -> str:
+def _others(result: Forecast) -> str:
     if result.longest == "t_l2_s":
         over = fmt.factor(result.l2_s / result.t_memory_s)
         moved = fmt.si(result.moved_bytes, "B")
@@ -186,7 +186,9 @@ def counted(row: Row) -> list[Counted]:
 
 
 def _counted(operation: Operation) -> Counted:
-    return Counted(operation.name, operation.summary, operation.flop_source, operation.bytes_source, operation.beside)
+    return Counted(
+        operation.name, operation.summary, operation.flop_source, operation.bytes_source, operation.extra_costs
+    )
 
 
 def derivation(row: Row) -> list[tuple[str, str]]:
@@ -205,14 +207,14 @@ def derivation(row: Row) -> list[tuple[str, str]]:
         ("ridge", f"{rates[0]} / {rates[1]} = {fmt.intensity(result.ridge)}"),
         ("T math", f"{math} = {fmt.duration(result.t_math_s * 1e9)}"),
         ("T memory", f"{fmt.si(result.moved_bytes, 'B')} / {rates[1]} = {fmt.duration(result.t_memory_s * 1e9)}"),
-        *_derived_beside(result),
+        *_derived_others(result),
         *comms,
         ("at least", f"{lower} = {fmt.duration(result.t_lower_s * 1e9)}"),
         ("no overlap", f"their sum + {launches} = {fmt.duration(result.t_upper_s * 1e9)}"),
     ]
 
 
-def _derived_beside(result: Forecast) -> list[tuple[str, str]]:
+def _derived_others(result: Forecast) -> list[tuple[str, str]]:
     """Work out the times of special functions, of instructions and of L2, where they are counted and known."""
     counted_ones = (
         ("T MUFU", result.special, "", result.rates.special_per_s, result.special_s),

@@ -154,7 +154,7 @@ class TimeAxis(Struct, frozen=True):
     ticks: tuple[float, ...]
 
     def part(self, time_ns: float) -> float:
-        """Say how far up a time stands, 0 to 1."""
+        """Return the height of a time on the axis, 0 to 1."""
         if self.is_log:
             return log10(time_ns / self.low) / log10(self.high / self.low)
         return (time_ns - self.low) / (self.high - self.low)

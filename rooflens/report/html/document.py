@@ -46,8 +46,8 @@ def document(  # noqa: PLR0913 - a page is made of these
         blocks: JSON blocks that the scripts read; the charts' themes are added.
         styles: Style sheets of `assets`, in order.
         scripts: The page's own scripts of `assets`, after `SCRIPTS`; no other script may run.
-        below: What stands below the sections.
-        late_scripts: Scripts of `assets` that need what stands below.
+        below: What comes below the sections.
+        late_scripts: Scripts of `assets` that need what comes below.
         libraries: Code of others that the late scripts use.
         skip: Where the link for readers with a keyboard leads, and its words.
         charts: False for a page that Vega draws nothing on; it is then a third as large.

@@ -38,7 +38,7 @@ def render(template: str, **values: Any) -> Markup:
 
 
 def code_spans(text: str) -> Markup:
-    """Escape text and set what stands between backticks as code."""
+    """Escape text and set text between backticks as code."""
     parts = fmt.unbroken(text).split("`")
     if len(parts) % 2 == 0:
         return escape(text)

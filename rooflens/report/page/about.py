@@ -31,7 +31,7 @@ def explanations(content: Content) -> Markup:
 
 
 def met(launches: Iterable[Launch]) -> tuple[About, ...]:
-    """Return the pages of what stands on the cards of these launches, in the order of the documentation."""
+    """Return the pages about the words on the cards of these launches, in the order of the documentation."""
     addresses = {address for launch in launches for address in _addresses(launch)}
     return tuple(about(kind, name) for kind in KINDS for name in named(kind) if f"{kind}/{name}" in addresses)
 

@@ -77,7 +77,7 @@ class Block(Struct, frozen=True):
 
 
 def with_predictions(page: Content, predictions: Mapping[str, Prediction], rules: Sequence[Rule] = ()) -> Content:
-    """Put what has a prediction, reports by digest and kernels by name, beside what was measured."""
+    """Compare predictions with measurements: reports by digest, kernels by name."""
     return replace(page, predictions=check_reports(page.reports, predictions, rules))
 
 
@@ -89,7 +89,7 @@ def order_of(prediction: Prediction) -> tuple[str, str, float, str]:
 
 
 def without_parts(checked: Sequence[Checked]) -> list[Checked]:
-    """Leave out what stands in a table of its own: the kernels that a workload predicts one by one."""
+    """Leave out what has a table of its own: the kernels that a workload predicts one by one."""
     parts = {(one.digest, rule.kernel) for one in checked for rule in one.prediction.parts}
     return [one for one in checked if (one.digest, one.kernel) not in parts]
 
@@ -130,7 +130,7 @@ def _limiter(checked: Checked) -> str:
 
 
 def predicted(page: Content) -> Markup:
-    """Show every report that has a prediction beside it; nothing where none has."""
+    """Show every report that has a prediction; nothing where none has."""
     sources = {run.digest: PurePath(run.source).name for run in page.runs}
     alone = without_parts(page.predictions)
     shown = sorted(alone, key=lambda block: order_of(block.prediction))[:MAX_BLOCKS]

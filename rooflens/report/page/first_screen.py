@@ -57,7 +57,7 @@ class Entry(Struct, frozen=True):
 
     Attributes:
         part: The verdict of the launches it speaks of; empty where it speaks of all of the kernel's.
-        shown: True where it stands in the list before anything is filtered.
+        shown: True where it is in the list before anything is filtered.
     """
 
     row: Ranked

@@ -39,7 +39,7 @@ class Rung(Struct, frozen=True):
         step_up: How much faster it is than the rung before, without the profiler; None for the first.
         shares: Busy part of each unit by its name, weighted by time; None where the report does not tell.
         busiest: The unit that its longest kernel is said to keep busiest; None where no share is known.
-        roof: The unit whose roof stands over it in the plane.
+        roof: The unit whose roof is above it in the plane.
     """
 
     step: Step
@@ -59,7 +59,7 @@ class Ladder(Struct, frozen=True):
 
     @property
     def has_cublas(self) -> bool:
-        """True where cuBLAS was timed beside a rung."""
+        """True where cuBLAS was timed for a rung."""
         return any(rung.cublas_share is not None for rung in self.rungs)
 
     @property

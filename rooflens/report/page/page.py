@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Section = Callable[[Content], Markup]
 
 SECTIONS: tuple[Section, ...] = (kernels, sweeps, predicted, what_if, explanations, method)
-"""What stands below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
+"""The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {
     kernels: ("kernels", "Kernels"),
@@ -73,7 +73,7 @@ LATE_SCRIPTS = (
     "report/other_gpu.js",
 )
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`. The first ones
-run before a browser reads what stands below the first screen, so that nothing there keeps the first chart waiting."""
+run before a browser reads the rest of the page, so that nothing there keeps the first chart waiting."""
 
 
 def render_page(  # noqa: PLR0913 - a page is made of these

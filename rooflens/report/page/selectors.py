@@ -84,7 +84,7 @@ class Chip(Struct, frozen=True):
 
 
 class Places(Struct, frozen=True):
-    """Where each list stands: beside the links, beside the verdicts, or under a button of its own."""
+    """Where each list is placed: next to the links, next to the verdicts, or under a button of its own."""
 
     above: Sequence[Picker]
     beside: Sequence[Picker]

@@ -42,7 +42,7 @@ class Step(Struct, frozen=True):
         label: What tells it apart: `n = 128`, or the name of a ladder's step.
         short: The same where there is little room: `128`.
         keys: Keys of its launches that are drawn on the page, the longest first.
-        checked: Its prediction beside its measurement.
+        checked: Its prediction with its measurement.
     """
 
     label: str

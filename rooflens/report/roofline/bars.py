@@ -58,7 +58,7 @@ REASONS: Mapping[str, str] = {
     NO_BYTES: "Bytes not counted",
     UNPLACED: "No place in the roofline",
 }
-"""Why a kernel has bars instead of a point, as it stands beside its name and over all of them."""
+"""Why a kernel has bars instead of a point, as shown next to its name and above all of them."""
 
 _FIELDS = ("name", "bound", "time", "verdict", "report")
 

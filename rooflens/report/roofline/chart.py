@@ -64,7 +64,7 @@ def roofline_spec(  # noqa: PLR0913 - what a reader can choose
     """Specify the plane, and bars below it when launches without a place in it exist.
 
     Args:
-        plane: What stands where.
+        plane: Its points, roofs and axes.
         title: Stands over the chart.
         picked: Key of the launch whose gap is drawn from the start; empty for none.
         ranks: Numbers of the ranking by key of launch.

@@ -1,4 +1,4 @@
-"""The path of a kernel across the plane while it runs: where it stands in its ramp, on its plateau and in its tail.
+"""The path of a kernel across the plane while it runs: its position in its ramp, on its plateau and in its tail.
 
 Drawn for tensor work alone: the tensor pipe does nothing but these operations, so its samples say how their rate goes,
 where those of other pipes hold index arithmetic too. Rates are the kernel's means, scaled by what each phase had of the
@@ -33,7 +33,7 @@ _MOST_OF_ALL = 0.9
 
 
 class PhasePoint(Struct, frozen=True):
-    """Where a kernel stands in one phase.
+    """A kernel's position in one phase.
 
     Attributes:
         part: Of the run, 0 to 1.

@@ -1,4 +1,4 @@
-"""Rooflines as one Altair chart that stands alone: rows, colours and names of its own, to compose with other charts.
+"""Rooflines as one self-contained Altair chart: rows, colours and names of its own, to compose with other charts.
 
 The page holds rows by name, takes colours from its theme and sets parameters by their names. A notebook has none of
 these, and two rooflines side by side may not share a parameter: each gets names of its own.
@@ -62,7 +62,7 @@ class _Part(Struct, frozen=True):
     names: re.Pattern[str]
 
     def inline(self, value: Any, key: str = "") -> Any:
-        """Write rows, colours and names into a value that stands under a key."""
+        """Write rows, colours and names into the value of a key."""
         if isinstance(value, list):
             return [self.inline(item, key) for item in value]
         if isinstance(value, str):

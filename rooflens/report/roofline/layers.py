@@ -157,7 +157,7 @@ def datasheet_lines() -> list[alt.Chart]:
 def datasheet_names(plane: Plane) -> list[alt.Chart]:
     """Name the roofs of the chosen GPU at fixed places, worked out from their numbers.
 
-    The slope's name stands over its lower end, those of flat roofs over their lines at the right edge, each beyond the
+    The slope's name is over its lower end, those of flat roofs over their lines at the right edge, each beyond the
     plane's own names that stand there already. Of two that are too near to one another the higher one keeps its name.
     """
     named = _datasheet_flats().transform_filter(

@@ -73,7 +73,7 @@ class KernelNames(Struct, frozen=True):
     def ask(self, stands: Iterable[Stand], size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
         """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
 
-        The name of a kernel with versions stands at the newest that has room; then each has the label of its report.
+        The name of a kernel with versions goes to the newest that has room; then each has the label of its report.
 
         Args:
             stands: Where launches are drawn.
@@ -136,7 +136,7 @@ def kernel_names(plane: Plane) -> KernelNames:
     """Find the names of a plane's kernels."""
     kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
     known = {version.launch.group_key: one for one in versions(plane) for version in one}
-    # Namesakes are told apart; versions are one kernel, told apart by their labels.
+    # Namesakes get distinct names; versions are one kernel and are distinguished by their labels.
     newest = {key: known[key][-1].launch.group_key if key in known else key for key in kernels}
     named = {key: kernels[key] for key in dict.fromkeys(newest.values())}
     by_width = {}

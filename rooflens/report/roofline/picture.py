@@ -96,7 +96,7 @@ def placed_planes(page: Content) -> list[Plane]:
 
 
 def spec_of(plane: Plane, page: Content, level: str | None) -> Spec:
-    """Specify a plane on its own, at a level where a kernel stands there."""
+    """Specify a plane on its own, at a level that has a kernel."""
     shown = level if level in {*plane.levels, ALL} else None
     return roofline_spec(plane, title=_title(plane, page), picked="", ranks={}, level=shown)
 

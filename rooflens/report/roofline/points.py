@@ -145,7 +145,7 @@ def _around(plane: Plane) -> alt.Chart:
 def _gap_layers(plane: Plane) -> tuple[list[alt.Chart], list[alt.Chart]]:
     """Join the levels of the picked launch, and draw its gap to the roof; the factor is to lie over all points."""
     joined = alt.Chart().transform_filter(JOINED)
-    # The factor stands beside the line where enough of it is seen, else over the roof and over the point.
+    # The factor is next to the line where enough of it is visible, else above the roof and above the point.
     room = f"(log(datum.roof / datum.y) / LN10) * h / spanY - {_radius(plane)}"
     gap = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED} && datum.gap").transform_calculate(room=room)
     gap = gap.transform_calculate(spots="level === 'all' ? datum.ga : datum.gs")

@@ -1,6 +1,6 @@
 """The plane of `roofline_data` as the rows its chart draws: short keys, numbers rounded, no colour.
 
-What belongs to a launch stands once, in the rows of `kernel_rows`; the chart looks it up for each level.
+What belongs to a launch is stored once, in the rows of `kernel_rows`; the chart looks it up for each level.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ GAP_PX = 5
 """Distance of the gap's factor from its line and from the roof."""
 
 GAP_ROOM_PX = 26
-"""Where so much of the line is seen over the point, the factor stands beside it; else over the roof."""
+"""Where this much of the line is visible above the point, the factor is next to it; else above the roof."""
 
 GAP_PARTS = (0.5, 0.25, 0.75)
 USUAL_GAP = (0.5, 1)
@@ -48,7 +48,7 @@ NEAR_LEVELS_RATIO = 2.0
 
 
 def shown_at(points: Iterable[Point], level: str) -> list[Point]:
-    """List one point of each launch: where it stands at a level, or at its nearest one where all are shown."""
+    """List one point of each launch: its position at a level, or at its nearest one where all are shown."""
     return [point for point in points if (point.nearest if level == ALL else point.level == level)]
 
 
@@ -57,7 +57,7 @@ def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list
 
     Args:
         plane: The plane.
-        shown: Where the launch stands at the level.
+        shown: The launch's position at the level.
         view: The plane at one size.
         level: The level that is shown.
     """
@@ -122,7 +122,7 @@ def _gap_spot(plane: Plane, point: Point, view: Viewport, level: str) -> GapSpot
 
 
 def _is_small(point: Point) -> bool:
-    """Return whether there is no gap to draw."""
+    """Return whether the gap is too small to draw."""
     return point.roof_flop_per_s is None or point.gap is None or point.gap < GAP_FROM
 
 
@@ -145,14 +145,14 @@ def _factor_box(plane: Plane, point: Point, view: Viewport, spot: GapSpot) -> Bo
 
 
 class Offset(Struct, frozen=True):
-    """Where a level's name stands under or over its place: pixels, and the direction to add a neighbour's size in."""
+    """Where a level's name is placed under or over its point: pixels, and the direction in which a neighbour adds."""
 
     dy: int
     push: int
 
 
 USUAL = Offset(OFFSETS_PX[0], 0)
-"""Where the name of a level without near neighbours stands."""
+"""Where the name of a level without near neighbours is placed."""
 
 
 def name_offsets(places: Mapping[str, float]) -> dict[str, Offset]:

@@ -24,7 +24,7 @@ HEAD_FROM_PX = 22
 """Area of an arrow's head, and how long a part of a path must be to have one."""
 
 HEAD_AT = 0.55
-"""Where on its part the head stands: beyond the middle, as both ends may lie under large dots."""
+"""Where the arrow head is on its part: beyond the middle, as both ends may lie under large dots."""
 
 FAMILY = "families[kernel]"
 """Expression of the versions that the isolated kernel belongs to."""

@@ -61,14 +61,14 @@ def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, A
         "gpu": row.gpu.name,
         "gpus": row.operation.group(sizes),
         **numbers(result),
-        **numbers_beside(result),
+        **other_numbers(result),
         **numbers_of_whole(row.achieved_flop_per_s, result),
         **_repeated(row, sizes, result),
         "held_bytes": held_bytes(row.operation, sizes, row.dtype, row.out_dtype),
         "memory_bytes": row.gpu.dram_size.value if row.gpu.dram_size else None,
         "gpus_to_hold": gpus_to_hold(row.operation, sizes, row.dtype, row.gpu, row.out_dtype),
         "parts": [
-            {"part": part.label, "count": part.count, **numbers(part), **numbers_beside(part)} for part in result.parts
+            {"part": part.label, "count": part.count, **numbers(part), **other_numbers(part)} for part in result.parts
         ],
     }
 
@@ -85,7 +85,7 @@ def _repeated(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str,
     }
 
 
-def numbers_beside(result: Forecast) -> dict[str, Any]:
+def other_numbers(result: Forecast) -> dict[str, Any]:
     """Give what bounds a kernel beside FLOPs, DRAM and links, by its published names; None where not known."""
     rates = result.rates
     several = bool(result.parts)

@@ -104,7 +104,7 @@ def _heading(listing: Listing) -> Words:
 
 
 def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
-    """Return the columns of which the kernel has anything, by heading."""
+    """Return the columns that the kernel has data for, by heading."""
     totals = listing.kernel.code_totals
     numbers = {name: write for name, (write, needs) in _NUMBERS.items() if any(totals.get(need) for need in needs)}
     return {**numbers, **_PLACES[listing.by]}
@@ -153,7 +153,7 @@ _NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]]
     "excess wavefronts": (_excess_wavefronts, ("shared_excess_wavefronts",)),
     "local sectors": (_local, ("local_sectors",)),
 }
-"""Heading -> what writes the cell, and the measures of which one must be there."""
+"""Heading -> what writes the cell, and the measures, at least one of which must be present."""
 
 
 def _line(_: Kernel, hotspot: Hotspot) -> str:

@@ -1,4 +1,4 @@
-"""Tables of what rooflens knows: workloads, GPUs, metrics, and what findings are told from."""
+"""Tables of what rooflens knows: workloads, GPUs, metrics, and which counters findings need."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_pa
 
 
 def findings_table(chip: str, metrics: Sequence[Metric]) -> Table:
-    """Make a table of what each finding can be told from on one chip, and in which tier that is collected.
+    """Make a table of the counters that each finding needs on one chip, and in which tier that is collected.
 
     Args:
         chip: The chip, as `gh100`.

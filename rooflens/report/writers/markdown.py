@@ -98,7 +98,7 @@ def code(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Escape a sentence; what stands between backticks in it becomes code."""
+    """Escape a sentence; text between backticks becomes code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return _escaped(text)

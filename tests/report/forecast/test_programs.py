@@ -53,7 +53,7 @@ def inputs_of(
 
 def numbers(result: Forecast) -> dict[str, Any]:
     """Give all numbers that a whole and its parts share."""
-    return forecasts.numbers(result) | forecasts.numbers_beside(result)
+    return forecasts.numbers(result) | forecasts.other_numbers(result)
 
 
 def random_sizes(operation: Operation, seed: int) -> dict[str, int]:

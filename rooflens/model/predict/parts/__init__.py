@@ -1,1 +1,1 @@
-"""What is predicted beside an operation itself: each kernel of a workload, and whether all fits into memory."""
+"""What is predicted besides an operation itself: each kernel of a workload, and whether all fits into memory."""

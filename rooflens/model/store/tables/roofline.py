@@ -1,4 +1,4 @@
-"""The rows of the table `roofline`: where each kernel stands at each level and pipe, with its own quantities."""
+"""The rows of the table `roofline`: each kernel's position at each level and pipe, with its own quantities."""
 
 from __future__ import annotations
 

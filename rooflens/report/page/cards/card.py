@@ -58,11 +58,11 @@ LONG_CARDS = 8
 
 
 class Card(Struct, frozen=True):
-    """What one card shows beside the record itself.
+    """What one card shows besides the record itself.
 
     Attributes:
         limiter: Class and resource of the verdict in a few words.
-        sentence: The verdict without its move, which stands below it: its class, and the rest.
+        sentence: The verdict without its move, which follows below: its class, and the rest.
         facts: Confidence, distances and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.
         moves: What can help kernels of its class, where no finding says what helps this one.

@@ -32,7 +32,7 @@ _MEMORY_DASHES = {"dram": "", "l2": "7 3", "l1": "7 3 2 3"}
 _PIPE_DASHES = {"tensor_pipe": "", "fma": "7 3", "alu": "7 3 2 3", "xu": "2 3"}
 """Dash by unit: as the roofs of the levels have it. Any other unit is drawn in ink."""
 _FAR_APART = 0.1
-"""Means of samples and counters that differ by more of the peak are told: the two were taken in passes of their own."""
+"""Means of samples and counters that differ by more of the peak are pointed out: they come from different passes."""
 _A_PART = 0.005
 """A phase of less is none."""
 
@@ -67,11 +67,11 @@ class Course(Struct, frozen=True):
         width: Of the drawing; it is 100 high, from 100 % of the peak down to 0.
         warps: Area of the resident warps as a path; empty where not sampled.
         words: What the figure shows, for those who do not see it.
-        sentence: The phases; empty where no plateau stands out.
-        path: Where the kernel stands on the roofline in each phase; empty where the report cannot tell.
+        sentence: The phases; empty without a clear plateau.
+        path: The kernel's point on the roofline in each phase; empty where the report cannot tell.
         doubt: What the samples say otherwise than the counters; empty where they agree.
         idle: Units that did next to nothing.
-        columns: What the table has beside the time.
+        columns: The columns of the table besides the time.
         rows: Start of a part of the run in nanoseconds, and the mean share of every column in it.
     """
 

@@ -49,7 +49,7 @@ def sizes_text(parameters: Mapping[str, int]) -> str:
 
 
 def expected_rows(checked: Checked) -> tuple[PredictedRow, ...]:
-    """Put each quantity beside its measurement."""
+    """Compare each predicted quantity with its measurement."""
     prediction, measured, unit = checked.prediction, checked.measured, checked.unit
     least = "at least " if checked.at_least else ""
     rows = []

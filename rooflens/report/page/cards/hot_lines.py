@@ -35,7 +35,7 @@ class HotLine(Struct, frozen=True):
     """One line or instruction.
 
     Attributes:
-        waits: What its warps wait for most; empty where samples are not told apart.
+        waits: What its warps wait for most; empty where samples hold no reasons.
         excess: What its accesses move beyond what they need, and local memory.
     """
 

@@ -55,7 +55,7 @@ class Arrow(Struct, frozen=True):
     Attributes:
         path: Its outline.
         x: Where its words stand.
-        y: Where the first of them stands.
+        y: Where the first of them is.
         ends: They end there.
     """
 
@@ -78,7 +78,7 @@ class MemoryChart(Struct, frozen=True):
 
 
 class _Part(Struct, frozen=True):
-    """One level: its name, what stands in its box, and what goes between it and the part nearer to the SMs."""
+    """One level: its name, the text in its box, and what goes between it and the part nearer to the SMs."""
 
     name: str
     share: float | None
@@ -87,9 +87,9 @@ class _Part(Struct, frozen=True):
 
 
 def memory_chart(analysis: Analysis, *, apart: bool = True) -> MemoryChart | None:
-    """Draw the levels that were measured; None where fewer than two are, or no bytes.
+    """Draw the measured levels; None with fewer than two of them, or without bytes.
 
-    `apart` tells reads from writes, of which launches that differ have no sums.
+    `apart` separates reads from writes; launches that differ have no sums of these.
     """
     near, far = _parts(analysis, apart=apart)
     parts = (*near, *far)

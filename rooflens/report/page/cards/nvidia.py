@@ -69,7 +69,7 @@ class Opinion(Struct, frozen=True):
 
 
 def opinion(launch: Launch) -> Opinion | None:
-    """Set NVIDIA's rules beside the verdict; None where the report holds none."""
+    """Compare NVIDIA's rules with the verdict; None where the report holds none."""
     analysis = launch.analysis
     ran = [rule for rule in analysis.kernel.rules if rule.message and not BROKEN.search(rule.message)]
     broken = sum(bool(BROKEN.search(rule.message)) for rule in analysis.kernel.rules)
@@ -140,7 +140,7 @@ def _message(rule: Rule) -> Message:
 
 
 def _estimate(rule: Rule) -> str:
-    """Write NVIDIA's number as it stands: the per cent of the time, of the kernel or of the unit, that would go."""
+    """Write NVIDIA's number unchanged: the per cent of the time, of the kernel or of the unit, that would go."""
     if rule.speedup_pct:
         return f"est. speed-up {fmt.quantity(rule.speedup_pct, '%')}"
     return f"est. local speed-up {fmt.quantity(rule.unit_speedup_pct, '%')}" if rule.unit_speedup_pct else ""

@@ -1,4 +1,4 @@
-"""Time of a kernel beside what its arithmetic and its traffic need at their peaks: bars on one axis, and words."""
+"""Time of a kernel against what its arithmetic and its traffic need at their peaks: bars on one axis, and words."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Times(Struct, frozen=True):
 
 
 def times(content: Content, launch: Launch) -> Times | None:
-    """Set the measured time beside its bounds; None where the report does not hold what they are made of."""
+    """Compare the measured time with its bounds; None where the report lacks their counters."""
     bounds = time_bounds(launch.analysis)
     if bounds is None or bounds.position is None:
         return None

@@ -38,7 +38,7 @@ class Cell(Struct, frozen=True):
 
     Attributes:
         raw: What is sorted and exported; empty where it is missing.
-        also: What is exported beside it: the smaller end of a span, the name of a unit.
+        also: What is exported with it: the smaller end of a span, the name of a unit.
     """
 
     text: str
@@ -82,7 +82,7 @@ class Column(Struct, frozen=True):
 
     Attributes:
         export: Its heading where raw values are exported: with the unit.
-        also: Heading of what is exported beside it; empty where that is nothing.
+        also: Heading of what is exported with it; empty where that is nothing.
         hint: What the heading means, where it needs words.
         of: The set it is offered in.
         shown: Whether it is there from the start.
@@ -198,7 +198,7 @@ def _report(row: Subject) -> Cell:
 
 
 def _gpu(row: Subject) -> Cell:
-    """Leave the maker out where it stands: there is one."""
+    """Leave out the maker's name, which all GPUs share."""
     gpu = row.group.gpu
     return Cell(gpu.removeprefix("NVIDIA ").removeprefix("GeForce "), gpu)
 

@@ -29,7 +29,7 @@ class Row(Struct, frozen=True):
     """One kernel with its cells, and what opens below it.
 
     Attributes:
-        cells: What stands in the columns that are there from the start.
+        cells: The text of the columns that are shown from the start.
         parts: Its time by verdict, as fractions of the longest kernel's.
         cards: The card of its worst launch first.
     """
@@ -49,7 +49,7 @@ class Row(Struct, frozen=True):
 
     @property
     def opens(self) -> bool:
-        """Whether anything stands below it."""
+        """Whether anything is below it."""
         return bool(self.cards or self.launches)
 
 
@@ -89,7 +89,7 @@ def _subject(content: Content, group: KernelSummary) -> Subject:
 
 
 def _packed(cell: Cell) -> list[str]:
-    """Write a cell of a column that waits: raw value, text, and what is exported beside it where that is another."""
+    """Write a cell of a column that waits: raw value, text, and what is exported with it where that differs."""
     if not cell.raw:
         return []
     also = "" if cell.also == cell.raw else cell.also

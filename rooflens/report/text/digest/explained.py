@@ -53,7 +53,7 @@ def explain_document(report: AnalyzedReport, analysis: Analysis) -> Document:
     """Show all that matters of one kernel, with the counters behind it.
 
     Args:
-        report: The report it stands in, which says what part of the time it takes.
+        report: Its report, which gives its part of the time.
         analysis: The launch.
     """
     return tuple(block for section in _SECTIONS for block in section(report, analysis))

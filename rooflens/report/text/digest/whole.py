@@ -138,7 +138,7 @@ def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> 
 
 
 def worth(kernels: Sequence[KernelSummary]) -> Iterator[KernelSummary]:
-    """Return the kernels of which more than a line is worth reading, by what the first one has at stake."""
+    """Return the kernels worth more than a line, those with most to win first."""
     return (group for group in kernels if group.at_stake_ns >= RANKED_FROM_SHARE * kernels[0].at_stake_ns)
 
 
