@@ -156,7 +156,7 @@ def show_table(
 
 
 def print_programs(reports: Sequence[AnalyzedReport]) -> None:
-    """Print what is said once of each program: its gaps without the profiler."""
+    """Print the facts of each program: its gaps without the profiler."""
     from rooflens.report.program import program_lines
 
     for line in program_lines(reports):

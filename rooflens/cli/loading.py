@@ -1,4 +1,4 @@
-"""The options that name reports, and the one way from them to analyzed reports: analyze, then say what was found."""
+"""The options that name reports, and the one way from them to analyzed reports."""
 
 from __future__ import annotations
 

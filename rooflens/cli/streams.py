@@ -27,7 +27,7 @@ def prepare() -> None:
 
 
 def _fill_closed() -> None:
-    """Open what is closed of the first three descriptors: else the next file opened would become stdout."""
+    """Open those of the first three descriptors that are closed: else the next file opened would become stdout."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -72,7 +72,7 @@ class _Outlet(io.FileIO):
 
 
 def flush() -> None:
-    """Write out what was printed; what cannot be written is not tried again when the process ends.
+    """Flush the output; a failed write is not tried again when the process ends.
 
     Raises:
         OSError: It cannot be written.

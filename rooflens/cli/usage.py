@@ -1,4 +1,4 @@
-"""Usage of a command line: how it may look, and what was meant where it cannot be understood."""
+"""Usage of a command line: its forms, and suggestions where it cannot be parsed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Judge the kernels of reports against requirements: a share of a roof, a time, a limiter, no regression.
 
-The pytest plugin is built on it. What is not met comes back as text with the kernel's verdict and first move; a value
-that was not measured does not meet its requirement.
+The pytest plugin is built on it. An unmet requirement is returned as text with the kernel's verdict and first move; a
+value that was not measured does not meet its requirement.
 """
 
 from __future__ import annotations

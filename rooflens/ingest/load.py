@@ -107,7 +107,7 @@ def load_reports(
     Args:
         jobs: Files to read.
         on_outcome: Called for each report as it is read.
-        options: What is wanted of them.
+        options: What to read.
         executor: Where to read them; by default in this process.
     """
     loaded = Loaded()
@@ -183,7 +183,7 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
         on_read: Called for each report that was read.
         unprofiled_of: Finds a report's un-profiled run, to be stored with it; it can be imported by its name. If it
             raises InputError, the report is stored without.
-        options: What is wanted of each report; by default also its values.
+        options: What to read of each report; by default its values too.
         executor: Where to read them; by default in this process.
     """
     tabulate = partial(tabulate_group, options or ReadOptions(raw="values"), unprofiled_of)
@@ -298,7 +298,7 @@ def _batches(
 
 
 def processes_for(jobs: Sequence[Job], options: ReadOptions | None) -> Workers | None:
-    """Return processes of this machine where there is so much to read that they save time; else None.
+    """Return processes of this machine where the reports are large enough for them to save time; else None.
 
     NVIDIA's reader takes so long that two reports are enough.
     """

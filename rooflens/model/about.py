@@ -331,13 +331,13 @@ class Quantity(Struct, frozen=True):
 
 
 class CounterAbout(Struct, frozen=True):
-    """What is known of a counter of ncu, or of a quantity of ours.
+    """The description of a counter of ncu, or of a quantity of ours.
 
     Attributes:
         name: As it was asked for.
         unit: What counts, such as `an L2 slice`; None where the name has no known unit.
         counts: What one count is, as far as the name says; empty where it does not.
-        forms: Each roll-up and sub-metric of the name that is known, and what it makes of the count.
+        forms: Each known roll-up and sub-metric of the name, and its effect on the count.
         quantities: What is read from it, first what trusts it most; empty where nothing is.
         sources: For a quantity of ours, the counters it is read from, first the one trusted most; else empty.
         stall: The stall reason that it counts, as its page is called; None where it counts none.
@@ -361,9 +361,9 @@ class CounterAbout(Struct, frozen=True):
 
 
 def about_counter(name: str) -> CounterAbout | None:
-    """Tell what is known of a counter, in any form (`dram__bytes.sum`), or of a quantity of ours (`dram_bytes`).
+    """Describe a counter, in any form (`dram__bytes.sum`), or of a quantity of ours (`dram_bytes`).
 
-    None for what is neither.
+    None for any other name.
     """
     base, *forms = name.strip().split(".")
     own = next((row for row in COUNTERS if row.name == base), None)

@@ -1,4 +1,4 @@
-"""Kernels that could not be analyzed: why, and what is left of them."""
+"""Kernels that could not be analyzed: why, and which data they keep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def failed_kernel(kernel: Kernel, why: str) -> Kernel:
 
 
 def unmeasured(kernel: Kernel, counters: Mapping[str, float] = NO_VALUES) -> Kernel:
-    """Keep what a kernel is, and of what was measured of it no more than is given."""
+    """Keep the identity of a kernel, and of its measurements only those given."""
     return replace(
         kernel,
         counters=counters,

@@ -215,7 +215,7 @@ def _either(patterns: Iterable[str]) -> str:
 
 
 def _hint(patterns: Iterable[str], seen: Sequence[str]) -> str:
-    """Name what is spelled alike, or else what there is."""
+    """Suggest names with a similar spelling, or else list all."""
     if not seen:
         return "the reports hold no NVTX ranges: `ncu --nvtx` records them"
     alike = list(dict.fromkeys(name for pattern in patterns for name in _alike(pattern, seen)))

@@ -363,7 +363,7 @@ def counted_ns(analysis: Analysis) -> float | None:
 
 
 def known_sum(values: Iterable[float | None]) -> float | None:
-    """Sum what is known; None where nothing is."""
+    """Sum the known values; None without any."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

@@ -24,7 +24,7 @@ _MARK = re.compile(r"(?:-|\d+\.) ")
 
 
 def about_document(page: About) -> Document:
-    """Say what a page is about: what it means, the counters, how to confirm it, what it does not show, what to try."""
+    """Write a page on an item: its meaning, the counters, how to confirm it, what it does not show, what to try."""
     tries: list[Words] = [f"{sentence_case(one)}." for one in page.tries]
     return (
         Heading(page.title, 1),
@@ -49,7 +49,7 @@ def list_document() -> Document:
 
 
 def counter_document(counter: CounterAbout) -> Document:
-    """Say what is known of a counter: what it counts, what is read from it, the tier, and the page of its family."""
+    """Describe a counter: what it counts, which quantities come from it, the tier, and the page of its family."""
     return Heading(code(counter.name), 1), bullets([*_counter_parts(counter)])
 
 

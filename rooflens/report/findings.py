@@ -1,4 +1,4 @@
-"""A finding in words: what it is, what it could give, its numbers, where it stands and what to do; said here alone."""
+"""A finding in words: title, gain, numbers, places and move; written here alone."""
 
 from __future__ import annotations
 

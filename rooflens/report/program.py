@@ -1,4 +1,4 @@
-"""What is said once of a program, and not of its kernels: how much of its time without the profiler no kernel ran."""
+"""The facts of a program rather than of a kernel: the share of its un-profiled time without a kernel."""
 
 from __future__ import annotations
 

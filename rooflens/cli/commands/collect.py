@@ -193,7 +193,7 @@ def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
 
 
 def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
-    """Say what is to be profiled: cases of a workload or a command, never both."""
+    """Return the targets to profile: cases of a workload, or a command."""
     from rooflens.collecting import command_target, workload_target
     from rooflens.workloads.registry import find_workload
 

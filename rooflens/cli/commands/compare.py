@@ -154,7 +154,7 @@ def per_cent(text: str, option: str) -> float:
 
 
 def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, list[Pair]]:
-    """Load what is wanted of the sides and pair their programs, each later side with the first one.
+    """Load the sides and pair their programs, each later side with the first one.
 
     Raises:
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.

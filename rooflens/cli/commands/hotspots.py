@@ -97,7 +97,7 @@ def _listings(reports: tuple[AnalyzedReport, ...], by: Grain | None, top: int) -
 
 
 def _written(shown: tuple[Listing, ...], style: str, *, raw_cells: bool) -> str:
-    """Write what is hot in each kernel as data."""
+    """Write the hot spots of each kernel as data."""
     from rooflens.report.text.hotspots import to_csv, to_json
 
     if style == "csv":

@@ -1,4 +1,4 @@
-"""What is learnt while an export is read, and what had to be left out of it."""
+"""Facts gathered while an export is read, and the parts left out."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Header(Struct, frozen=True):
 
 
 class Damage(Struct):
-    """What was left out, counted while a text is read.
+    """Counts of the parts left out while a text is read.
 
     Attributes:
         broken_rows: How many rows end within a quoted cell, or were cut by other output.

@@ -71,7 +71,7 @@ _MOST_EVENTS = 2.0**62
 
 
 class Code(Struct, frozen=True):
-    """What is known of a kernel's instructions.
+    """The data of a kernel's instructions.
 
     Attributes:
         hotspots: The hottest lines, instructions and functions, each with all its amounts.
@@ -139,7 +139,7 @@ def needs(name: str) -> bool:
 
 
 def gather(metrics: Metrics, opcodes: Mapping[str, int], function_name: str) -> Instructions | None:
-    """Gather what is stored by instruction; None where nothing is.
+    """Collect the data stored by instruction; None without any.
 
     Args:
         metrics: The result's metrics.
@@ -177,7 +177,7 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
     """Sum a kernel's instructions and find the hottest ones.
 
     Args:
-        instructions: What is stored of them.
+        instructions: Their stored data.
         texts: Their kinds, text and source lines; None where only a published report's own figures can tell.
     """
     reader = _Reader(instructions, instructions.figures or texts)

@@ -57,7 +57,7 @@ class Metrics(Protocol):
         """Return the names of metrics that may have instances."""
 
     def metric(self, name: str) -> Stored | None:
-        """Return what is stored under a name; None where nothing is."""
+        """Return the value stored under a name; None without one."""
 
 
 Kind: TypeAlias = Literal["load", "store", "computes", "constant", "other"]

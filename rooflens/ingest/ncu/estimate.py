@@ -1,4 +1,4 @@
-"""Estimate the cost of a collection before it starts, and say what is not known."""
+"""Estimate the cost of a collection before it starts, and name the unknowns."""
 
 from __future__ import annotations
 

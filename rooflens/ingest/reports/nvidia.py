@@ -53,7 +53,7 @@ def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
     Args:
         path: The file.
         source: The path as the user gave it: what records and messages show.
-        options: What is wanted of it.
+        options: What to read.
 
     Raises:
         InputError: The file is not a report, is damaged, or fewer results can be read than it holds.
@@ -157,7 +157,7 @@ class _Metrics:
         return self._names
 
     def metric(self, name: str) -> Stored | None:
-        """Return what is stored under a name; None where nothing is."""
+        """Return the value stored under a name; None without one."""
         metric = self._action.metric_by_name(name)
         if metric is None:
             return None

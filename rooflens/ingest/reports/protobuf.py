@@ -293,7 +293,7 @@ class _Metrics:
         return sorted(self.by_instance.intersection(self.values))
 
     def metric(self, name: str) -> Stored | None:
-        """Return what is stored under a name; None where nothing is."""
+        """Return the value stored under a name; None without one."""
         if name in self.instances:
             return self.instances[name]
         return Stored(self.values[name]) if name in self.values else None

@@ -48,7 +48,7 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
     Args:
         path: The file, plain or compressed.
         source: The path as the user gave it: what records and messages show.
-        options: What is wanted of it.
+        options: What to read.
 
     Raises:
         InputError: The file is not a report, is damaged, or changed while it was read.
@@ -92,7 +92,7 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
     Args:
         data: A plain report, or a CSV export.
         source: The name that records and messages show.
-        options: What is wanted of it.
+        options: What to read.
 
     Raises:
         InputError: It is not a report, or damaged.
@@ -133,7 +133,7 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
         data: The whole text, unpacked.
         digest: SHA-256 of it, in hex.
         source: The path as the user gave it: what records and messages show.
-        options: What is wanted of it; they name the GPU where the export does not.
+        options: What to read; they name the GPU where the export does not.
 
     Raises:
         InputError: This is not an export, or cannot be read.

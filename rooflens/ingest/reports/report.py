@@ -1,4 +1,4 @@
-"""What is asked of a reader, and how the results of any reader become a report."""
+"""What a reader is asked for, and how the results of any reader become a report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NEWER_HINT = "a newer version of rooflens may know them; `--reader ncu-report` 
 
 
 class ReadOptions(Struct, frozen=True):
-    """What is wanted of a report.
+    """What to read of a report.
 
     Attributes:
         reader: Who is to read it.

@@ -107,10 +107,10 @@ class RawResult(Struct, frozen=True):
         texts: Metric -> string value.
         tables: Metric with instances -> {instance key: count}.
         nan_count: How many measurements were NaN: all of them when profiling this result failed.
-        series: What was sampled while it ran.
+        series: Samples taken while it ran.
         process: Name and ID of the process that launched it.
         nvtx_range: Path of the NVTX ranges it was launched in.
-        instructions: What is stored by instruction; None where nothing is.
+        instructions: The data stored by instruction; None without any.
         listing: Lists its instructions, given the address of the first; None where their form is not known.
         unread: Names of the metrics whose values stand in fields that we do not know.
     """
@@ -190,7 +190,7 @@ def unread_reason(names: Sequence[str]) -> str | None:
 
 
 def with_code(kernel: Kernel, code: Code) -> Kernel:
-    """Put what is known of its instructions into a kernel."""
+    """Add the data of its instructions to a kernel."""
     return kernel if kernel.failed else checked(replace(kernel, hotspots=code.hotspots, code_totals=code.totals))
 
 

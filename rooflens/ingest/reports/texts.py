@@ -53,7 +53,7 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
 
     Args:
         reports: Plain files, and what was read of them.
-        options: What is wanted of them.
+        options: What to read.
     """
     asked: dict[int, Asked] = {}
     told: dict[int, Told] = {}

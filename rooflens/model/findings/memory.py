@@ -366,7 +366,7 @@ def register_cap(kernel: Kernel) -> int | None:
 
 
 def _keep_in_registers(kernel: Kernel, cap: int | None, said: str, *, spills: bool | None) -> str:
-    """Say what to do, by what is known of spills, or may be taken from the registers in use; None is not known."""
+    """Choose the move by the spills, or where they are not counted (None) by the registers in use."""
     used = kernel.counters.get("registers_per_thread")
     if not used or cap is None:
         return f"keep it in registers: {said}; keep fewer values live, and index arrays with constants"

@@ -1,4 +1,4 @@
-"""What a rule of the findings is: it reads the facts of one kernel and says what it found, or nothing.
+"""A rule of the findings reads the facts of one kernel and returns what it found, or nothing.
 
 Then it says what waste costs: the part of a kernel's time that goes with it, and how much that matters.
 """
@@ -94,7 +94,7 @@ def held_of(holdings: Holdings) -> frozenset[str]:
 
 
 class Waste(Struct, frozen=True):
-    """Where a waste is, and how much of what is done there it makes up.
+    """The units a waste loads, and its part of the work of each.
 
     Attributes:
         parts: Level or pipe -> the part of its work that is waste, 0 to 1.
@@ -108,7 +108,7 @@ class Waste(Struct, frozen=True):
 
     @property
     def bears_on(self) -> frozenset[str]:
-        """Return what it keeps busy, for `Found`."""
+        """Return the units it keeps busy, for `Found`."""
         return frozenset(self.parts) | (frozenset({LATENCY}) if self.stalls else frozenset())
 
 

@@ -59,7 +59,7 @@ class Traffic(Struct, frozen=True):
 
 
 def find_traffic(kernel: Kernel) -> Traffic:
-    """Compare what one kernel asked for with what was moved."""
+    """Compare the bytes one kernel asked for with those that were moved."""
     counters = kernel.counters
     return Traffic(
         shared=_useful(kernel, "smem_useful_bytes", "smem_bytes"),

@@ -415,7 +415,7 @@ class Store:
         _sync(os.path.dirname(place))  # noqa: PTH120 - as above
 
     def _damaged(self, table: str, file_id: str, why: object, runs: Sequence[Run] = ()) -> Failure:
-        """Return the failure for a damaged file, with what mends it; without `runs` it is not known what it held."""
+        """Return the failure for a damaged file, with its remedy; without `runs` its content is unknown."""
         name, runs_file = (self.text_of(part, f"{file_id}.parquet") for part in (table, "runs"))
         others = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
         sources = " ".join(f"`{run.source}`" for run in runs[:_NAMED]) or "its reports"

@@ -152,7 +152,7 @@ def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
 
 
 def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: bool = True) -> Verdict:
-    """Put what was decided and what was found into words; the findings that cost time make the first moves.
+    """Write the verdict in words; the findings that cost time give the first moves.
 
     Without its lines of evidence, which neither totals nor a store hold, that takes two thirds of the time.
     """
@@ -206,7 +206,7 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
 
 
 def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
-    """Choose what can help: what was found, else what helps at such a limiter, and last how to learn more.
+    """Choose the moves: those of the findings, else those for the limiter, and last how to collect more.
 
     Where it was not measured why a kernel waits, only what limits it comes before how to learn that. The full unit
     goes first where nothing says what fills it, and filling it further is not the aim: DRAM below its roof is yet to be

@@ -36,7 +36,7 @@ def find_distances(facts: Facts, math_ns: float | None) -> Distances:
     """Find the distances of a kernel whose class is decided.
 
     Args:
-        facts: What is known of it.
+        facts: The kernel's facts.
         math_ns: What its arithmetic needs at the peaks; None where a part of it or of its peaks is unknown.
     """
     bound, duration_ns = facts.bound, facts.kernel.duration_ns

@@ -128,7 +128,7 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
     """Write the verdict: class, its two decisive numbers, the first move.
 
     Args:
-        facts: What was decided of the kernel.
+        facts: The kernel's facts, with its class.
         causes: Findings that say why it waits.
         moves: What can help.
         unmeasured: It was not measured why the kernel waits: what was found is a part of it at most.

@@ -28,7 +28,7 @@ _JOINER = "\u2060"
 
 
 class Annotation(Struct, frozen=True):
-    """What is said at one line of the code.
+    """The annotation of one line of code.
 
     Attributes:
         level: What GitHub shows it as.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def explanations(content: Content) -> Markup:
-    """Explain what is on the cards of this page, in the order in which a card says it."""
+    """Explain the words on the cards of this page, in the order of a card."""
     groups = [
         (f"{sentence_case(one)}s", pages)
         for kind, one in KINDS.items()

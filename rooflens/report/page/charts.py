@@ -57,7 +57,7 @@ class RooflineFigure(Struct, frozen=True):
 
     @property
     def heading(self) -> str:
-        """Name the picture for what it is: without a point there is no roofline to see."""
+        """Name the picture: a roofline, or bars where no kernel has a point."""
         return "Memory levels" if self.drawable and not self.plane.points else "Roofline"
 
     @property

@@ -89,7 +89,7 @@ def order_of(prediction: Prediction) -> tuple[str, str, float, str]:
 
 
 def without_parts(checked: Sequence[Checked]) -> list[Checked]:
-    """Leave out what has a table of its own: the kernels that a workload predicts one by one."""
+    """Leave out kernels with a table of their own: the kernels that a workload predicts one by one."""
     parts = {(one.digest, rule.kernel) for one in checked for rule in one.prediction.parts}
     return [one for one in checked if (one.digest, one.kernel) not in parts]
 

@@ -27,7 +27,7 @@ _ENDS = ("x0", "x1", "y0", "y1")
 
 
 def seen(*, zooms: bool, is_log: bool = True, slot: str = SLOT, **before: str) -> list[Param]:
-    """Declare what is seen of a plane, all of it or the part that a reader has zoomed to, and the slope of its roofs.
+    """Declare the visible part of a plane, all of it or the zoomed part, and the slope of its roofs.
 
     The specification declares `base`: lowest and highest x, lowest and highest y; or `before` works it out.
     """

@@ -112,7 +112,7 @@ def _lead(right: float, down: float, spot: Spot) -> Line | None:
 
 
 class Canvas(Struct, frozen=True):
-    """A plane at one size, and what is taken of it.
+    """A plane at one size, and the room already taken in it.
 
     Attributes:
         taken: What text may never overlap; what is placed is added.

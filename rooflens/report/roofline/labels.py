@@ -53,7 +53,7 @@ class Drawing(Struct, frozen=True):
 
 
 def domains(plane: Plane, level: str) -> Domains:
-    """Find what is seen of a plane at a level."""
+    """Find the visible part of a plane at a level."""
     return plane.x_domain(level), plane.y_domain(level)
 
 

@@ -1,4 +1,4 @@
-"""`rooflens workloads`: what is bundled."""
+"""`rooflens workloads`: the bundled workloads."""
 
 from __future__ import annotations
 

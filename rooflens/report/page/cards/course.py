@@ -90,7 +90,7 @@ class Course(Struct, frozen=True):
 
 
 def course(analysis: Analysis) -> Course | None:
-    """Draw what was sampled while a kernel ran; None where the report holds no series."""
+    """Draw the samples taken while a kernel ran; None where the report holds no series."""
     series = analysis.kernel.series
     if series is None:
         return None

@@ -188,7 +188,7 @@ def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _finding(finding: Finding) -> Words:
-    """Write a finding in full: what it is, what it could give, its numbers with their counters, and its places."""
+    """Write a finding in full: title, gain, its numbers with their counters, and its places."""
     said = shown(finding)
     gain = f", {said.gain}" if said.gain else ""
     numbers: list[Words] = [
@@ -234,7 +234,7 @@ def _waits(hotspot: Hotspot) -> str:
 
 
 def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """List what to try, each with what it could give alone and what would confirm it."""
+    """List the moves, each with its gain alone and the counter that would confirm it."""
     made = {finding.move: finding for finding in reversed(analysis.findings)}
     lines: list[Words] = [_move(move, made.get(move), analysis) for move in analysis.verdict.advice]
     if not lines:

@@ -125,7 +125,7 @@ def costing(analysis: Analysis) -> list[Finding]:
 
 
 def _finding(finding: Finding, analysis: Analysis) -> str:
-    """Name a finding with what it could give, and its first numbers where the move does not have them."""
+    """Name a finding with its gain, and its first numbers where the move lacks them."""
     numbers = 0 if finding.move == first_move(analysis) else NUMBERS_SHOWN
     return plain(shown(finding).brief(numbers), FINDING_WIDTH)
 

@@ -154,7 +154,7 @@ def _rows(kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list
 
 
 def _cut(left: Sequence[KernelSummary], tokens: int) -> Document:
-    """Say what was left out, where something was."""
+    """Say how much was left out, if anything."""
     if not left:
         return ()
     part = time_part(left)
