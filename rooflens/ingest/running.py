@@ -11,6 +11,7 @@ import signal
 import tempfile
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -21,7 +22,6 @@ from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, 
 from rooflens.machine import collect_seldom, limit_memory, physical_bytes, usable_cores, without_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
 Item = TypeVar("Item")

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from rooflens import format as fmt
 from rooflens.errors import InputError, UsageError
+from rooflens.mcp.root import Root
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.paired import compare_pairs
 from rooflens.model.compare.pairing import pair_programs
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.predict.sizes import checked_sizes
+from rooflens.model.records import Analysis, AnalyzedReport, Grain
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
-from rooflens.model.summary import by_stake, most_at_stake
+from rooflens.model.summary import KernelSummary, by_stake, most_at_stake
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.document import Column, Table, bullets, code, paragraph
+from rooflens.report.document import Column, Table, Words, bullets, code, paragraph
 from rooflens.report.summary import limiter
 from rooflens.report.text import comparison, forecast
 from rooflens.report.text.digest import (
@@ -31,14 +33,6 @@ from rooflens.report.text.digest import (
 )
 from rooflens.report.text.hotspots import listings
 from rooflens.report.writers.markdown import to_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.mcp.root import Root
-    from rooflens.model.records import Analysis, AnalyzedReport, Grain
-    from rooflens.model.summary import KernelSummary
-    from rooflens.report.document import Words
 
 MOST_TOKENS = 4000
 """No answer is longer, whatever is asked for."""

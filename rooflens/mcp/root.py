@@ -5,22 +5,17 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import InputError
 from rooflens.ingest.ncu.sidecar import sidecar
-from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.inputs import Inputs, find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.model.store import MARKER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.ingest.reports.inputs import Inputs
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of the last change in nanoseconds and size in bytes of each file that was read."""

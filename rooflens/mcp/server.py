@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -13,12 +14,8 @@ from rooflens import __version__
 from rooflens.errors import RooflensError
 from rooflens.format import harmless
 from rooflens.mcp.answers import MOST_TOKENS, Answers
+from rooflens.mcp.root import Root
 from rooflens.report.text.digest import LEAST_TOKENS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rooflens.mcp.root import Root
 
 INSTRUCTIONS = (
     "Reads Nsight Compute reports: what limits each GPU kernel, how far it is from that limit, why, on which line, "

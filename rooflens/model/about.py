@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,22 +16,15 @@ from rooflens.model.counters.balance import BALANCE, CAPACITY, SAMPLED_AS, SAMPL
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
 from rooflens.model.counters.memory import CLOCKS, DRAM, L1, L2, SMEM
-from rooflens.model.counters.metric import DETAILS
-from rooflens.model.counters.recipes import bases_of
+from rooflens.model.counters.metric import DETAILS, Ask, Detail
+from rooflens.model.counters.recipes import Counter, bases_of
 from rooflens.model.counters.table import BESIDE, COUNTERS
 from rooflens.model.counters.tensor import tensor_asks
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.findings.stalls import counters_of_wait
 from rooflens.model.findings.table import RULES
-from rooflens.model.knowledge.items import KINDS, find_item, names_of
+from rooflens.model.knowledge.items import KINDS, Kind, find_item, names_of
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from rooflens.model.counters.metric import Ask, Detail
-    from rooflens.model.counters.recipes import Counter
-    from rooflens.model.knowledge.items import Kind
 
 
 class About(Struct, frozen=True):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from rooflens.model.findings.find import find_findings
 from rooflens.model.keys import first_key
-from rooflens.model.records import Analysis, Outside
+from rooflens.model.records import Analysis, Finding, Kernel, Outside, Pipe
 from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
-from rooflens.model.roofline.flops import count_flops
+from rooflens.model.roofline.flops import Flops, count_flops
 from rooflens.model.roofline.levels import place_levels
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.roofline.work import main_unit
@@ -20,14 +20,7 @@ from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.flags import find_flags
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.phases import find_phases
-from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Finding, Kernel, Pipe
-    from rooflens.model.roofline.flops import Flops
-    from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 
 MODEL_VERSION = 4
 """Raised whenever the same counters would give other numbers, verdicts or advice."""

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 from rooflens.errors import InputError, UnknownNameError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from rooflens.model.bounds import Bound
+from rooflens.model.bounds import Bound
 
 Kind = Literal["cuda", "torch"]
 KINDS: tuple[Kind, ...] = ("cuda", "torch")

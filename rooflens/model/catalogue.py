@@ -8,24 +8,20 @@ the quantity (`levels.dram.share` is `dram_share`), other groups first (`verdict
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from functools import cache
 from operator import attrgetter, methodcaller
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
 from rooflens.format import cut_name, plain_name
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.hotspots import leading_stall
-from rooflens.model.records import LEVELS, Confidence, Grain, Severity, Status, ratio
+from rooflens.model.records import LEVELS, Analysis, Confidence, Grain, Hotspot, Kernel, Severity, Status, ratio
 from rooflens.model.roofline.datasheets import ACC16, PEAK_KEYS
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from rooflens.model.records import Analysis, Hotspot, Kernel
 
 SCHEMA_VERSION = 3
 """Version of the JSON: raised when a key is removed or changes its meaning."""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-from rooflens.model.records import Place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from rooflens.model.records import Grain, Hotspot, Kernel
+from rooflens.model.records import Grain, Hotspot, Kernel, Place
 
 STALL = "stall_"
 """Prefix of the samples in which a warp waited for one reason: `stall_long_scoreboard`."""

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rooflens.model.counters.chips import PM_SAMPLED
-from rooflens.model.counters.metric import DETAILS
-from rooflens.model.counters.recipes import Exact, bases_of
+from rooflens.model.counters.metric import DETAILS, Detail, Metric
+from rooflens.model.counters.recipes import Exact, Recipe, bases_of
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.findings.rule import CODE, IN_PROGRAM, held_of, holdings_of
+from rooflens.model.findings.rule import CODE, IN_PROGRAM, FindingRule, held_of, holdings_of
 from rooflens.model.findings.table import RULES
 from rooflens.model.hotspots import STORED_AS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from rooflens.model.counters.metric import Detail, Metric
-    from rooflens.model.counters.recipes import Recipe
-    from rooflens.model.findings.rule import FindingRule
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 _ASKED_AS: Mapping[str, tuple[str, ...]] = {
     "thread_opcodes": ("sass__thread_inst_executed_true_per_opcode_with_modifier_all",),

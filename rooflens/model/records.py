@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from msgspec import Struct, field
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.calibration import Attainable
-    from rooflens.model.unprofiled import InProgram, Unprofiled
+from rooflens.model.bounds import Bound
+from rooflens.model.calibration import Attainable
+from rooflens.model.unprofiled import InProgram, Unprofiled
 
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]

@@ -15,7 +15,7 @@ the launch, or several from outside in (`step*/forward`), or a regular expressio
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,13 +23,9 @@ from msgspec.structs import replace
 from rooflens.errors import NoMatchError, UsageError
 from rooflens.format import cut_name, plain_name, printable
 from rooflens.model.keys import function_of
+from rooflens.model.records import Analysis, AnalyzedReport
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from rooflens.model.records import Analysis, AnalyzedReport
-
-    Matcher = Callable[[str], bool]
+Matcher = Callable[[str], bool]
 
 _REGEX = "re:"
 _CUT = "…"

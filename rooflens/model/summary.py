@@ -8,25 +8,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import duration, plain_name
-from rooflens.model.bounds import BOUNDS
+from rooflens.model.bounds import BOUNDS, Bound
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import ratio, timed
+from rooflens.model.records import Analysis, Bottleneck, Finding, ratio, timed
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.records import Analysis, Bottleneck, Finding
 
 UNKNOWN_GPU = "unknown GPU"
 

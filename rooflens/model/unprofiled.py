@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
+from typing import Literal
 
 Source = Literal["workload", "nsys", "wall"]
 SOURCES: tuple[Source, ...] = ("workload", "nsys", "wall")

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from rooflens.format import sentence_case
-from rooflens.model.about import everything
+from rooflens.model.about import About, CounterAbout, everything
 from rooflens.model.knowledge.items import KINDS
-from rooflens.report.document import Column, Heading, Table, bullets, code, paragraph
+from rooflens.report.document import Column, Document, Heading, Table, Words, bullets, code, paragraph
 from rooflens.report.writers.markdown import to_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from rooflens.model.about import About, CounterAbout
-    from rooflens.report.document import Document, Words
 
 WIDTH = 100
 _MARK = re.compile(r"(?:-|\d+\.) ")

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from rooflens.format import harmless
 from rooflens.model.analyze import analyze
-from rooflens.model.catalogue import KERNEL, PROGRAM, SCHEMA_VERSION, quantities
+from rooflens.model.catalogue import KERNEL, PROGRAM, SCHEMA_VERSION, Schema, quantities
 from rooflens.model.failed import bug_reason, failed_kernel
-from rooflens.model.records import Outside
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.catalogue import Schema
-    from rooflens.model.records import Analysis, AnalyzedReport
+from rooflens.model.records import Analysis, AnalyzedReport, Outside
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """What JSON need not escape, and a terminal or an editor obeys or hides: `json` escapes the rest."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.findings import nvidia
 from rooflens.model.findings.table import RULES
+from rooflens.model.records import Confidence, Finding, Hotspot, Severity
 from rooflens.report.labels import evidence_words, place_label
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Confidence, Finding, Hotspot, Severity
 
 _EXPLAINED = frozenset((*(rule.id for rule in RULES), nvidia.NVIDIA_RULE))
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from rooflens import format as fmt
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.knowledge.items import find_item
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Evidence, Hotspot
+from rooflens.model.records import Evidence, Hotspot
 
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
 """Unit of the main work -> what people read."""

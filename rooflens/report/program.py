@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from rooflens.format import cut_name, duration, percent, plain_name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import AnalyzedReport
-    from rooflens.model.unprofiled import GapsAfter, Unprofiled
+from rooflens.model.records import AnalyzedReport
+from rooflens.model.unprofiled import GapsAfter, Unprofiled
 
 GAPS_NAMED = 3
 NAME_WIDTH = 60

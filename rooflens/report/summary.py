@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.bounds import Bound
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import timed
+from rooflens.model.records import Analysis, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import (
+    KernelSummary,
+    Launch,
+    Staked,
     bound_times_ns,
     by_stake,
     cautions,
@@ -25,16 +29,8 @@ from rooflens.model.summary import (
     time_part,
 )
 from rooflens.model.verdict.sentences import beyond_words, distance_words, limit_words
+from rooflens.report.content import Content
 from rooflens.report.labels import BOUND_LABELS, flag_label
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.records import Analysis
-    from rooflens.model.summary import KernelSummary, Launch, Staked
-    from rooflens.report.content import Content
-
 
 RANKED_SHOWN = 5
 

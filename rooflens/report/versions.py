@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from rooflens.format import natural
 from rooflens.model.compare.pairing import REPORT_ENDINGS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.model.records import Run
+from rooflens.model.records import Run
 
 _ENDING = re.compile(f"(?:{'|'.join(map(re.escape, REPORT_ENDINGS))})$")
 

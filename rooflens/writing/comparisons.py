@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from rooflens.model.compare.across import TWO
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.compare.across import Sides
-    from rooflens.model.compare.gate import Compared, Gated
+from rooflens.model.compare.across import TWO, Sides
+from rooflens.model.compare.gate import Compared, Gated
 
 
 def render(compared: Sequence[Compared], style: str, sides: Sides = TWO, gated: Gated | None = None) -> str:

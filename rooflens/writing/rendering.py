@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.analyzing import Analyzed
-    from rooflens.model.predict.expectations import Prediction, Rule
-    from rooflens.model.records import Analysis, AnalyzedReport, Run
+from rooflens.analyzing import Analyzed
+from rooflens.model.predict.expectations import Prediction, Rule
+from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 
 class Expected(Struct, frozen=True):

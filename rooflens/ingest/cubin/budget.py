@@ -6,10 +6,7 @@ table has rows without end. Work and memory follow the amounts that are counted 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 CODE_BYTES = "bytes of compiled code"
 NAME_BYTES = "bytes of names of sections and functions"

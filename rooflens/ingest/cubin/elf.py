@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rooflens.ingest.cubin.budget import NAME_BYTES, RELOCATIONS, Budget
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _MAGIC = b"\x7fELF\x02\x01"
 """ELF, 64 bits, little-endian: what every cubin is."""

@@ -8,12 +8,9 @@ and a constant is loaded. Checked against NVIDIA's disassembler for each of thes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.ingest.metrics.stored import Kind
+from rooflens.ingest.metrics.stored import Kind
 
 INSTRUCTION_BYTES = 16
 

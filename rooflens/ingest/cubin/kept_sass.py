@@ -8,17 +8,15 @@ no use to another, even of the same program.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from rooflens.cache import keep, kept, trim
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Texts: TypeAlias = "dict[int, dict[int, str | None]]"
 """Text by address, by index of the result; None where the disassembler has none."""

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import posixpath
 from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rooflens.format import as_unicode
-from rooflens.ingest.cubin.budget import FILE_NAME_BYTES, FILES, ROWS, TABLE_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rooflens.ingest.cubin.budget import Budget
-    from rooflens.ingest.cubin.elf import Cubin
+from rooflens.ingest.cubin.budget import FILE_NAME_BYTES, FILES, ROWS, TABLE_BYTES, Budget
+from rooflens.ingest.cubin.elf import Cubin
 
 _TABLE = b".debug_line"
 _UNIT = Struct("<IHI")

@@ -5,21 +5,16 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rooflens.ingest.cubin.budget import CODE_BYTES, SOURCE_BYTES, Budget, TooMuchError
-from rooflens.ingest.cubin.elf import Cubin
+from rooflens.ingest.cubin.elf import Cubin, Section
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, kind_of
-from rooflens.ingest.cubin.lines import file_name, read_lines
+from rooflens.ingest.cubin.lines import Lines, file_name, read_lines
 from rooflens.ingest.messages.messages import decode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.ingest.cubin.elf import Section
-    from rooflens.ingest.cubin.lines import Lines
-    from rooflens.ingest.metrics.stored import Kind
+from rooflens.ingest.metrics.stored import Kind
 
 _DAMAGE = (ValueError, LookupError, ArithmeticError, struct.error)
 """What reading a cubin raises if it is damaged, or holds something unknown."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from msgspec import Struct, field
 
 from rooflens.ingest.exports.numbers import Style
 from rooflens.ingest.exports.tables import Damage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NAMED = 3
 

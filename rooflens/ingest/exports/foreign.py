@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.exports.tables import header_of, open_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _MOST_LINES = 20_000
 _LONGEST_LINE = 4_000

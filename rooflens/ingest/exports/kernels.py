@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -22,11 +22,7 @@ from rooflens.ingest.exports.tables import (
     STREAM,
     Header,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rooflens.model.records import Rule
+from rooflens.model.records import Rule
 
 GPU_NAME = "device__attribute_display_name"
 _DEVICE_ID = "launch__device_id"

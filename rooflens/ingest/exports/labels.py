@@ -7,15 +7,10 @@ metrics of one unit is left out.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from rooflens.ingest.exports.units import dimension_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.ingest.exports.units import Dimension
+from rooflens.ingest.exports.units import Dimension, dimension_of
 
 _PCT_ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 _PCT_ACTIVE = ".avg.pct_of_peak_sustained_active"

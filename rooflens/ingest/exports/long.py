@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from rooflens.ingest.exports.kernels import identified
+from rooflens.ingest.exports.facts import Facts
+from rooflens.ingest.exports.kernels import ExportedKernel, identified
 from rooflens.ingest.exports.labels import metric_of
 from rooflens.ingest.exports.numbers import Printed, parse, style_of
 from rooflens.ingest.exports.tables import (
@@ -22,17 +23,11 @@ from rooflens.ingest.exports.tables import (
     SPEEDUP_OF,
     UNIT,
     VALUE,
+    Header,
 )
 from rooflens.ingest.exports.units import is_count, power_of
 from rooflens.ingest.exports.values import add_value
 from rooflens.model.records import Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rooflens.ingest.exports.facts import Facts
-    from rooflens.ingest.exports.kernels import ExportedKernel
-    from rooflens.ingest.exports.tables import Header
 
 _SAMPLE_ROWS = 2_000
 _OF_KERNEL, _OF_UNIT = "global", "local"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rooflens.ingest.exports.kernels import ExportedKernel
+from rooflens.ingest.exports.kernels import ExportedKernel
 
 TIME = "gpu__time_duration.sum"
 _MOST_APART = 0.01

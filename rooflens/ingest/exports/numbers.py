@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _SPACES = re.compile("(?<=\\d)[ '_\u00a0\u2009\u202f\u2019](?=\\d)")
 """Characters other than point and comma that group digits."""

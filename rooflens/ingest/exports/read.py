@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
 from rooflens.ingest.exports.facts import Facts
 from rooflens.ingest.exports.foreign import refusal
-from rooflens.ingest.exports.kernels import GPU_NAME
+from rooflens.ingest.exports.kernels import GPU_NAME, ExportedKernel
 from rooflens.ingest.exports.long import long_kernels
 from rooflens.ingest.exports.merging import merged
 from rooflens.ingest.exports.tables import Header, open_text, records
 from rooflens.ingest.exports.wide import wide_kernels
-from rooflens.model.roofline.datasheets import datasheet_of, datasheet_of_id, load_datasheets
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from rooflens.ingest.exports.kernels import ExportedKernel
-    from rooflens.model.roofline.datasheets import Datasheet
+from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, datasheet_of_id, load_datasheets
 
 _CC = "device__attribute_compute_capability"
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")

@@ -7,14 +7,11 @@ from run to run, so files are of one run where all that they both hold is equal,
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
+from rooflens.ingest.exports.kernels import ExportedKernel
 from rooflens.ingest.exports.merging import TIME
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.ingest.exports.kernels import ExportedKernel
 
 Key = TypeVar("Key")
 

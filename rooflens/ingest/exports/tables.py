@@ -6,12 +6,9 @@ import codecs
 import csv
 import io
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 HEAD_BYTES = 1 << 20
 """How much of a file is searched for an export's header: what the program printed comes first."""

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from rooflens.ingest.exports.numbers import instance_counts, parse, split_instances
-
-if TYPE_CHECKING:
-    from rooflens.ingest.exports.kernels import ExportedKernel
-    from rooflens.ingest.exports.numbers import Style
+from rooflens.ingest.exports.kernels import ExportedKernel
+from rooflens.ingest.exports.numbers import Style, instance_counts, parse, split_instances
 
 _ABSENT = frozenset({"", "n/a", "-", "none", "null", "no data", "<no data>"})
 _TABLES = "sass__"

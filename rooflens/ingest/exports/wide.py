@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.kernels import identified
-from rooflens.ingest.exports.numbers import Printed, parse, style_of
-from rooflens.ingest.exports.tables import KERNEL
+from rooflens.ingest.exports.facts import Facts
+from rooflens.ingest.exports.kernels import ExportedKernel, identified
+from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
+from rooflens.ingest.exports.tables import KERNEL, Header
 from rooflens.ingest.exports.units import dimension_of, is_count, power_of
 from rooflens.ingest.exports.values import add_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rooflens.ingest.exports.facts import Facts
-    from rooflens.ingest.exports.kernels import ExportedKernel
-    from rooflens.ingest.exports.numbers import Style
-    from rooflens.ingest.exports.tables import Header
 
 _SAMPLE_ROWS = 20
 _TIME = "gpu__time_duration.sum"

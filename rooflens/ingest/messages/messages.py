@@ -6,11 +6,9 @@ Compute). Only the fields that rooflens reads or writes are here; a decoder carr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 _PACKAGE = "rooflens.ncu_rep"
 

@@ -7,14 +7,12 @@ domains and both kinds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rooflens.ingest.messages.messages import decode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SEPARATOR = "/"
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SYNTHETIC_PROVIDER = "rooflens synthetic report"
 """Provider of the version entry that a generated report carries beside Nsight Compute's own."""

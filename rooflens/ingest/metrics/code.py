@@ -10,21 +10,17 @@ import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
 from rooflens.ingest.metrics import figures
+from rooflens.ingest.metrics.stored import Kind, Metrics, Stored, Texts
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import Hotspot
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.ingest.metrics.stored import Kind, Metrics, Stored, Texts
-    from rooflens.model.records import Grain
+from rooflens.model.records import Grain, Hotspot
 
 ByAddress: TypeAlias = "dict[int, float]"
 """Amount by address of an instruction, zeros left out."""

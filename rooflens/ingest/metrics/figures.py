@@ -7,14 +7,10 @@ the line that each was compiled from.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast, get_args
 
-from rooflens.ingest.metrics.stored import Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rooflens.ingest.metrics.stored import Metrics, Value
+from rooflens.ingest.metrics.stored import Kind, Metrics, Value
 
 PREFIX = "rooflens__"
 """Prefix of our own metrics; none of NVIDIA's has it."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Mapping, Sequence
 from itertools import compress, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from rooflens.ingest.metrics.stored import Stored, Value
 from rooflens.model.store.schema import INSTANCES, METRICS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rooflens.ingest.metrics.stored import Stored, Value
 
 ROWS_PER_BLOCK = 250_000
 """How many values are gathered before they are packed: as Python lists some 15 MB, packed a third of that."""

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from msgspec import Struct
 
+from rooflens.ingest.metrics.stored import Metrics, Stored, Value
 from rooflens.model.records import RESIDENT, Series
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.ingest.metrics.stored import Metrics, Stored, Value
 
 _PCT = ".avg.pct_of_peak_sustained_elapsed"
 

@@ -10,18 +10,16 @@ import os
 import pickle
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.jobs import said, unchanged
 from rooflens.ingest.reports.unpacking import RERECORD_HINT, likely_bytes
 from rooflens.machine import collect_seldom, limit_memory, without_pandas
 from rooflens.model.failed import MEMORY_HINT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEADLINE_SECONDS = 120.0
 SECONDS_PER_BYTE = 1e-6

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from rooflens.errors import InputError
+from rooflens.ingest.reports.report import Report
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from rooflens.ingest.reports.report import Report
 
 CHANGED = "it changed while it was read"
 CHANGED_HINT = "read it again when the program that writes it is done"

@@ -5,18 +5,15 @@ pyarrow opens them, as it opens stores (`rooflens.addresses`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rooflens.addresses import is_remote, joined, opened, shown, without_secrets
 from rooflens.errors import InputError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import likely_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CHUNK_BYTES = 1 << 20
 

@@ -8,12 +8,12 @@ NaN stands for what is not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cache, lru_cache, reduce
 from itertools import chain, product
 from math import inf, isfinite, isnan, nan
 from operator import add
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -27,17 +27,13 @@ from rooflens.model.counters.recipes import (
     Peak,
     PerSm,
     RateOverShare,
+    Recipe,
     Same,
     Share,
     ShareOfCycles,
     bases_of,
 )
 from rooflens.model.counters.table import COUNTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
-
-    from rooflens.model.counters.recipes import Recipe
 
 NS_PER_S = 1e9
 BITS_PER_BYTE = 8

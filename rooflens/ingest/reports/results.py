@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import count
 from rooflens.ingest.messages.messages import text_of
+from rooflens.ingest.metrics.code import Code, Instructions
+from rooflens.ingest.metrics.stored import Texts, Value
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.plausible import (
     BLOCK,
@@ -24,6 +27,7 @@ from rooflens.model.counters.plausible import (
     OPERATIONS,
     PEAK,
     SHARE,
+    Limit,
     beyond,
     find_impossible,
     first_impossible,
@@ -33,15 +37,7 @@ from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, MEASURED
 from rooflens.model.failed import ALL_NAN, failed_kernel
 from rooflens.model.keys import short_name
-from rooflens.model.records import Kernel, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.ingest.metrics.code import Code, Instructions
-    from rooflens.ingest.metrics.stored import Texts, Value
-    from rooflens.model.counters.plausible import Limit
-    from rooflens.model.records import Series, Status
+from rooflens.model.records import Kernel, Rule, Series, Status
 
 THREAD_TABLES = (
     "sass__thread_inst_executed_true_per_opcode_with_modifier_all",

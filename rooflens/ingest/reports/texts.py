@@ -5,22 +5,17 @@ Its disassembler takes most of a second to start, so one child tells it for many
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass
-from rooflens.ingest.metrics.code import clean_text
+from rooflens.ingest.metrics.code import Code, Instructions, clean_text
 from rooflens.ingest.reports.child import in_child
-from rooflens.ingest.reports.report import with_codes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from rooflens.ingest.metrics.code import Code, Instructions
-    from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.report import ReadOptions, Report, with_codes
 
 _MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are missing"
 

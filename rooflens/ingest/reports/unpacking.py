@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
@@ -16,7 +17,6 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 from rooflens.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from tempfile import TemporaryDirectory
 
 MAGIC = b"NVR\0"

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from rooflens.model.compare.compare import Spread, Timing
+from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
+from rooflens.model.records import Analysis
 from rooflens.model.summary import median_launch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.compare.compare import Change, Comparison
-    from rooflens.model.records import Analysis
 
 
 class Unpaired(Struct, frozen=True):

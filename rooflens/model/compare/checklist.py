@@ -7,8 +7,8 @@ program, and do the same FLOPs: what differs in them is noise.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,14 +16,9 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.format import count, cut_name, percent, plain_name, printable, si
 from rooflens.model.compare.pairing import program_name, version_name
-from rooflens.model.records import timed
+from rooflens.model.records import Analysis, AnalyzedReport, timed
 from rooflens.model.verdict.sentences import resource_label
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rooflens.model.records import Analysis, AnalyzedReport
-    from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.verdict.thresholds import Thresholds
 
 SAME_WORK = 0.01
 """FLOPs of two launches that differ by no more are the same work."""

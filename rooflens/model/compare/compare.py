@@ -9,23 +9,18 @@ gates alike. With one recording on a side there is a factor, but no judgement.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
-from rooflens.model.compare.matching import match_launches
-from rooflens.model.records import timed
+from rooflens.model.compare.matching import How, Match, match_launches
+from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, timed
 from rooflens.model.summary import median_launch
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rooflens.model.compare.matching import How, Match
-    from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
-
-    Recording = Sequence[Analysis]
-    Look = tuple[str, tuple[int, ...] | None, tuple[int, ...] | None]
+Recording = Sequence[Analysis]
+Look = tuple[str, tuple[int, ...] | None, tuple[int, ...] | None]
 
 Outcome = Literal["faster", "slower", "same", "single", "unknown"]
 

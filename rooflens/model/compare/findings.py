@@ -7,22 +7,18 @@ nor new: nothing is said of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal
 
 from msgspec import Struct
 
 from rooflens.format import factor, percent, si, significant
+from rooflens.model.compare.compare import Change
 from rooflens.model.compare.sentences import MOVED_RATIO, STEPPED_SHARE
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.findings.table import RULES
-from rooflens.model.records import ratio
+from rooflens.model.records import Analysis, Finding, Kernel, ratio
 from rooflens.model.verdict.distances import local_part
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from rooflens.model.compare.compare import Change
-    from rooflens.model.records import Analysis, Finding, Kernel
 
 What = Literal["gone", "changed", "new"]
 

@@ -6,21 +6,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import UsageError
 from rooflens.format import duration, exact_duration, given_percent, plain_name
+from rooflens.model.compare.compare import Change, Comparison, Outcome, Timing
 from rooflens.model.compare.sentences import growth_words
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from rooflens.model.compare.compare import Change, Comparison, Outcome, Timing
-
-    What = tuple[str, str, str]
+What = tuple[str, str, str]
 
 DEFAULT_FLOOR_NS = 2000.0
 """Time that must be lost at least: a launch itself costs some microseconds, and ncu's clock ticks every 32 ns, so that

@@ -7,7 +7,7 @@ two sides of a comparison, so a re-tiled or renamed kernel keeps its line. Runs 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,13 +15,8 @@ from msgspec.structs import replace
 from rooflens.format import natural
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.pairing import program_name
-from rooflens.model.records import AnalyzedReport, timed
+from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
 from rooflens.model.summary import median_launch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis, Run
 
 
 class Point(Struct, frozen=True):

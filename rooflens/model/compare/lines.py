@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Hashable, Iterable
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
-
-    from rooflens.model.compare.compare import Change
-    from rooflens.model.records import Analysis, Hotspot
+from rooflens.model.compare.compare import Change
+from rooflens.model.records import Analysis, Hotspot
 
 LEAST_PART = 0.1
 """Lines with less than this fraction of what their kernel lost are left out."""

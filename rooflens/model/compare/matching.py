@@ -15,16 +15,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from rooflens.model.keys import function_of, launch_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
-
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 _DIGITS = re.compile(r"\d+")
 

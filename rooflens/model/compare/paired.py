@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from rooflens.errors import InputError
 from rooflens.model.compare.across import Across, Unpaired, across
 from rooflens.model.compare.compare import compare
 from rooflens.model.compare.gate import Compared
-from rooflens.model.compare.pairing import is_of_others, pair_programs, refusals, warnings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.model.compare.pairing import Pair
-    from rooflens.model.records import AnalyzedReport
+from rooflens.model.compare.pairing import Pair, is_of_others, pair_programs, refusals, warnings
+from rooflens.model.records import AnalyzedReport
 
 
 def pair_sides(

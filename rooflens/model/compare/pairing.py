@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.format import natural
-from rooflens.model.compare.compare import Side
+from rooflens.model.compare.compare import Comparison, Side
 from rooflens.model.compare.matching import match_launches
-from rooflens.model.records import AnalyzedReport, timed
+from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, timed
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.compare.compare import Comparison
-    from rooflens.model.records import Analysis, Kernel, Run
-
-    Programs = Mapping[str, Sequence[AnalyzedReport]]
+Programs = Mapping[str, Sequence[AnalyzedReport]]
 
 SAME_PROGRAM = 0.9
 """Part of the launches that must match exactly for two reports to be recordings of one program."""

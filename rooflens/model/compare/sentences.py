@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rooflens.format import duration, percent, si, significant
+from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
+from rooflens.model.records import Analysis, Level
 from rooflens.model.verdict.sentences import LEVEL_LABELS, limiter_words, resource_label
-
-if TYPE_CHECKING:
-    from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
-    from rooflens.model.records import Analysis, Level
 
 MOVED_RATIO = 1.05
 """Intensities and amounts closer to one another than this factor count as equal."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rooflens.model.counters.chips import (
     EVERY_CHIP,
@@ -19,9 +19,6 @@ from rooflens.model.counters.chips import (
 )
 from rooflens.model.counters.metric import Ask
 from rooflens.model.counters.recipes import Counter, exact
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 UNITS: tuple[tuple[str, str, str], ...] = (
     ("sm", "sm", "SM"),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from rooflens.model.counters.chips import EVERY_CHIP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Detail = Literal["quick", "standard", "deep"]
 Kind = Literal["hardware", "sass", "sampling", "launch"]

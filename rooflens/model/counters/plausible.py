@@ -8,15 +8,12 @@ from a measurement.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rooflens.model.counters.table import COUNTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NS_PER_S = 1e9
 _MOST_COUNTED = 2.0**62

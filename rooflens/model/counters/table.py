@@ -11,17 +11,13 @@ order, which is also that of the columns and of what ncu is asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rooflens.model.counters.accesses import ACCESSES, HOST
 from rooflens.model.counters.balance import BALANCE, CAPACITY, WAITS
 from rooflens.model.counters.chips import EVERY_CHIP, GV100, LGDS, TU10X, TU11X
 from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
 from rooflens.model.counters.memory import CLOCKS, DRAM, L1, L2, SMEM
 from rooflens.model.counters.metric import BARE, SUM, Ask
-
-if TYPE_CHECKING:
-    from rooflens.model.counters.recipes import Counter
+from rooflens.model.counters.recipes import Counter
 
 COUNTERS: tuple[Counter, ...] = (
     *CLOCKS,

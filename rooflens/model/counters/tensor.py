@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rooflens.model.counters.chips import (
     AD10X,
@@ -21,12 +21,7 @@ from rooflens.model.counters.chips import (
     THOR,
     TU10X,
 )
-from rooflens.model.counters.metric import PEAK, Ask
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.model.counters.metric import Detail
+from rooflens.model.counters.metric import PEAK, Ask, Detail
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from rooflens.format import factor, percent, si, si_of
 from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, speedup, weigh
-from rooflens.model.records import Evidence
+from rooflens.model.records import Evidence, Kernel
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS
 from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Kernel
-    from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.facts import Facts
 
 _PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
 _LETTERS: Mapping[str, str] = {"fp32": "f", "fp64": "d"}

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
-from rooflens.model.findings.rule import IDLE, LATENCY, held_of, holdings_of
+from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found, Holdings, held_of, holdings_of
 from rooflens.model.findings.stalls import largest_wait, long_waits
 from rooflens.model.findings.table import CAUSES, RULES
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.findings.rule import FindingRule, Found, Holdings
-    from rooflens.model.records import Severity
-    from rooflens.model.verdict.facts import Facts
+from rooflens.model.records import Finding, Severity
+from rooflens.model.verdict.facts import Facts
 
 MOST_ADVISED = 6
 """At most this many findings that cost time: nobody reads more, so the rest become notes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +11,7 @@ from rooflens.format import count, duration, percent, si, si_of, significant
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.findings.stalls import is_usual_wait, stall, stall_shares
-from rooflens.model.records import Evidence, Place, ratio
+from rooflens.model.records import Evidence, Hotspot, Kernel, Place, Severity, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
@@ -23,11 +22,8 @@ from rooflens.model.roofline.occupancy import (
     tail_share,
     warps_of,
 )
+from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Hotspot, Kernel, Severity
-    from rooflens.model.verdict.facts import Facts
 
 _IDLE_WAITS = frozenset({LATENCY, IDLE})
 _WAVES = {"waves": "waves", "grid_size": "blocks", "sm_count": "SMs"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from msgspec import Struct
 
@@ -14,17 +15,12 @@ from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYT
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, stalled, weigh
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import STALL, hottest, places
-from rooflens.model.records import Evidence
+from rooflens.model.records import Confidence, Evidence, Kernel, Severity
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.distances import local_part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from rooflens.model.records import Confidence, Kernel, Severity
-    from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.facts import Facts
 
 _Side = Literal["load", "store"]
 

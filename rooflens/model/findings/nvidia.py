@@ -6,16 +6,11 @@ They come from the report and stand last: their titles and estimates are NVIDIA'
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from rooflens.format import percent
-from rooflens.model.records import Evidence, Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from rooflens.model.records import Rule
-    from rooflens.model.verdict.facts import Facts
+from rooflens.model.records import Evidence, Finding, Rule
+from rooflens.model.verdict.facts import Facts
 
 NVIDIA_RULE = "nvidia_rule"
 _WHOLE_PCT = 100.0

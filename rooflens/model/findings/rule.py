@@ -5,18 +5,14 @@ Then it says what waste costs: the part of a kernel's time that goes with it, an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from rooflens.model.records import Evidence
+from rooflens.model.records import Confidence, Evidence, Kernel, Place, Severity
 from rooflens.model.roofline.levels import shares_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-
-    from rooflens.model.records import Confidence, Evidence, Kernel, Place, Severity
-    from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.facts import Facts
 
 LATENCY = "latency"
 """Among what a finding bears on: a kernel that waits, where no unit is full."""

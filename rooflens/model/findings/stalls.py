@@ -9,8 +9,8 @@ assumes that this wait alone vanishes, and is no more than the schedulers and th
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -20,14 +20,9 @@ from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.opcodes import executed
+from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from rooflens.model.verdict.facts import Facts
-    from rooflens.model.verdict.thresholds import Thresholds
-
+from rooflens.model.verdict.thresholds import Thresholds
 
 _COHERENT_LOAD = re.compile(r"LDG?\b.*\.STRONG\b")
 _COHERENT_STORE = re.compile(r"(STG?\b|ATOMG?\b.*\.(EXCH|CAS)\b).*\.STRONG\b")

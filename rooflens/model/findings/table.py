@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rooflens.model.findings.arithmetic import ARITHMETIC
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
 from rooflens.model.findings.memory import ATOMICS, MEMORY
+from rooflens.model.findings.rule import FindingRule
 from rooflens.model.findings.stalls import STALLED
-
-if TYPE_CHECKING:
-    from rooflens.model.findings.rule import FindingRule
 
 CAUSES: tuple[FindingRule, ...] = (
     *LAUNCH,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Literal
-
-    Kind = Literal["verdicts", "findings", "flags", "stalls"]
+Kind = Literal["verdicts", "findings", "flags", "stalls"]
 
 KINDS: Mapping[Kind, str] = {
     "verdicts": "verdict",

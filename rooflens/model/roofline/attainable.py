@@ -6,19 +6,15 @@ that a kernel which does nothing else reaches. `rooflens calibrate` measures the
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from rooflens.model.calibration import Attainable, Rate
+from rooflens.model.records import Kernel, Level, Pipe
 from rooflens.model.roofline.datasheets import name_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from rooflens.model.calibration import Attainable, Rate
-    from rooflens.model.records import Kernel, Level, Pipe
 
 CLOCK_TOLERANCE = 0.02
 """Clocks nearer than this are one clock: so far apart are two runs of one measurement."""

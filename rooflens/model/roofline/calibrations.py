@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rooflens.checking import parse_json
+from rooflens.checking import Table, parse_json
 from rooflens.errors import InputError
 from rooflens.files import read_text, write_whole
 from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from rooflens.checking import Table
 
 SCHEMA_VERSION = 1
 

@@ -10,17 +10,15 @@ import contextlib
 import functools
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rooflens.cache import keep, kept
 from rooflens.checking import Table, parse_toml
 from rooflens.errors import InputError, UnknownNameError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _FOLDER = Path(__file__).parents[2] / "gpus"
 

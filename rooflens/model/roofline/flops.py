@@ -9,13 +9,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from rooflens.model.records import Kernel
 from rooflens.model.roofline.datasheets import ACC16, datasheet_of
 from rooflens.model.roofline.opcodes import THREAD_FLOP, is_matrix, is_tcgen05, tensor_op, thread_flop
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
 """Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""

@@ -11,17 +11,13 @@ reports, in which the wavefronts of all instructions equal those of loads, store
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Collection, Mapping
+from typing import Literal
 
 from msgspec import Struct
 
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
-from rooflens.model.records import LEVELS, Level, ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from rooflens.model.records import Kernel, Pipe
+from rooflens.model.records import LEVELS, Kernel, Level, Pipe, ratio
 
 
 class Stage(Struct, frozen=True):

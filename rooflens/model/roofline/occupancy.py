@@ -8,17 +8,14 @@ says what another launch would be allowed; a curve is only given where it goes t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 LIMITERS: dict[str, str] = {
     "blocks_limit_registers": "registers",

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 THREAD_FLOP: dict[str, tuple[str, int]] = {
     "FADD": ("fp32", 1),

@@ -6,15 +6,10 @@ FLOP pipes alone they would look latency-bound.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
-from rooflens.model.records import Pipe, ratio
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
-    from rooflens.model.roofline.flops import Flops
+from rooflens.model.records import Kernel, Pipe, ratio
+from rooflens.model.roofline.flops import Flops
 
 
 class PipeRow(Struct, frozen=True):

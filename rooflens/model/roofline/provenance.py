@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import ROOFS, STAGES, leading_stage
 from rooflens.model.roofline.pipes import PIPE_ROWS
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 PUBLISHED = "published peak, scaled to the profiled clock"
 _TENSOR_PEAK = "sm__ops_path_tensor_*.sum.peak_sustained x f"

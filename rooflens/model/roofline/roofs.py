@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, Analysis, Pipe
 from rooflens.model.roofline.flops import instruction_peaks
 from rooflens.model.roofline.work import main_work
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rooflens.model.records import Analysis, Pipe
 
 ROOF_FROM_SHARE = 0.01
 """A pipe that does less than this part of a launch's FLOPs gets no roof: compilers load constants with fp16 pipes."""

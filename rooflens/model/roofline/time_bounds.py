@@ -9,14 +9,12 @@ a kernel above it waits for something else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis
 
 Position = Literal["below", "near", "between", "above"]
 

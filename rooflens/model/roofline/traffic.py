@@ -6,15 +6,10 @@ A request of a warp to global memory touches sectors of 32 bytes; `ideal` is how
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
 from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
-from rooflens.model.records import ratio
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis, Kernel, Level
+from rooflens.model.records import Analysis, Kernel, Level, ratio
 
 
 class Useful(Struct, frozen=True):

@@ -6,16 +6,12 @@ time at its peaks. A point drawn from the other, as of the fp32 epilogue of an i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from msgspec import Struct
 
-from rooflens.model.records import ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rooflens.model.records import Analysis, Level, Pipe
+from rooflens.model.records import Analysis, Level, Pipe, ratio
 
 Unit = Literal["FLOP", "op"]
 

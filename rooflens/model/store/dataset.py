@@ -17,11 +17,12 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +34,7 @@ from msgspec import Struct
 from rooflens.addresses import opened, shown, without_secrets
 from rooflens.errors import InputError
 from rooflens.model.analyze import MODEL_VERSION
+from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
 from rooflens.model.store import MARKER
 from rooflens.model.store.rows import kernels_from_batch, runs_from_table
 from rooflens.model.store.schema import RUN_ID, SCHEMA_VERSION, TABLES
@@ -40,13 +42,8 @@ from rooflens.model.store.tables.findings import finding_table, hotspots_from_ta
 from rooflens.model.store.tables.roofline import roofline_table
 from rooflens.model.store.tables.unprofiled import unprofiled_from_row, unprofiled_table
 from rooflens.model.store.writing import STAMP, Writer, begun_unix_ns, leaves, new_id
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
-    from rooflens.model.unprofiled import Unprofiled
-    from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.unprofiled import Unprofiled
+from rooflens.model.verdict.thresholds import Thresholds
 
 _FILE_NAME = re.compile(r"([0-9a-f]{24})\.parquet")
 _WRITING = ".writing-"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
 
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.records import Kernel, Rule, Run, Series
+from rooflens.model.records import Hotspot, Kernel, Rule, Run, Series
 from rooflens.model.store.schema import (
     AXES,
     FAILURES,
@@ -26,12 +27,7 @@ from rooflens.model.store.schema import (
 from rooflens.model.store.tables.columns import lists, map_column, maps, struct_lists, table_of, texts
 from rooflens.model.store.tables.findings import hotspot_table
 from rooflens.model.store.tables.unprofiled import unprofiled_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.model.records import Hotspot
-    from rooflens.model.unprofiled import Unprofiled
+from rooflens.model.unprofiled import Unprofiled
 
 _KERNEL_FIELDS = Kernel.__struct_fields__
 _NO_SPOTS: Mapping[int, tuple[Hotspot, ...]] = MappingProxyType({})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rooflens.model.store.schema import RUN_ID, TABLES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _GROUP_BYTES = 32 << 20
 """What a table holds in memory before it is written as a row group."""

@@ -6,22 +6,17 @@ A chip is never told to use what it does not have: a move that needs a feature s
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
 from rooflens.format import percent, si, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
-from rooflens.model.records import ratio
+from rooflens.model.records import Kernel, Level, ratio
 from rooflens.model.roofline.opcodes import executed, is_matrix, is_tcgen05, opcode_group, thread_flop
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from rooflens.model.records import Kernel, Level
 
 
 class _Move(Struct, frozen=True):

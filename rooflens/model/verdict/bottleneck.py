@@ -7,10 +7,10 @@ slots only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
-from rooflens.model.records import Bottleneck, ratio
+from rooflens.model.records import Analysis, Bottleneck, Kernel, Level, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS, UPPER_BOUND
 from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, fullest, leading_stage
@@ -18,11 +18,6 @@ from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Analysis, Kernel, Level
 
 NEVER_LEAD = frozenset({"fp16", "lsu"})
 """What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is counted as L1's input stage."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 PROGRAM = "PROGRAM"
 """Stands for the command line of a program where the report does not tell it."""

@@ -8,13 +8,14 @@ holds nothing else.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rooflens.model.bounds import Bound
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
-from rooflens.model.records import Verdict, ratio
+from rooflens.model.records import Bottleneck, Confidence, Finding, Verdict, ratio
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -27,15 +28,9 @@ from rooflens.model.verdict.bottleneck import (
 )
 from rooflens.model.verdict.collecting import not_profiled
 from rooflens.model.verdict.distances import find_distances
+from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import NOT_MEASURED, evidence_lines, verdict_sentence
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.records import Bottleneck, Confidence, Finding
-    from rooflens.model.verdict.facts import Facts
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = frozenset(

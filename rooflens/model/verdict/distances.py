@@ -11,20 +11,15 @@ formula is known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import failure_words
-from rooflens.model.records import Distances
+from rooflens.model.records import Distances, Kernel
 from rooflens.model.roofline.levels import device_dram_share, fullest
 from rooflens.model.roofline.opcodes import is_matrix, opcode_group, thread_flop
 from rooflens.model.verdict.bottleneck import NEVER_LEAD
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Kernel
-    from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.facts import Facts
 
 _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")
 """Opcodes that reach global memory past the accesses whose addresses are looked at: TMA, bulk copies, textures."""

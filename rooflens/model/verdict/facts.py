@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from rooflens.model.records import Distances, Evidence
+from rooflens.model.bounds import Bound
+from rooflens.model.records import Bottleneck, Distances, Evidence, Kernel, Level, Phases, Pipe
 from rooflens.model.roofline.flops import Flops
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.records import Bottleneck, Kernel, Level, Phases, Pipe
-    from rooflens.model.unprofiled import InProgram
-    from rooflens.model.verdict.thresholds import Thresholds
+from rooflens.model.unprofiled import InProgram
+from rooflens.model.verdict.thresholds import Thresholds
 
 
 class Facts(Struct, frozen=True):

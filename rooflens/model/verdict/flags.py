@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.knowledge.items import find_item
+from rooflens.model.records import Kernel
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import delivered_bytes, dram_clock_part, fullest
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
-    from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.facts import Facts
 
 
 def changes_verdict(flag: str, busiest: str | None = None) -> bool:

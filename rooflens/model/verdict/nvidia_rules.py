@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-from rooflens.model.records import Nvidia
+from rooflens.model.records import Level, Nvidia, Rule, Verdict
 from rooflens.model.verdict.bottleneck import is_lsu_full
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from rooflens.model.records import Level, Rule, Verdict
 
 _ACHIEVED = re.compile(
     r"achieved\s+(?:close to\s+)?(?P<fp32>[\d.]+)% of this device's fp32 peak performance"

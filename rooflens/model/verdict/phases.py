@@ -6,16 +6,11 @@ while the GPU is full; what comes after it is a tail, in which blocks run out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from rooflens.model.records import RESIDENT, Phases
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Series
+from rooflens.model.records import RESIDENT, Phases, Series
 
 _NEAR = 0.85
 """Samples from this part of the high level on are on the plateau: units flicker by a tenth within one phase."""

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
 from rooflens.format import cut_name, percent, plain_name, printable
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.hotspots import leading_stall
-from rooflens.model.records import ratio
+from rooflens.model.records import Hotspot, ratio
 from rooflens.report.ci.places import in_checkout
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from rooflens.model.records import Hotspot
-    from rooflens.report.text.hotspots import Listing
+from rooflens.report.text.hotspots import Listing
 
 TITLE_WIDTH = 100
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rooflens.format import MISSING, duration, percent
-from rooflens.model.compare.checklist import point_name
+from rooflens.model.compare.checklist import Checklist, Climb, Point, point_name
 from rooflens.report.data import json_text
-from rooflens.report.document import Column, Paragraph, Table
-
-if TYPE_CHECKING:
-    from rooflens.model.compare.checklist import Checklist, Climb, Point
-    from rooflens.report.document import Document
+from rooflens.report.document import Column, Document, Paragraph, Table
 
 _COLUMNS = (
     Column("kernel", fit="middle"),

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
 from rooflens.format import count, cut_name, duration, percent, plain_name
-from rooflens.model.compare.across import TWO
-from rooflens.model.compare.gate import Gate
-from rooflens.model.compare.lines import slower_lines
+from rooflens.model.compare.across import TWO, Sides
+from rooflens.model.compare.compare import Change
+from rooflens.model.compare.gate import Compared, Gate, Gated
+from rooflens.model.compare.lines import SlowerLine, slower_lines
 from rooflens.model.compare.sentences import growth_words
 from rooflens.report.ci.annotations import Annotation, inert
 from rooflens.report.ci.places import in_checkout
-from rooflens.report.document import Column, Heading, Paragraph, Table, code, paragraph, strong
+from rooflens.report.document import Column, Document, Heading, Paragraph, Table, code, paragraph, strong
 from rooflens.report.text.comparison import comparison_document, gate_document
 from rooflens.report.writers.markdown import to_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from rooflens.model.compare.across import Sides
-    from rooflens.model.compare.compare import Change
-    from rooflens.model.compare.gate import Compared, Gated
-    from rooflens.model.compare.lines import SlowerLine
-    from rooflens.report.document import Document
 
 MAX_CHARACTERS = 60_000
 """A comment holds 65,536, a step's summary 1 MiB."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _DRIVE = re.compile(r"[A-Za-z]:/")
 _LONGEST = 4096

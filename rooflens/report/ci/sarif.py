@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import quote
 
 from rooflens import __version__
 from rooflens.format import cut_name, percent, plain_name, printable, sentence_case
 from rooflens.model.knowledge.items import find_item
+from rooflens.model.records import Analysis, Finding, Place, Severity
 from rooflens.report.ci.places import in_checkout, is_absolute
 from rooflens.report.data import json_text
 from rooflens.report.findings import shown
 from rooflens.report.writers.markdown import prose
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis, Finding, Place, Severity
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "SRCROOT"

@@ -6,12 +6,11 @@ isolated kernel), `w` and `h` (pixels of the plane).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import altair as alt
 
 from rooflens import format as fmt
 from rooflens.report.comparison.chart_rows import datasets
+from rooflens.report.comparison.plane import Moves
 from rooflens.report.plane.axes import ZOOM, axes, seen
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
@@ -21,6 +20,8 @@ from rooflens.report.plane.marks import (
     LIT_DOT,
     QUIET,
     WIDTH,
+    Spec,
+    Style,
     at_spot,
     layered,
     leads,
@@ -35,10 +36,6 @@ from rooflens.report.plane.marks import (
     written,
 )
 from rooflens.report.plane.roofs import flat_name_layers, line_layers, slope_name_layers
-
-if TYPE_CHECKING:
-    from rooflens.report.comparison.plane import Moves
-    from rooflens.report.plane.marks import Spec, Style
 
 LANE_PX = 44
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.report.comparison.plane import Move, Moves, Place
 from rooflens.report.comparison.rows import limiter_words
 from rooflens.report.plane.geometry import Line
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.path import rounded
 from rooflens.report.plane.placement import Canvas, Text, around, foot_spots, ridge_spots
 from rooflens.report.plane.roofs import NamedRoof, Roofs, ridge_text, slope_roof
-from rooflens.report.plane.viewport import SIZES, WIDE, point_box
+from rooflens.report.plane.viewport import SIZES, WIDE, SizeClass, point_box
 from rooflens.report.roofline.labels import pipe_roof
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.report.comparison.plane import Move, Moves, Place
-    from rooflens.report.plane.viewport import SizeClass
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 LONG_LABEL_WIDTH = 40
 ROOF_OF_SHARES = "100 % of the kernel's own roof"

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.compare.compare import Comparison, Side
 from rooflens.model.compare.pairing import CLOCK_RATIO, kernels_of, mean_clock_hz, mean_memory_bytes_per_s
 from rooflens.model.records import timed
 from rooflens.report.summary import CLOCK_WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from rooflens.model.compare.compare import Comparison, Side
-
 
 NOT_STATED = "not stated"
 

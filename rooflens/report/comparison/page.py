@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.compare.across import TWO
+from rooflens.model.compare.across import TWO, Across, Sides
+from rooflens.model.compare.compare import Spread
+from rooflens.model.compare.gate import Compared, Gated
 from rooflens.model.compare.sentences import range_words
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.chart import arrows_spec
-from rooflens.report.comparison.conditions import is_synthetic, sides
-from rooflens.report.comparison.plane import moves
+from rooflens.report.comparison.conditions import Fact, is_synthetic, sides
+from rooflens.report.comparison.plane import Moves, moves
 from rooflens.report.comparison.rows import (
+    Program,
+    Row,
     arrowed,
     given_percent,
     known_lost_ns,
@@ -24,25 +30,11 @@ from rooflens.report.comparison.rows import (
     signed_percent,
     spread_words,
 )
-from rooflens.report.comparison.waterfall import SEEN_SHARE, waterfall, waterfall_spec
+from rooflens.report.comparison.waterfall import SEEN_SHARE, Waterfall, waterfall, waterfall_spec
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.text.comparison import across_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from markupsafe import Markup
-
-    from rooflens.model.compare.across import Across, Sides
-    from rooflens.model.compare.compare import Spread
-    from rooflens.model.compare.gate import Compared, Gated
-    from rooflens.model.records import Analysis
-    from rooflens.report.comparison.conditions import Fact
-    from rooflens.report.comparison.plane import Moves
-    from rooflens.report.comparison.rows import Program, Row
-    from rooflens.report.comparison.waterfall import Waterfall
 
 STYLES = ("shared/page.css", "shared/charts.css", "comparison/comparison.css", "shared/print.css")
 

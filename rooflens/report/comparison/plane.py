@@ -8,30 +8,24 @@ kernel's own roof min(P, AI x BW), which say on either side how far the limit is
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log10, sqrt
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.bounds import BOUNDS
+from rooflens.model.bounds import BOUNDS, Bound
 from rooflens.model.compare.pairing import mean_clock_hz
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, Analysis
+from rooflens.model.roofline.roofs import Roof
 from rooflens.model.summary import gpu_name
 from rooflens.report.comparison.conditions import unlike
-from rooflens.report.plane.plane import aired, free_edge, roofs_over
+from rooflens.report.comparison.rows import Program, Row
+from rooflens.report.plane.plane import Domain, RoofSet, aired, free_edge, roofs_over
+from rooflens.report.plane.plane import Place as Point
 from rooflens.report.plane.plane import places as points
 from rooflens.report.plane.viewport import Sheet, decades
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.records import Analysis
-    from rooflens.model.roofline.roofs import Roof
-    from rooflens.report.comparison.rows import Program, Row
-    from rooflens.report.plane.plane import Domain, RoofSet
-    from rooflens.report.plane.plane import Place as Point
 
 MAX_DRAWN = 32
 """Kernels with a place in the plane, those with the biggest differences."""

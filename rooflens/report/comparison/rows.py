@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
+from rooflens.model.bounds import Bound
+from rooflens.model.compare.compare import Change, Comparison, Outcome, Spread, Timing
 from rooflens.model.compare.findings import changed_findings, findings_sentence
+from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.sentences import change_sentence, factor_words, range_words
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
 from rooflens.report.labels import BOUND_LABELS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.compare.compare import Change, Comparison, Outcome, Spread, Timing
-    from rooflens.model.compare.gate import Compared
-    from rooflens.model.records import Analysis
 
 ROWS_ON_PAGE = 80
 LEAST_ROWS = 12

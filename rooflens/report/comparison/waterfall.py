@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.report.comparison.rows import signed_duration, spread_words
-from rooflens.report.plane.marks import FAINT_BAR, layered, lit, specify, unchecked, values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.report.comparison.rows import Program, Row
-    from rooflens.report.plane.marks import Spec, Style
+from rooflens.report.comparison.rows import Program, Row, signed_duration, spread_words
+from rooflens.report.plane.marks import FAINT_BAR, Spec, Style, layered, lit, specify, unchecked, values
 
 Kind = Literal["total", "gain", "loss", "noise"]
 

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import of_roof
+from rooflens.model.predict.forecast import Regime, of_roof
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.forecast.plane import Dot, PredictPlane
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.axes import axes
+from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import AT, QUIET, table, unchecked
+from rooflens.report.plane.marks import AT, QUIET, Spec, table, unchecked
 from rooflens.report.plane.path import NOWHERE, PathPlane, arrows, rounded, strong_names
 from rooflens.report.plane.placement import Text, around, beside
 from rooflens.report.plane.roofs import Roofs, flat_roof, slope_roof
-from rooflens.report.plane.viewport import point_box
+from rooflens.report.plane.viewport import Sheet, SizeClass, point_box
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.model.predict.forecast import Regime
-    from rooflens.report.forecast.plane import Dot, PredictPlane
-    from rooflens.report.plane.geometry import Box
-    from rooflens.report.plane.marks import Spec
-    from rooflens.report.plane.viewport import Sheet, SizeClass
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 
 SMALLEST_PX2, LARGEST_PX2 = 70, 520

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import LAUNCH_FLOOR_S
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, Row
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.report.forecast import sentences as predict_words
 from rooflens.report.forecast.chart import predict_spec
-from rooflens.report.forecast.plane import planes
+from rooflens.report.forecast.plane import PredictPlane, planes
 from rooflens.report.forecast.programs import calculator
 from rooflens.report.html.document import STYLES, document
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.roofline.datasheet import gpu_choices, short_name
 from rooflens.report.text import forecast as forecasts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.predict.forecast import Forecast, Row
-    from rooflens.report.forecast.plane import PredictPlane
 
 MAX_PLANES = 6
 """Planes on one page; what else was predicted is in the tables."""

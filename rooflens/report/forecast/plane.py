@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isfinite, log10
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.model.predict.forecast import forecast
+from rooflens.model.predict.forecast import Forecast, Regime, Row, forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
-from rooflens.report.plane.plane import aired, free_edge
+from rooflens.report.plane.plane import Domain, aired, free_edge
 from rooflens.report.text import forecast as forecasts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from rooflens.model.predict.forecast import Forecast, Regime, Row
-    from rooflens.report.plane.plane import Domain
 
 ALL_DOTS = 24
 APART_DECADES = 0.09

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import of_roof
+from rooflens.model.predict.forecast import Forecast, Row, of_roof
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import RATES_SOURCE
-from rooflens.model.predict.rows import ELEMENT_BYTES
+from rooflens.model.predict.rows import ELEMENT_BYTES, Operation
+from rooflens.model.roofline.datasheets import Datasheet
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text import forecast as forecasts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.predict.forecast import Forecast, Row
-    from rooflens.model.predict.rows import Operation
-    from rooflens.model.roofline.datasheets import Datasheet
 
 SPARSE_FROM = 8
 """Major compute capability from which tensor cores have a rate for 2:4 sparsity."""

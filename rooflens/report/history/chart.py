@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.compare.history import Point, Series
 from rooflens.model.compare.pairing import version_name
+from rooflens.model.records import Run
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.geometry import Boxes, Line, text_px
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
+    Spec,
+    Style,
     at_spot,
     expressions,
     layered,
@@ -29,19 +34,11 @@ from rooflens.report.plane.marks import (
 )
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import LINE_PX, Canvas, Text, around
-from rooflens.report.plane.viewport import SIZES, SLOT, point_box
+from rooflens.report.plane.viewport import SIZES, SLOT, SizeClass, point_box
 from rooflens.report.text.history import limiter
 from rooflens.report.versions import report_labels
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rooflens.model.compare.history import Point, Series
-    from rooflens.model.records import Run
-    from rooflens.report.plane.marks import Spec, Style
-    from rooflens.report.plane.viewport import SizeClass
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 
 MAX_LINES = 8

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.report.history.chart import MAX_LINES, groups, history_spec, runs_of, sparkline_parts, time_axis
+from rooflens.model.bounds import Bound
+from rooflens.model.compare.history import Series
+from rooflens.report.history.chart import MAX_LINES, Group, groups, history_spec, runs_of, sparkline_parts, time_axis
 from rooflens.report.html.document import STYLES, document
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.text.history import run_cells, verdicts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from markupsafe import Markup
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.compare.history import Series
-    from rooflens.report.history.chart import Group
 
 MAX_GROUPS = 12
 MAX_KERNELS = 30

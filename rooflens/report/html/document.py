@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from rooflens.report.html import theme
 from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
 from rooflens.report.html.templates import render
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 KERNELS = ("kernels", "Skip to the kernels table")
 

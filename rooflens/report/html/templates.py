@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,6 @@ from rooflens.report import labels as words
 from rooflens.report.html.theme import LOOKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jinja2.bccache import Bucket
 
 

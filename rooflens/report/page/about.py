@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+
+from markupsafe import Markup
 
 from rooflens.format import sentence_case
-from rooflens.model.about import about, named
+from rooflens.model.about import About, about, named
 from rooflens.model.knowledge.items import KINDS
+from rooflens.model.summary import Launch
+from rooflens.report.content import Content
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import carded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from markupsafe import Markup
-
-    from rooflens.model.about import About
-    from rooflens.model.summary import Launch
-    from rooflens.report.content import Content
 
 
 def explanations(content: Content) -> Markup:

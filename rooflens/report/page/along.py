@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
 
 from rooflens import format as fmt
-from rooflens.model.predict.parts.along import find_along
+from rooflens.model.predict.measured import Checked
+from rooflens.model.predict.parts.along import Along, Origin, Spot, find_along
+from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.content import Content
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.expectation import title_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from markupsafe import Markup
-
-    from rooflens.model.predict.measured import Checked
-    from rooflens.model.predict.parts.along import Along, Origin, Spot
-    from rooflens.model.records import AnalyzedReport
-    from rooflens.report.content import Content
 
 ORIGINS: Mapping[Origin, str] = {
     "calibrated": "as a calibration of this GPU measured them",

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.summary import Launch
+from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.page.time_chart import time_spec
-from rooflens.report.plane.plane import plane
+from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
-from rooflens.report.roofline.boost import boost
+from rooflens.report.roofline.boost import Boost, boost
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.datasheet import datasheet_roofs
 from rooflens.report.roofline.rows import clock_text
 from rooflens.report.summary import ranking
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.model.summary import Launch
-    from rooflens.report.content import Content
-    from rooflens.report.plane.plane import Plane
-    from rooflens.report.roofline.boost import Boost
 
 MAX_DATA_ROWS = 200
 """Rows of the table behind a chart; the kernels table and the JSON hold the rest."""

@@ -5,32 +5,24 @@ All of them are written from the one `Checked` prediction of a report.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.predict.expectations import check_reports
-from rooflens.model.predict.measured import is_expected
+from rooflens.model.bounds import Bound
+from rooflens.model.predict.expectations import Prediction, Rule, check_reports
+from rooflens.model.predict.measured import Checked, Topic, is_expected
 from rooflens.model.verdict.sentences import limiter_words, resource_label
+from rooflens.report.content import Content
 from rooflens.report.html.templates import render
 from rooflens.report.page.along import along
-from rooflens.report.page.cards.expectation import expected_rows, sizes_text, title_of
+from rooflens.report.page.cards.expectation import PredictedRow, expected_rows, sizes_text, title_of
 from rooflens.report.page.sweeps import LADDERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from markupsafe import Markup
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.predict.expectations import Prediction, Rule
-    from rooflens.model.predict.measured import Checked, Topic
-    from rooflens.report.content import Content
-    from rooflens.report.page.cards.expectation import PredictedRow
-
 
 OPEN_BLOCKS = 2
 """With no more checked predictions than this, all of them stand open."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -12,11 +12,13 @@ from rooflens import format as fmt
 from rooflens.model.records import timed
 from rooflens.model.summary import by_stake, parted, time_part
 from rooflens.model.verdict.sentences import stage_full_words, without_move
+from rooflens.report.content import Content
 from rooflens.report.html.templates import render
-from rooflens.report.page.charts import charts
+from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.selectors import selectors
 from rooflens.report.program import program_lines
 from rooflens.report.summary import (
+    Ranked,
     at_limit,
     cannot_tell,
     caveats,
@@ -32,13 +34,6 @@ from rooflens.report.summary import (
     synthetic_words,
     unranked,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rooflens.report.content import Content
-    from rooflens.report.page.charts import RooflineFigure
-    from rooflens.report.summary import Ranked
 
 KEPT = 20
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""

@@ -6,19 +6,13 @@ moves to the right as the rungs get faster.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from rooflens.model.records import LEVELS, ratio, timed
-from rooflens.report.page.sweeps import LADDERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.model.records import Analysis, AnalyzedReport
-    from rooflens.report.content import Content
-    from rooflens.report.page.sweeps import Step, Sweep
+from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, ratio, timed
+from rooflens.report.content import Content
+from rooflens.report.page.sweeps import LADDERS, Step, Sweep
 
 _ISSUE = "issue"
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from markupsafe import Markup
 from msgspec.structs import asdict
 
 from rooflens import __version__
-from rooflens.model.records import timed
+from rooflens.model.records import Analysis, timed
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import Content
 from rooflens.report.html.templates import render
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from markupsafe import Markup
-
-    from rooflens.model.records import Analysis
-    from rooflens.report.content import Content
 
 
 def method(content: Content) -> Markup:

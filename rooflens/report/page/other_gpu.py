@@ -7,32 +7,26 @@ the sentences and the cells of the one that is chosen.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
-from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_datasheets
+from rooflens.model.bounds import Bound
+from rooflens.model.predict.other_gpu import SMALL_PART, Effect, Roofs, Standing, change, gpu_roofs, standing, sum_up
+from rooflens.model.records import Analysis
+from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, datasheet_of, load_datasheets
 from rooflens.model.roofline.work import main_unit
-from rooflens.model.summary import whole
+from rooflens.model.summary import KernelSummary, whole
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.labels import UNITS
 from rooflens.report.roofline.datasheet import gpu_choices, short_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.predict.other_gpu import Effect, Roofs, Standing
-    from rooflens.model.records import Analysis
-    from rooflens.model.roofline.datasheets import Datasheet
-    from rooflens.model.summary import KernelSummary
-    from rooflens.report.content import Content
 
 STORY = ("a100-sxm4-80gb", "h100-sxm", "b200")
 """Three generations that stand in the table before any GPU is chosen, by id."""

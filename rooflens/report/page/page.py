@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
+from rooflens.errors import InputError
+from rooflens.model.predict.expectations import Prediction, Rule
+from rooflens.model.records import AnalyzedReport
 from rooflens.model.roofline.datasheets import load_datasheets
-from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
+from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
+from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.about import explanations
@@ -20,18 +25,7 @@ from rooflens.report.page.other_gpu import what_if
 from rooflens.report.page.selectors import items
 from rooflens.report.page.sweep_chart import sweeps
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from markupsafe import Markup
-
-    from rooflens.errors import InputError
-    from rooflens.model.predict.expectations import Prediction, Rule
-    from rooflens.model.records import AnalyzedReport
-    from rooflens.model.verdict.thresholds import Thresholds
-    from rooflens.report.content import Content
-
-    Section = Callable[[Content], Markup]
+Section = Callable[[Content], Markup]
 
 SECTIONS: tuple[Section, ...] = (kernels, sweeps, predicted, what_if, explanations, method)
 """The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.records import LEVELS
+from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limit_words, resource_label
+from rooflens.report.content import Content
 from rooflens.report.html.document import style_px
 from rooflens.report.html.templates import render
+from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.summary import earlier_versions, version_place
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from markupsafe import Markup
-
-    from rooflens.model.summary import Launch
-    from rooflens.report.content import Content
-    from rooflens.report.page.charts import RooflineFigure
-
 
 LABEL_WIDTH = 40
 

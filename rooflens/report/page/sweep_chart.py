@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
+from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.bounds import Bound
+from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.expectation import sizes_text
 from rooflens.report.page.ladders import ladder_of
-from rooflens.report.page.sweeps import find_sweeps
+from rooflens.report.page.sweeps import Step, Sweep, find_sweeps
 from rooflens.report.plane.axes import axes
-from rooflens.report.plane.geometry import Line
+from rooflens.report.plane.geometry import Box, Line
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import AT, QUIET, table, unchecked
+from rooflens.report.plane.marks import AT, QUIET, Spec, table, unchecked
 from rooflens.report.plane.path import NOWHERE, PathPlane, arrows, rounded, strong_names
 from rooflens.report.plane.placement import Text, around, beside
 from rooflens.report.plane.plane import aired, free_edge
 from rooflens.report.plane.roofs import Roofs, flat_roof, slope_roof
-from rooflens.report.plane.viewport import point_box
+from rooflens.report.plane.viewport import Sheet, SizeClass, point_box
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from markupsafe import Markup
-
-    from rooflens.model.bounds import Bound
-    from rooflens.report.content import Content
-    from rooflens.report.page.sweeps import Step, Sweep
-    from rooflens.report.plane.geometry import Box
-    from rooflens.report.plane.marks import Spec
-    from rooflens.report.plane.viewport import Sheet, SizeClass
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 
 LEAST_DECADES = 3.0

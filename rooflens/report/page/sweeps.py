@@ -8,23 +8,17 @@ report's kernels over their bytes and over their time.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rooflens.model.records import ratio
-from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
+from rooflens.model.bounds import Bound
+from rooflens.model.predict.measured import Checked
+from rooflens.model.records import Analysis, ratio
+from rooflens.model.roofline.roofs import Roof, level_roofs, pipe_roofs
 from rooflens.model.summary import gpu_name
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.predict.measured import Checked
-    from rooflens.model.records import Analysis
-    from rooflens.model.roofline.roofs import Roof
-    from rooflens.report.content import Content
+from rooflens.report.content import Content
 
 LADDERS = frozenset({"rung"})
 """Parameters that number the steps of a ladder: versions of one program, one after the other."""

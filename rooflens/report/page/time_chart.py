@@ -6,25 +6,20 @@ lays out anew the bars that are left.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import altair as alt
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
-from rooflens.model.bounds import BOUNDS
+from rooflens.model.bounds import BOUNDS, Bound
+from rooflens.model.summary import Launch
+from rooflens.report.content import Content
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent
-from rooflens.report.plane.marks import LIT_BAR, layered, specify, unchecked, values
+from rooflens.report.plane.marks import LIT_BAR, Spec, layered, specify, unchecked, values
 from rooflens.report.plane.names import short_names
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.summary import Launch
-    from rooflens.report.content import Content
-    from rooflens.report.plane.marks import Spec
 
 WIDTH = 400
 ROW_PX = 34

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 
 from rooflens.report.plane import expressions as text
-from rooflens.report.plane.marks import expressions
+from rooflens.report.plane.marks import Param, expressions
 from rooflens.report.plane.viewport import SLOT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.report.plane.marks import Param
 
 LABELS_APART_PX = 6
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 import altair as alt
 
 from rooflens.model.bounds import BOUNDS
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.labels import BOUND_LABELS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 
 def verdict_channels(present: Collection[str], *, wraps: bool = True) -> dict[str, Any]:

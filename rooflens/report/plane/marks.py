@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
 from rooflens.report.plane.placement import LEAD_TO_PART
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    Style = Mapping[str, Any]
-    Spec = dict[str, Any]
-    Param = Mapping[str, Any]
+Style = Mapping[str, Any]
+Spec = dict[str, Any]
+Param = Mapping[str, Any]
 
 Drawing = alt.Chart | alt.LayerChart
 """A layer, or several as one."""

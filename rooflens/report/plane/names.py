@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
+from rooflens.model.records import Analysis
 from rooflens.model.summary import kernel_name
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    from rooflens.model.records import Analysis
 
 Key = TypeVar("Key", bound="Hashable")
 

@@ -7,9 +7,10 @@ repeat what words say are hidden from screen readers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, pairwise
 from math import log10, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 from msgspec import Struct
@@ -18,22 +19,14 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.report.plane import marks
 from rooflens.report.plane.axes import seen
-from rooflens.report.plane.geometry import Boxes, Line
-from rooflens.report.plane.marks import AT, HEAD, HEIGHT, QUIET, WIDTH, at_spot, leads, placed, table, written
+from rooflens.report.plane.geometry import Box, Boxes, Line
+from rooflens.report.plane.marks import AT, HEAD, HEIGHT, QUIET, WIDTH, Spec, at_spot, leads, placed, table, written
 from rooflens.report.plane.placement import Canvas, Text, foot_spots
-from rooflens.report.plane.roofs import Roofs, flat_name_layers, line_layers, ridge_text, slope_name_layers
-from rooflens.report.plane.viewport import SIZES, Sheet, decades
+from rooflens.report.plane.roofs import NamedRoof, Roofs, flat_name_layers, line_layers, ridge_text, slope_name_layers
+from rooflens.report.plane.viewport import SIZES, Sheet, SizeClass, decades
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from rooflens.report.plane.geometry import Box
-    from rooflens.report.plane.marks import Spec
-    from rooflens.report.plane.roofs import NamedRoof
-    from rooflens.report.plane.viewport import SizeClass
-
-    Place = tuple[float, float]
-    Row = dict[str, Any]
+Place = tuple[float, float]
+Row = dict[str, Any]
 
 ARROW_FROM_PX = 40
 """Parts of the path shorter than this have no room for an arrow between their dots."""

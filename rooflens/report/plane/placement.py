@@ -5,20 +5,17 @@ Texts are placed in the order of their importance, in a plane as wide as the nar
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from math import hypot
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.report.plane.geometry import Box, Boxes, Edge, Line, crossed, text_px
+from rooflens.report.plane.viewport import Viewport
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rooflens.report.plane.viewport import Viewport
-
-    Row = list[Any]
+Row = list[Any]
 
 FONT_PX = 12
 BOLD_PX = 13

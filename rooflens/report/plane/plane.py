@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf, log10, sqrt
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from msgspec import Struct, field
 
-from rooflens.model.bounds import BOUNDS
-from rooflens.model.records import LEVELS
-from rooflens.model.roofline.roofs import BAND_FROM_RATIO, level_roofs, pipe_roofs
+from rooflens.model.bounds import BOUNDS, Bound
+from rooflens.model.records import LEVELS, Analysis, Level
+from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof, level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
+from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import UNITS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.records import Analysis, Level
-    from rooflens.model.roofline.roofs import Roof
-    from rooflens.model.summary import Launch
-
 
 MIN_X_DECADES = 4
 

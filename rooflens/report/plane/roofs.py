@@ -5,8 +5,9 @@ The name of a slope stands along the lower end of what is seen of it, that of a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from math import hypot
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 from msgspec import Struct
@@ -14,17 +15,11 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
-from rooflens.report.plane.marks import QUIET, SPOT, at_spot, placed, written
-from rooflens.report.plane.placement import LINE_PX, Place, Spot, Text
+from rooflens.report.plane.marks import QUIET, SPOT, Style, at_spot, placed, written
+from rooflens.report.plane.placement import LINE_PX, Canvas, Place, Spot, Text
+from rooflens.report.plane.viewport import Viewport
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rooflens.report.plane.marks import Style
-    from rooflens.report.plane.placement import Canvas
-    from rooflens.report.plane.viewport import Viewport
-
-    Row = list[Any]
+Row = list[Any]
 
 LIFT_PX = 3
 """Distance of the words from their line."""

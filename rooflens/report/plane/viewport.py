@@ -6,15 +6,13 @@ Text is placed in Python for a few sizes of the plane. The chart uses the placem
 from __future__ import annotations
 
 from math import log10, sqrt
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
+from rooflens.model.summary import Launch
 from rooflens.report.plane.geometry import Box
-
-if TYPE_CHECKING:
-    from rooflens.model.summary import Launch
-    from rooflens.report.plane.plane import Domain, Plane
+from rooflens.report.plane.plane import Domain, Plane
 
 CROWD = 40
 """With more launches than this, large points would bury their neighbours and letters would fill the plane."""

@@ -7,25 +7,20 @@ is worked out in the chart, so that hiding launches lays out anew what is left.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import altair as alt
 
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import median_launch
+from rooflens.model.summary import Launch, median_launch
 from rooflens.model.verdict.sentences import limit_words
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.marks import LIT_BAR, QUIET, layered, of_kernels
+from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, layered, of_kernels
+from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.rows import rounded
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.summary import Launch
-    from rooflens.report.plane.marks import Style
-    from rooflens.report.plane.plane import Plane
 
 KERNELS_ALONE = 6
 KERNELS_BELOW = 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 from msgspec import Struct
@@ -14,12 +14,10 @@ from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.report.plane.expressions import si
 from rooflens.report.plane.marks import QUIET, table, written
 from rooflens.report.plane.placement import LINE_PX
+from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.roofs import EDGE_PX, LIFT_PX, SLOPE, flat, flat_ends, joined, slope_ends, work_unit
 from rooflens.report.roofline.layers import NAMES_APART_PX, any_near, apart_px
 from rooflens.report.roofline.rows import rounded
-
-if TYPE_CHECKING:
-    from rooflens.report.plane.plane import Plane
 
 FROM_RATIO = 1.05
 """A boost clock nearer to the profiled one than this gives no second roofs."""

@@ -14,38 +14,29 @@ Signals that the page sets, each with a default so that the specification also d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import altair as alt
 
 from rooflens import format as fmt
+from rooflens.model.roofline.roofs import Roof
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
-from rooflens.report.plane.marks import HEIGHT, WIDTH, layered, specify, stacked, titled, unchecked, values
-from rooflens.report.plane.plane import ALL
+from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, unchecked, values
+from rooflens.report.plane.plane import ALL, Plane
 from rooflens.report.plane.roofs import EDGE_PX
-from rooflens.report.plane.viewport import SIZES, SLOT
+from rooflens.report.plane.viewport import SIZES, SLOT, Viewport
 from rooflens.report.roofline import rows
 from rooflens.report.roofline.bars import bar_rows, bars_chart, bars_heading
 from rooflens.report.roofline.boost import boost, boost_lines, boost_names, boost_rows
 from rooflens.report.roofline.course import course_rows
-from rooflens.report.roofline.datasheet import reaches
-from rooflens.report.roofline.labels import domains, drawings, label_rows, roof_places, with_wider
+from rooflens.report.roofline.datasheet import DatasheetRoofs, reaches
+from rooflens.report.roofline.labels import Drawing, Drawings, domains, drawings, label_rows, roof_places, with_wider
 from rooflens.report.roofline.layers import datasheet_lines, datasheet_names, ridge_layers, roof_layers
 from rooflens.report.roofline.points import label_layers, points_layer
 from rooflens.report.roofline.selection import gap_spots
 from rooflens.report.roofline.versions import families, path_layers, path_rows, versions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.model.roofline.roofs import Roof
-    from rooflens.report.plane.marks import Param, Spec
-    from rooflens.report.plane.plane import Plane
-    from rooflens.report.plane.viewport import Viewport
-    from rooflens.report.roofline.datasheet import DatasheetRoofs
-    from rooflens.report.roofline.labels import Drawing, Drawings
-
 
 RANGED = "ranges[level] ? level : 'all'"
 """Expression of the level whose range is seen."""

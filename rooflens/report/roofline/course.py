@@ -7,22 +7,19 @@ mean sample: the phases, weighted by their time, add up to the dot.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.records import Analysis, Phases
 from rooflens.model.roofline.work import main_work
 from rooflens.report.plane.marks import AT, QUIET, written
+from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.rows import rounded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.model.records import Analysis, Phases
-    from rooflens.report.plane.plane import Plane
 
 LEVEL = "dram"
 """The level at which the path is drawn: its traffic is sampled."""

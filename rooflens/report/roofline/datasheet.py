@@ -5,25 +5,19 @@ The chart draws those of the GPU that is chosen, and works out from the numbers 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from rooflens.format import round_significant
-from rooflens.model.predict.other_gpu import gpu_roofs, peak_key
-from rooflens.model.roofline.datasheets import ARCHITECTURES, load_datasheets
-from rooflens.report.plane.plane import HALF_DECADE
+from rooflens.model.predict.other_gpu import Roofs, gpu_roofs, peak_key
+from rooflens.model.roofline.datasheets import ARCHITECTURES, Datasheet, load_datasheets
+from rooflens.report.plane.plane import HALF_DECADE, Domain, Plane
 from rooflens.report.plane.roofs import joined
 from rooflens.report.roofline.rows import rounded
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from rooflens.model.predict.other_gpu import Roofs
-    from rooflens.model.roofline.datasheets import Datasheet
-    from rooflens.report.plane.plane import Domain, Plane
-
-    Domains = tuple[Domain, Domain]
+Domains = tuple[Domain, Domain]
 
 MAX_PIPES = 3
 """Flat roofs of a GPU, the highest of the plane's."""

@@ -9,17 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 from msgspec import Struct
 
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.report.plane.marks import Spec
+from rooflens.report.plane.marks import Spec
 
 _EXPRESSIONS = {"calculate", "expr", "filter", "labelExpr", "test"}
 """Keys whose texts are expressions."""

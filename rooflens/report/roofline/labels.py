@@ -7,37 +7,28 @@ chart draws it over other words, on cleared ground.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rooflens.model.roofline.roofs import Roof
+from rooflens.model.summary import Launch
+from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, rank_spots, ridge_spots
-from rooflens.report.plane.plane import ALL
-from rooflens.report.plane.roofs import CORNER_PX, Roofs, flat_roof, ridge_text, slope_roof, work_unit
-from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, point_box, radius_px
-from rooflens.report.roofline.datasheet import widest
-from rooflens.report.roofline.naming import Label, Stand, are_near, kernel_names
-from rooflens.report.roofline.rows import clock_text, rounded
+from rooflens.report.plane.plane import ALL, Domain, Plane, Point
+from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
+from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, SizeClass, Viewport, point_box, radius_px
+from rooflens.report.roofline.datasheet import DatasheetRoofs, widest
+from rooflens.report.roofline.naming import KernelNames, Label, Stand, are_near, kernel_names
+from rooflens.report.roofline.rows import Row, clock_text, rounded
 from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.roofline.roofs import Roof
-    from rooflens.model.summary import Launch
-    from rooflens.report.plane.geometry import Box
-    from rooflens.report.plane.plane import Domain, Plane, Point
-    from rooflens.report.plane.roofs import NamedRoof
-    from rooflens.report.plane.viewport import SizeClass, Viewport
-    from rooflens.report.roofline.datasheet import DatasheetRoofs
-    from rooflens.report.roofline.naming import KernelNames
-    from rooflens.report.roofline.rows import Row
-
-    Domains = tuple[Domain, Domain]
-    Drawings = Mapping[str, Sequence["Drawing"]]
-    """By level, then by class of sizes."""
+Domains = tuple[Domain, Domain]
+Drawings = Mapping[str, Sequence["Drawing"]]
+"""By level, then by class of sizes."""
 
 NAMED_LAUNCHES = 4
 """With no more launches than this, names of levels take the place of their letters."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import altair as alt
 
 from rooflens.report.plane.expressions import si
 from rooflens.report.plane.marks import QUIET, table, written
 from rooflens.report.plane.placement import LINE_PX
+from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.roofs import (
     BEYOND,
     EDGE_PX,
@@ -21,11 +23,6 @@ from rooflens.report.plane.roofs import (
     slope_name_layers,
 )
 from rooflens.report.plane.viewport import WIDE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from rooflens.report.plane.plane import Plane
 
 LEVEL_DASHES: Mapping[str, tuple[int, ...]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
 ATTAINABLE_DASH = [3, 3]

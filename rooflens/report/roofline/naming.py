@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import log10
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.summary import Launch
+from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.names import FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
-from rooflens.report.plane.placement import Text, around, beside
-from rooflens.report.plane.viewport import radius_px
-from rooflens.report.roofline.versions import versions
+from rooflens.report.plane.placement import Spot, Text, around, beside
+from rooflens.report.plane.plane import Plane
+from rooflens.report.plane.viewport import SizeClass, radius_px
+from rooflens.report.roofline.versions import Version, versions
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.summary import Launch
-    from rooflens.report.plane.geometry import Box
-    from rooflens.report.plane.placement import Spot
-    from rooflens.report.plane.plane import Plane
-    from rooflens.report.plane.viewport import SizeClass
-    from rooflens.report.roofline.versions import Version
-
-    Kind = Literal["rank", "ridge", "mark", "name"]
-    Own = Callable[[Launch], Sequence[Box]]
+Kind = Literal["rank", "ridge", "mark", "name"]
+Own = Callable[[Launch], Sequence[Box]]
 
 SAME_PLACE_DECADES = 0.1
 """Points nearer than this are one place with one mark."""

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import vl_convert
 from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.format import cut_middle
+from rooflens.report.content import Content
 from rooflens.report.html import theme
 from rooflens.report.html.embed import VEGA_LITE
-from rooflens.report.plane.plane import ALL, plane
+from rooflens.report.plane.marks import Spec
+from rooflens.report.plane.plane import ALL, Plane, plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.rows import clock_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.report.content import Content
-    from rooflens.report.plane.marks import Spec
-    from rooflens.report.plane.plane import Plane
 
 MAX_GPUS = 6
 """Rooflines in one picture, one below the other; a taller one fits no document."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 
@@ -13,6 +14,8 @@ from rooflens.report.plane.marks import (
     AT,
     FAINT_DOT,
     QUIET,
+    Drawing,
+    Style,
     at_spot,
     layered,
     leads,
@@ -21,7 +24,7 @@ from rooflens.report.plane.marks import (
     table,
     written,
 )
-from rooflens.report.plane.plane import ALL
+from rooflens.report.plane.plane import ALL, Plane
 from rooflens.report.plane.viewport import (
     CROWD,
     areas_px2,
@@ -30,12 +33,6 @@ from rooflens.report.roofline.course import course_layers, course_rows
 from rooflens.report.roofline.layers import AT_LEVEL
 from rooflens.report.roofline.selection import GAP_PX, GAP_ROOM_PX, RING_PX, USUAL, USUAL_GAP
 from rooflens.report.roofline.versions import FAMILY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.report.plane.marks import Drawing, Style
-    from rooflens.report.plane.plane import Plane
 
 FEW = 4
 """The levels of all launches of an isolated kernel are joined up to so many; more lines would hide one another."""

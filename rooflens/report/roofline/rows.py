@@ -6,23 +6,17 @@ What belongs to a launch is stored once, in the rows of `kernel_rows`; the chart
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rooflens import format as fmt
-from rooflens.model.roofline.roofs import BAND_FROM_RATIO
+from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof
+from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
-from rooflens.report.plane.plane import ALL
-from rooflens.report.roofline.selection import GAP_FROM, USUAL, name_offsets
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.model.roofline.roofs import Roof
-    from rooflens.model.summary import Launch
-    from rooflens.report.plane.plane import Plane, Point
-    from rooflens.report.roofline.selection import GapSpot
+from rooflens.report.plane.plane import ALL, Plane, Point
+from rooflens.report.roofline.selection import GAP_FROM, USUAL, GapSpot, name_offsets
 
 Row = dict[str, Any]
 

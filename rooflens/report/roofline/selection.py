@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.plane.geometry import Box, text_px
 from rooflens.report.plane.placement import BOLD_PX, LINE_PX
-from rooflens.report.plane.plane import ALL
-from rooflens.report.plane.viewport import CROWD, POINT_AIR_PX, point_box, radius_px
+from rooflens.report.plane.plane import ALL, Plane, Point
+from rooflens.report.plane.viewport import CROWD, POINT_AIR_PX, Viewport, point_box, radius_px
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.report.plane.plane import Plane, Point
-    from rooflens.report.plane.viewport import Viewport
-
-    GapSpot = tuple[float, int]
+GapSpot = tuple[float, int]
 
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 from msgspec import Struct
 
+from rooflens.model.summary import Launch
 from rooflens.report.plane.marks import AT, HEAD, QUIET, table
+from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.rows import rounded
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.model.summary import Launch
-    from rooflens.report.plane.plane import Plane
 
 MOST = 8
 """Kernels whose paths are drawn while none is isolated; more would hide one another."""

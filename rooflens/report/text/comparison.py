@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rooflens.format import (
     count,
@@ -13,8 +14,10 @@ from rooflens.format import (
     given_percent,
     plain_name,
 )
-from rooflens.model.compare.across import TWO
-from rooflens.model.compare.findings import changed_findings, findings_sentence
+from rooflens.model.compare.across import TWO, Across, AcrossRow, Cell, Sides
+from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
+from rooflens.model.compare.findings import FindingChange, FindingChanges, changed_findings, findings_sentence
+from rooflens.model.compare.gate import Compared, Gated, Judged
 from rooflens.model.compare.sentences import (
     change_sentence,
     limiter_sentence,
@@ -22,20 +25,23 @@ from rooflens.model.compare.sentences import (
     timing_words,
     total_sentence,
 )
+from rooflens.model.records import Analysis
 from rooflens.report.data import json_text
-from rooflens.report.document import Column, Heading, Paragraph, Span, Table, bullets, code, paragraph, strong
+from rooflens.report.document import (
+    Block,
+    Column,
+    Document,
+    Heading,
+    Paragraph,
+    Span,
+    Table,
+    Words,
+    bullets,
+    code,
+    paragraph,
+    strong,
+)
 from rooflens.report.writers import markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.model.compare.across import Across, AcrossRow, Cell, Sides
-    from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
-    from rooflens.model.compare.findings import FindingChange, FindingChanges
-    from rooflens.model.compare.gate import Compared, Gated, Judged
-    from rooflens.model.records import Analysis
-    from rooflens.report.document import Block, Document, Words
-
 
 SCHEMA_VERSION = 1
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.communication import uneven
-from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, moving, of_roof, work_of
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, Row, moving, of_roof, work_of
 from rooflens.model.predict.parts.fitting import gpus_to_hold, held_bytes
 from rooflens.model.predict.rows import pipes_for
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.data import csv_text, json_text
-from rooflens.report.document import Column, Paragraph, Table, bullets
+from rooflens.report.document import Block, Column, Document, Paragraph, Table, bullets
 from rooflens.report.writers import markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rooflens.model.predict.forecast import Forecast, Row
-    from rooflens.report.document import Block, Document
-
 
 DENSE = (
     "Peaks are dense, from the datasheet at boost clock. Headline figures with 2:4 sparsity are twice as high and hold "

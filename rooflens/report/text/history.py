@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rooflens.format import cut_name, date, duration, percent, plain_name, significant
+from rooflens.model.compare.history import Point, Series
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import limiter_words
 from rooflens.report.data import json_text
-from rooflens.report.document import Column, Paragraph, Table, code
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.model.compare.history import Point, Series
-    from rooflens.model.records import Analysis
-    from rooflens.report.document import Document, Words
+from rooflens.report.document import Column, Document, Paragraph, Table, Words, code
 
 SCHEMA_VERSION = 1
 NAME_WIDTH = 44

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -21,15 +22,9 @@ from rooflens.model.catalogue import (
     mapping,
 )
 from rooflens.model.hotspots import MEASURES, STALL, leading_stall
-from rooflens.model.records import ratio
+from rooflens.model.records import Analysis, Grain, Hotspot, Kernel, ratio
 from rooflens.report.data import csv_text, json_text
-from rooflens.report.document import Column, Table, code
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.records import Analysis, Grain, Hotspot, Kernel
-    from rooflens.report.document import Document, Words
+from rooflens.report.document import Column, Document, Table, Words, code
 
 SCHEMA_VERSION = 1
 GRAINS: tuple[Grain, ...] = ("line", "sass", "function")

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from rooflens.format import MISSING, count, si, significant
+from rooflens.model.counters.metric import Kind, Metric
 from rooflens.model.findings.table import RULES
-from rooflens.model.needs import tier_of
-from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES
+from rooflens.model.needs import Untold, tier_of
+from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet
 from rooflens.report.document import Column, Table, code
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rooflens.model.counters.metric import Kind, Metric
-    from rooflens.model.needs import Untold
-    from rooflens.model.roofline.datasheets import Datasheet
-
 
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 

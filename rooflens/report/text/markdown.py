@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
 from rooflens import __version__
 from rooflens import format as fmt
+from rooflens.model.bounds import Bound
 from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import bound_times_ns, known_sum, time_part
+from rooflens.model.summary import KernelSummary, bound_times_ns, known_sum, time_part
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import Content
 from rooflens.report.document import (
     Bullets,
     Column,
+    Document,
     Folded,
     Heading,
     Item,
     Paragraph,
     Span,
     Table,
+    Words,
     bullets,
     code,
     joined,
@@ -29,10 +33,11 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.document import facts as facts_of
-from rooflens.report.findings import shown
+from rooflens.report.findings import ShownFinding, shown
 from rooflens.report.labels import BOUND_LABELS, UNITS, flag_label, flag_name
 from rooflens.report.program import program_lines
 from rooflens.report.summary import (
+    Ranked,
     counts,
     earlier_versions,
     facts,
@@ -45,17 +50,7 @@ from rooflens.report.summary import (
 )
 from rooflens.report.writers.markdown import to_markdown
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.summary import KernelSummary
-    from rooflens.report.content import Content
-    from rooflens.report.document import Document, Words
-    from rooflens.report.findings import ShownFinding
-    from rooflens.report.summary import Ranked
-
-    Section = Callable[[Content], Document]
+Section = Callable[[Content], Document]
 
 MAX_ROWS = 20
 """Kernels in the table; one line more sums the others up."""

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rooflens.errors import UnknownNameError
 from rooflens.format import count, cut_name, duration, factor, percent, plain_name, quantity, si, significant
-from rooflens.model.catalogue import kernel_quantities
+from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import ratio
-from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import by_stake, first_move, place_of_move
+from rooflens.model.records import Analysis, Confidence, ratio
+from rooflens.model.roofline.work import MainWork, main_work
+from rooflens.model.summary import KernelSummary, Launch, by_stake, first_move, place_of_move
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
-from rooflens.report.document import Column, Heading, Span, Table, bullets, code
+from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
 from rooflens.report.labels import UNITS, flag_label
 from rooflens.report.summary import most_first, worth_a_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.catalogue import Quantity
-    from rooflens.model.records import Analysis, Confidence
-    from rooflens.model.roofline.work import MainWork
-    from rooflens.model.summary import KernelSummary, Launch
-    from rooflens.report.document import Document, Words
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}

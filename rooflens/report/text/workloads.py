@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from rooflens.format import si, significant
+from rooflens.model.cases import Case, Workload
 from rooflens.report.document import Column, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.cases import Case, Workload
 
 
 def workload_table(workloads: Sequence[Workload]) -> Table:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
 
 from rooflens.format import printable, unbroken
-from rooflens.report.document import Bullets, Folded, Heading, Paragraph, Table, spans
-
-if TYPE_CHECKING:
-    from rooflens.report.document import Block, Column, Document, Item, Words
+from rooflens.report.document import (
+    Block,
+    Bullets,
+    Column,
+    Document,
+    Folded,
+    Heading,
+    Item,
+    Paragraph,
+    Table,
+    Words,
+    spans,
+)
 
 _TAGS = {"code": "code", "strong": "b", "dim": "small"}
 

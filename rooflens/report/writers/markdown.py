@@ -7,14 +7,21 @@ escaped, and what GitHub links without any mark-up is taken apart by an invisibl
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from rooflens.report.document import Bullets, Folded, Heading, Paragraph, Span, Table, spans
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.report.document import Block, Document, Item, Words
+from rooflens.report.document import (
+    Block,
+    Bullets,
+    Document,
+    Folded,
+    Heading,
+    Item,
+    Paragraph,
+    Span,
+    Table,
+    Words,
+    spans,
+)
 
 _JOINER = "\u2060"
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$])")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from textwrap import TextWrapper, wrap
-from typing import TYPE_CHECKING
 
 from rooflens.format import cut_end, cut_middle, cut_name, printable
-from rooflens.report.document import Bullets, Folded, Heading, Paragraph, Table, spans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.report.document import Block, Column, Document, Item, Style, Words
+from rooflens.report.document import (
+    Block,
+    Bullets,
+    Column,
+    Document,
+    Folded,
+    Heading,
+    Item,
+    Paragraph,
+    Style,
+    Table,
+    Words,
+    spans,
+)
 
 UNLIMITED = 200
 """Width of tables where there is no terminal; lines of text stay whole there, for `grep` and logs."""

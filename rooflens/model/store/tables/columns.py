@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.catalogue import CellKind, Quantity
+from rooflens.model.catalogue import CellKind, Quantity
 
 
 def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 
-from rooflens.model.records import Evidence, Hotspot
+from rooflens.model.records import Analysis, Evidence, Hotspot, Kernel, Place
 from rooflens.model.store.tables.columns import map_column, maps, struct_lists, table_of, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rooflens.model.records import Analysis, Kernel, Place
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 

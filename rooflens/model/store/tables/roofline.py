@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from rooflens.model.catalogue import quantities
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.records import Kernel
+from rooflens.model.records import Analysis, Kernel
 from rooflens.model.store.tables.columns import field_of, packed, table_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.model.records import Analysis
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 

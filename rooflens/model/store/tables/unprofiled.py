@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _TEXT, _INT = pa.string(), pa.int64()
 _SIZE = pa.list_(_INT, 3)

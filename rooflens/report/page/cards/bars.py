@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import ratio
+from rooflens.model.records import Analysis, Level, Pipe, ratio
 from rooflens.model.roofline.levels import binding_stage
-from rooflens.model.roofline.work import main_work
+from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.verdict.sentences import resource_label, stage_label
 from rooflens.report.labels import UNITS, stall_label
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rooflens.model.records import Analysis, Level, Pipe
-    from rooflens.model.roofline.work import MainWork
 
 MIN_SHARE = 0.01
 """Pipes and stalls below this part are named, not drawn."""

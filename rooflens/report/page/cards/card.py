@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.knowledge.items import names_of
-from rooflens.model.summary import by_stake
+from rooflens.model.records import Analysis, Verdict
+from rooflens.model.summary import Launch, by_stake
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, limiter_words, without_move
-from rooflens.report.content import FIRST_KEPT
+from rooflens.report.content import FIRST_KEPT, Content
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
-from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
-from rooflens.report.page.cards.course import course
-from rooflens.report.page.cards.expectation import predicted_rows
-from rooflens.report.page.cards.findings import findings, has_costing
-from rooflens.report.page.cards.hot_lines import hot_lines
-from rooflens.report.page.cards.memory import memory
-from rooflens.report.page.cards.memory_chart import memory_chart
+from rooflens.report.page.cards.bars import Bars, level_bars, pipe_bars, stall_bars
+from rooflens.report.page.cards.course import Course, course
+from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
+from rooflens.report.page.cards.findings import Findings, findings, has_costing
+from rooflens.report.page.cards.hot_lines import HotLines, hot_lines
+from rooflens.report.page.cards.memory import Memory, memory
+from rooflens.report.page.cards.memory_chart import MemoryChart, memory_chart
 from rooflens.report.page.cards.mix import opcode_mix
-from rooflens.report.page.cards.nvidia import opinion, shared_texts
-from rooflens.report.page.cards.occupancy import curves, resident
-from rooflens.report.page.cards.sources import common_rows, merged, source_rows
-from rooflens.report.page.cards.times import times
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from markupsafe import Markup
-
-    from rooflens.model.records import Analysis, Verdict
-    from rooflens.model.summary import Launch
-    from rooflens.report.content import Content
-    from rooflens.report.page.cards.bars import Bars
-    from rooflens.report.page.cards.course import Course
-    from rooflens.report.page.cards.expectation import PredictedRow
-    from rooflens.report.page.cards.findings import Findings
-    from rooflens.report.page.cards.hot_lines import HotLines
-    from rooflens.report.page.cards.memory import Memory
-    from rooflens.report.page.cards.memory_chart import MemoryChart
-    from rooflens.report.page.cards.nvidia import Opinion
-    from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident
-    from rooflens.report.page.cards.sources import Rows
-    from rooflens.report.page.cards.times import Times
+from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
+from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
+from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
+from rooflens.report.page.cards.times import Times, times
 
 MAX_CARDS = 80
 """Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""

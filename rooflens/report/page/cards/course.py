@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import RESIDENT
+from rooflens.model.records import RESIDENT, Analysis, Phases
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import UNITS
 from rooflens.report.roofline.course import LEVEL, phase_points, sampled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rooflens.model.records import Analysis, Phases
 
 MOST_POINTS = 80
 """Points of a line at most: a half of a card is hardly wider than six times as many pixels."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
+from rooflens.model.predict.expectations import Prediction
+from rooflens.model.predict.measured import Checked, Topic
 from rooflens.model.records import ratio
+from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limiter_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.model.predict.expectations import Prediction
-    from rooflens.model.predict.measured import Checked, Topic
-    from rooflens.model.summary import Launch
-    from rooflens.report.content import Content
+from rooflens.report.content import Content
 
 
 class PredictedRow(Struct, frozen=True):

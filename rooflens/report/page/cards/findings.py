@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
+from rooflens.model.records import Analysis
 from rooflens.report.findings import ShownFinding, shown
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 
 class Findings(Struct, frozen=True):

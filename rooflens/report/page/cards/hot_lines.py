@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import STALL, leading_stall, places
+from rooflens.model.records import Hotspot, Kernel, Place
 from rooflens.report.findings import code_of
 from rooflens.report.labels import place_label, stall_label
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.model.records import Hotspot, Kernel, Place
 
 MOST_LINES = 5
 LEAST_SHARE = 0.01

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.roofline.traffic import find_traffic
+from rooflens.model.records import Analysis
+from rooflens.model.roofline.traffic import Traffic, find_traffic
 from rooflens.report.page.cards.bars import Bar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.model.records import Analysis
-    from rooflens.model.roofline.traffic import Traffic
 
 _USED_SHARE = 0.01
 """Shared memory below this part of its peak is hardly used: its conflicts say nothing."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.roofline.traffic import find_links, find_traffic
+from rooflens.model.records import Analysis
+from rooflens.model.roofline.traffic import Flow, Link, find_links, find_traffic
 from rooflens.model.verdict.sentences import resource_label
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.model.records import Analysis
-    from rooflens.model.roofline.traffic import Flow, Link
 
 WIDTH = 352
 """Of the drawing, in pixels: a telephone shows it as it is."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from rooflens import format as fmt
+from rooflens.model.records import Kernel
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.report.page.cards.bars import MIN_SHARE, Bar, Bars
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Kernel
 
 MOST_GROUPS = 8
 MOST_OPCODES = 4

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.records import Analysis, Rule
+from rooflens.model.summary import Launch
 from rooflens.model.verdict.nvidia_rules import agrees
 from rooflens.model.verdict.sentences import NOT_MEASURED, resource_label
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.sources import SHARED_FROM
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.model.records import Analysis, Rule
-    from rooflens.model.summary import Launch
 
 _SAYS: Mapping[str, str] = {
     "High Throughput": "a unit is above 80 % of its peak",

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.roofline.occupancy import find_occupancy, occupancy_curves
+from rooflens.model.records import Kernel
+from rooflens.model.roofline.occupancy import Curve, Occupancy, Property, find_occupancy, occupancy_curves
 from rooflens.report.page.cards.bars import Bar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from rooflens.model.records import Kernel
-    from rooflens.model.roofline.occupancy import Curve, Occupancy, Property
 
 _HARDLY = 0.01
 """A last wave that leaves less than this of the SM time idle is as good as full."""

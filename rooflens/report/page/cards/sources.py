@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
-from rooflens.model.roofline.provenance import level_sources, pipe_sources
+from rooflens.model.records import Analysis
+from rooflens.model.roofline.provenance import Sources, level_sources, pipe_sources
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import evidence_name
 from rooflens.report.page.cards.bars import drawn_pipes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rooflens.model.records import Analysis
-    from rooflens.model.roofline.provenance import Sources
 
 _OTHERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("time", ("duration_ns",)),

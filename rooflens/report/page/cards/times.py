@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.roofline.time_bounds import time_bounds
+from rooflens.model.roofline.time_bounds import Bounds, time_bounds
+from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.content import Content
 from rooflens.report.page.cards.bars import amount_words, writer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.model.roofline.time_bounds import Bounds
-    from rooflens.model.summary import Launch
-    from rooflens.report.content import Content
 
 _SHOWN_PART = 0.01
 """A type with less of the arithmetic's time is not named."""

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.catalogue import kernel_quantities, quantities
-from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import known_sum
+from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
+from rooflens.model.records import Analysis
+from rooflens.model.roofline.work import MainWork, Unit, main_work
+from rooflens.model.summary import KernelSummary, known_sum
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import UNITS
 from rooflens.report.plane.plane import places
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from rooflens.model.catalogue import Quantity
-    from rooflens.model.records import Analysis
-    from rooflens.model.roofline.work import MainWork, Unit
-    from rooflens.model.summary import KernelSummary
 
 NAME_WIDTH = 72
 TITLE_WIDTH = 400

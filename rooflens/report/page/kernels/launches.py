@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.work import main_work
+from rooflens.model.summary import KernelSummary, Launch
 from rooflens.model.verdict.sentences import bottleneck_words
-from rooflens.report.page.kernels.columns import intensity_cell
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from rooflens.model.summary import KernelSummary, Launch
-    from rooflens.report.page.kernels.columns import Cell
+from rooflens.report.page.kernels.columns import Cell, intensity_cell
 
 MAX_LAUNCHES = 50
 """Launches of a kernel that are listed: the longest ones."""

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.summary import KernelSummary
+from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
-from rooflens.report.page.cards.card import cards
-from rooflens.report.page.kernels.columns import SETS, columns, filled, longest_share, subject, time_parts
-from rooflens.report.page.kernels.launches import launches
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from markupsafe import Markup
-
-    from rooflens.model.summary import KernelSummary
-    from rooflens.report.content import Content
-    from rooflens.report.page.cards.card import Cards
-    from rooflens.report.page.kernels.columns import Cell, Column, Subject
-    from rooflens.report.page.kernels.launches import Launches
+from rooflens.report.page.cards.card import Cards, cards
+from rooflens.report.page.kernels.columns import (
+    SETS,
+    Cell,
+    Column,
+    Subject,
+    columns,
+    filled,
+    longest_share,
+    subject,
+    time_parts,
+)
+from rooflens.report.page.kernels.launches import Launches, launches
 
 
 class Row(Struct, frozen=True):

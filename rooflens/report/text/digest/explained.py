@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
-from rooflens.model.records import LEVELS, ratio
+from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, ratio
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
 from rooflens.report.document import (
+    Block,
     Bullets,
     Column,
+    Document,
     Heading,
     Item,
     Table,
+    Words,
     bullets,
     code,
     facts,
@@ -31,12 +34,6 @@ from rooflens.report.findings import code_of, shown
 from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.text.digest.kernel import LEAST_SHARE, costing, plain, shares
 from rooflens.report.writers.markdown import to_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rooflens.model.records import Analysis, AnalyzedReport, Finding, Hotspot, Kernel
-    from rooflens.report.document import Block, Document, Words
 
 PIPES_SHOWN = 4
 LINES_SHOWN = 5

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import hottest
-from rooflens.model.records import ratio
-from rooflens.model.summary import cautions, first_move
+from rooflens.model.records import Analysis, Finding, ratio
+from rooflens.model.summary import KernelSummary, cautions, first_move
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
-from rooflens.report.document import Heading, bullets, code, joined, paragraph
+from rooflens.report.content import Content
+from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.findings import code_of, shown
 from rooflens.report.labels import flag_label, flag_name, place_label
 from rooflens.report.summary import limiter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.model.records import Analysis, Finding
-    from rooflens.model.summary import KernelSummary
-    from rooflens.report.content import Content
-    from rooflens.report.document import Document, Span, Words
 
 NAME_WIDTH = 64
 SENTENCE_WIDTH = 220

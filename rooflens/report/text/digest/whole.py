@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.summary import bound_times_ns, by_stake, first_move, time_part
+from rooflens.errors import InputError
+from rooflens.model.records import AnalyzedReport
+from rooflens.model.summary import KernelSummary, bound_times_ns, by_stake, first_move, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
-from rooflens.report.document import Heading, code, joined, paragraph, strong
+from rooflens.report.content import Content, build_content
+from rooflens.report.document import Document, Heading, Span, Words, code, joined, paragraph, strong
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.program import program_lines
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, synthetic_words
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, plain, row, short_name
 from rooflens.report.writers.markdown import to_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from rooflens.errors import InputError
-    from rooflens.model.records import AnalyzedReport
-    from rooflens.model.summary import KernelSummary
-    from rooflens.report.content import Content
-    from rooflens.report.document import Document, Span, Words
 
 ROWS_PART = 0.25
 """Part of the size that is kept for kernels which get one line each, where there are that many."""
