@@ -96,6 +96,16 @@ WAITS: tuple[Counter, ...] = (
         for reason, what in STALLS.items()
         if reason not in SAMPLED_ONLY
     ),
+    *(
+        exact(
+            f"stall_{reason}_share",
+            f"part of the time of a warp in which it {what}",
+            f"smsp__warp_issue_stalled_{reason}_per_warp_active.pct",
+            scale=0.01,
+        )
+        for reason, what in STALLS.items()
+        if reason not in SAMPLED_ONLY
+    ),
     exact(
         "issued_samples",
         "warp samples in which the warp issued",

@@ -97,7 +97,7 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
         f"{percent(mix.apart / mix.total)} of the {mix.dtype} arithmetic, only add or multiply, and fusing pairs saves "
         f"up to {percent(mix.sparable)} of it",
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
         confidence="medium",
         severity=weigh(facts, waste),
     )
@@ -180,7 +180,7 @@ def slow_fp64(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=f"use fp32 where accuracy allows: {said}; a literal without `f` turns a whole expression into double",
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
         severity="contributes" if full and severity == "note" else severity,
     )
 

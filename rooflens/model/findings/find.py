@@ -10,7 +10,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
-from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found, Holdings, held_of, holdings_of
+from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found, Holdings, gain_of, held_of, holdings_of
 from rooflens.model.findings.stalls import largest_wait, long_waits
 from rooflens.model.findings.table import CAUSES, RULES
 from rooflens.model.hotspots import STALL
@@ -66,7 +66,7 @@ def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[
         findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1])
     ranked = sorted(findings, key=_rank)
     costing = [finding for finding in ranked if finding.severity != "note"]
-    demoted = [replace(finding, severity="note", speedup_up_to=None) for finding in costing[MOST_ADVISED:]]
+    demoted = [replace(finding, severity="note", gain=None) for finding in costing[MOST_ADVISED:]]
     return (*costing[:MOST_ADVISED], *demoted, *(finding for finding in ranked if finding.severity == "note"))
 
 
@@ -78,24 +78,24 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
     is_wait = finding.id.startswith(STALL) or finding.id in _FEW_WARPS
-    gain = (finding.speedup_up_to or untold) / (_WELL_OVER if is_wait else 1.0)
+    gain = (finding.gain.factor if finding.gain else untold) / (_WELL_OVER if is_wait else 1.0)
     return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -gain, is_wait
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
-    """Hold a speed-up to what the kernel can reach at all, its potential or that with reuse, and judge it."""
-    gain, distances = found.speedup_up_to, facts.distances
-    reach = [factor for factor in (distances.potential, distances.potential_by_reuse) if factor is not None]
-    if gain is not None and reach:
-        gain = max(1.0, min(gain, max(reach)))
-    severity = found.severity or _severity(facts, found.bears_on, gain)
+    """Judge a gain, and hold it to the limit unless the move changes what that keeps."""
+    factor, limit = found.gain, facts.limit.factor
+    if factor is not None and limit is not None and found.changes is None:
+        factor = max(1.0, min(factor, limit))
+    severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
+    gain = None if factor is None or severity == "note" else gain_of(facts, factor, found.changes)
     return Finding(
         id=rule.id,
         title=rule.title,
         severity=severity,
         evidence=found.evidence,
         move=found.move,
-        speedup_up_to=None if severity == "note" else gain,
+        gain=gain,
         where=found.where,
         confidence=found.confidence,
     )
@@ -110,10 +110,10 @@ def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Sev
     """
     if facts.full_for_a_while and LATENCY in bears_on:
         return "limiter" if IDLE in bears_on else "note"
-    limits, headroom, waits = facts.limits, facts.distances.headroom, LATENCY in bears_on
+    limits, room, waits = facts.limits, facts.room, LATENCY in bears_on
     explains = waits and facts.bound in {"latency", "overhead"}
-    if explains and gain is not None and headroom is not None and headroom > 1:
-        explains = math.log(gain) >= limits.limiter_part_of_headroom * math.log(headroom)
+    if explains and gain is not None and room is not None and room > 1:
+        explains = math.log(gain) >= limits.limiter_part_of_room * math.log(room)
     is_at_limiter = facts.limiter is not None and facts.limiter.resource in bears_on
     if (is_at_limiter or explains) and (gain is None or gain >= limits.limiter_gain):
         return "limiter"

@@ -19,7 +19,7 @@ from rooflens.model.records import Confidence, Evidence, Kernel, Severity
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of
 from rooflens.model.roofline.opcodes import executed
-from rooflens.model.verdict.distances import local_part
+from rooflens.model.verdict.limit import local_part
 from rooflens.model.verdict.facts import Facts
 
 _Side = Literal["load", "store"]
@@ -39,6 +39,8 @@ _ONE_MORE = 1.05
 """Most sectors beyond the ideal for an access to a row that starts within a sector: one, but for rounding."""
 _ROW_SECTORS = 2
 """An access that fills fewer sectors is no row: a sector more for it is a scattered one."""
+_SECTOR_VALUES = 8
+"""Values of four bytes that fill a sector."""
 _CACHES = frozenset({"l1", "l2"})
 
 
@@ -78,28 +80,36 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     waste = _waste(facts, side, 1 - use.used, use.sectors)
     is_shifted = use.apart and _is_shifted(facts, side, use)
     fills_cache = facts.limiter is not None and facts.limiter.resource in _CACHES
-    verb, hold = "read", "load tiles by rows and transpose them in shared memory"
+    verb, hold = "read", "stage tiles through shared memory"
     wider = "loads per thread, or keep in shared memory what all threads of a warp read"
     if side == "store":
-        verb, hold = "write", "gather results in shared memory and write them by rows"
+        verb, hold = "write", "gather rows in shared memory"
         wider = "stores per thread, or let more threads of a warp write"
     move = f"use wider {wider}: {use.said}"
     if is_shifted:
         move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
+    elif use.apart and (shape := _upright_block(facts)):
+        move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
         move = (
-            f"let neighbouring threads {verb} neighbouring addresses: {use.said}; "
-            f"transpose the index or the layout, or {hold}"
+            f"let neighbouring threads {verb} neighbouring addresses, or each thread {verb} 16 bytes at once: {use.said}; "
+            f"else {hold}"
         )
     return Found(
         evidence=use.evidence,
         move=move,
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
         where=places(facts.kernel, f"{side}_excess_sectors"),
         confidence=use.confidence,
         severity=weigh(facts, waste) if use.apart and (fills_cache or not is_shifted) else "note",
     )
+
+
+def _upright_block(facts: Facts) -> str:
+    """Name the shape of blocks that put fewer threads along x than fill a sector, and more along y; else nothing."""
+    x, y, z = facts.kernel.block or (WARP_THREADS, 1, 1)
+    return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < _SECTOR_VALUES and y * z > x else ""
 
 
 def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
@@ -245,7 +255,10 @@ def bank_conflicts(facts: Facts) -> Found | None:
     all_bytes, ideal = facts.counter("smem_bytes"), conflicts.wavefronts - conflicts.excess
     of_all = min(1.0, conflicts.wavefronts * WAVEFRONT_BYTES / all_bytes) if all_bytes else 1.0
     stalls = ("short_scoreboard", "mio_throttle")
-    waste = Waste({"smem": conflicts.part * of_all}, waits=conflicts.part, stalls=stalls)
+    parts = {"smem": conflicts.part * of_all}
+    if (smem := facts.share("smem")) and (l1 := facts.share("l1")):  # the same data stage serves both
+        parts["l1"] = parts["smem"] * min(1.0, smem / l1)
+    waste = Waste(parts, waits=conflicts.part, stalls=stalls)
     evidence = [
         Evidence("conflict_share", conflicts.part, "share", conflicts.source),
         Evidence("wavefronts", conflicts.wavefronts, "wavefronts", conflicts.source),
@@ -265,7 +278,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=move,
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
         where=places(facts.kernel, "shared_excess_wavefronts"),
         confidence="low" if collide_only else "high" if conflicts.by_address else "medium",
         severity="note" if collide_only else weigh(facts, waste),
@@ -336,7 +349,7 @@ def local_memory(facts: Facts) -> Found | None:
         evidence=(Evidence("local_share", part, "share", source), *filled, *shown, *registers),
         move=_keep_in_registers(kernel, cap, ", ".join(words), spills=bool(shown) if spills else None),
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
         where=places(kernel, "local_sectors"),
         confidence="high" if spills else "medium" if is_cap_known else "low",
         severity=weigh(facts, waste),
@@ -417,7 +430,7 @@ def host_memory(facts: Facts) -> Found | None:
         move="copy the data to the GPU before the launch, or prefetch it if it is managed; "
         f"leave on the host only what is used once, and read that in aligned rows of 128 bytes: {words}",
         bears_on=frozenset({LATENCY}),
-        speedup_up_to=facts.without_wait(1 / left) if left else None,
+        gain=facts.without_wait(1 / left) if left else None,
         where=places(facts.kernel, f"{STALL}long_scoreboard"),
         confidence="high" if link else "medium",
         severity=severity,
@@ -502,7 +515,7 @@ def contended_atomics(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=f"reduce within the warp and the block before going to global memory: {said}",
         bears_on=frozenset({"l2", LATENCY}),
-        speedup_up_to=1 / (1 - min(cost, _MOST_SPARED)) if cost else None,
+        gain=1 / (1 - min(cost, _MOST_SPARED)) if cost else None,
         confidence="high" if unit is not None else "medium" if traffic is not None else "low",
         severity=severity,
     )

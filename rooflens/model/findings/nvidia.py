@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection
 
 from rooflens.format import percent
+from rooflens.model.findings.rule import gain_of
 from rooflens.model.records import Evidence, Finding, Rule
 from rooflens.model.verdict.facts import Facts
 
@@ -75,7 +76,7 @@ def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) 
                 severity="contributes" if costs else "note",
                 evidence=(Evidence("time it would save", saved, "share", f"NVIDIA's rule {rule.identifier}"),),
                 move=f"see NVIDIA's rule `{title}`, which estimates {percent(saved)} less time",
-                speedup_up_to=faster if costs else None,
+                gain=gain_of(facts, faster) if costs and faster is not None else None,
                 confidence="low",
             )
         )

@@ -65,20 +65,24 @@ def stall(
     what, counter = _NEUTRAL.get(reason, STALLS[reason]), f"stall_{reason}_cycles"
     during = "is ready while another one is selected for" if what.startswith("is ready") else f"{what} for"
     words = f"a warp {during} {percent(share)} of its time"
-    evidence: tuple[Evidence, ...] = (Evidence(f"{reason} stalls", share, "share", "samples of the warps"),)
+    source = facts.kernel.counter_sources.get(f"{STALL}{reason}_share", "samples of the warps")
+    evidence: tuple[Evidence, ...] = (Evidence(f"{reason} stalls", share, "share", source),)
     if facts.counter(counter) is not None and facts.counter("warp_latency_cycles"):
         cycles, between = (facts.measured(name, "cycles") for name in (counter, "warp_latency_cycles"))
         part = Evidence(f"{reason} stalls", share, "share", f"{cycles.source} / {between.source}")
         evidence = (part, cycles, between)
         words += f", {significant(cycles.value)} of {significant(between.value)} cycles between two instructions"
-    gains = [1 / kept for kept in (1 - share, issued) if kept]
+    # Twice as many loads in flight, or half of the barriers, leave half of the wait.
+    gains = [1 / kept for kept in (1 - share / 2, issued) if kept]
+    whole = [1 / kept for kept in (1 - share, issued) if kept]
     spellings = dict.fromkeys((reason, SAMPLED_AS.get(reason, reason)))
     where = (places(facts.kernel, f"{STALL}{spelling}") for spelling in spellings)
     return Found(
         evidence=(*evidence, *extra),
         move=f"{do}: {words}",
         bears_on=bears_on,
-        speedup_up_to=facts.without_wait(min(gains)) if gains else None,
+        gain=facts.without_wait(min(gains)) if gains else None,
+        whole=facts.without_wait(min(whole)) if whole else None,
         where=next(filter(None, where), ()),
         confidence="high" if issued is not None else "medium",
     )
@@ -88,15 +92,15 @@ def stall_shares(facts: Facts) -> dict[str, float]:
     """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
     counters, stalls = facts.kernel.counters, facts.kernel.stalls
     between = counters.get("warp_latency_cycles")
-    if not between and not stalls:
-        return {}
     issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
     waiting = 1 - issued / samples if issued is not None and samples else 1.0
     shares = {}
     for reason, (counter, sampled_as) in _MEASURED_AS.items():
-        cycles = counters.get(counter)
+        cycles, part = counters.get(counter), counters.get(f"{STALL}{reason}_share")
         if cycles is not None and between:
             shares[reason] = min(1.0, cycles / between)
+        elif part is not None:
+            shares[reason] = min(1.0, part)
         elif (share := stalls.get(reason, stalls.get(sampled_as))) is not None:
             shares[reason] = share * waiting
     return shares
@@ -351,7 +355,7 @@ def _row(find: Callable[[Facts], Found | None]) -> FindingRule:
     reason = find.__name__
     sampled = ("stalls", "issue_active_per_cycle")
     counted = (f"stall_{reason}_cycles", "warp_latency_cycles", "issue_active_per_cycle")
-    needs = (sampled,) if reason in SAMPLED_ONLY else (counted, sampled)
+    needs = (sampled,) if reason in SAMPLED_ONLY else (counted, sampled, (f"{STALL}{reason}_share",))
     title = STALLS[reason] if reason != "not_selected" else "more warps ready than can issue"
     return FindingRule(f"stall_{reason}", title, find, needs)
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rooflens.model.bounds import Bound
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
-from rooflens.model.records import Bottleneck, Confidence, Finding, Verdict, ratio
+from rooflens.model.records import Bottleneck, Confidence, Finding, Move, Verdict, ratio
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -27,7 +27,7 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.distances import find_distances
+from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import NOT_MEASURED, evidence_lines, verdict_sentence
@@ -95,8 +95,7 @@ def decide(facts: Facts) -> Facts:
         is_provisional=is_provisional,
         full_for_a_while=bound in {"memory", "compute"} and (top_share or 0.0) < facts.limits.bound_share,
     )
-    math_ns = None if facts.kernel.duration_ns is None else facts.flops.needed_ns
-    return replace(decided, distances=find_distances(decided, math_ns))
+    return replace(decided, limit=find_limit(decided))
 
 
 def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
@@ -176,11 +175,11 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         resource=limiter.resource if limiter else None,
         at_roof=facts.at_roof,
         cause=cause,
-        distances=facts.distances,
+        limit=facts.limit,
         confidence=_CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)],
-        sentence=verdict_sentence(facts, causes, moves, unmeasured=unmeasured),
+        sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured),
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
-        advice=moves,
+        moves=moves,
         bottleneck=limiter or busiest_unit(facts),
     )
 
@@ -191,16 +190,16 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
     Stalls say what warps wait for. Without them a limiter does that explains most of what could be won, or of which
     nobody can tell how much it explains: factors multiply, so by their logarithms.
     """
-    counters, headroom = facts.kernel.counters, facts.distances.headroom
-    are_counted = "warp_latency_cycles" in counters and any(f"stall_{why}_cycles" in counters for why in STALLS)
-    if facts.kernel.stalls or are_counted:
+    counters, room = facts.kernel.counters, facts.room
+    is_counted = "warp_latency_cycles" in counters and any(f"stall_{why}_cycles" in counters for why in STALLS)
+    if facts.kernel.stalls or is_counted or any(f"stall_{why}_share" in counters for why in STALLS):
         return bool(causes)
-    gains = [cause.speedup_up_to for cause in causes if cause.severity == "limiter"]
-    least = 0.0 if headroom is None else facts.limits.explaining_part_of_headroom * math.log(headroom)
-    return any(gain is None or headroom is None or math.log(gain) >= least for gain in gains)
+    gains = [cause.gain for cause in causes if cause.severity == "limiter"]
+    least = 0.0 if room is None else facts.limits.explaining_part_of_room * math.log(room)
+    return any(gain is None or room is None or math.log(gain.factor) >= least for gain in gains)
 
 
-def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
+def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[Move, ...]:
     """Choose the moves: those of the findings, else those for the limiter, and last how to collect more.
 
     Where it was not measured why a kernel waits, only what limits it comes before how to learn that. The full unit
@@ -209,11 +208,12 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     """
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     if kernel.failed:
-        return advice.failed_moves(kernel, facts.command_line)
+        return _plain(advice.failed_moves(kernel, facts.command_line))
+    of_findings = tuple(Move(finding.move, finding.id, finding.where, finding.gain) for finding in costing)
     if unmeasured and not_profiled(kernel) is None:
-        limiting = tuple(finding.move for finding in costing if finding.severity == "limiter")
-        others = tuple(finding.move for finding in costing if finding.severity != "limiter")
-        return (*limiting, *advice.collect_moves(kernel, facts.command_line), *others)
+        limiting = sum(finding.severity == "limiter" for finding in costing)
+        collect = _plain(advice.collect_moves(kernel, facts.command_line))
+        return (*of_findings[:limiting], *collect, *of_findings[limiting:])
     at_limiter: tuple[str, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
         level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
@@ -223,11 +223,14 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)
     is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
     is_limiter_first = not is_filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
-    moves = (
-        (*(at_limiter[:1] if is_limiter_first else ()), *(finding.move for finding in costing))
-        if costing
-        else at_limiter
-    )
+    if costing:
+        at_limiter = at_limiter[:1] if is_limiter_first else ()
+    moves = (*_plain(at_limiter), *of_findings)
     is_lacking = not _LACKING.isdisjoint(facts.flags)
-    collect = advice.collect_moves(kernel, facts.command_line) if is_lacking or not moves else ()
-    return tuple(dict.fromkeys((*moves, *collect)))
+    collect = _plain(advice.collect_moves(kernel, facts.command_line)) if is_lacking or not moves else ()
+    return tuple({move.text: move for move in (*moves, *collect)}.values())
+
+
+def _plain(texts: Sequence[str]) -> tuple[Move, ...]:
+    """Make moves of sentences that no finding gave."""
+    return tuple(map(Move, texts))

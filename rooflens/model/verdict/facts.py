@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rooflens.model.bounds import Bound
-from rooflens.model.records import Bottleneck, Distances, Evidence, Kernel, Level, Phases, Pipe
+from rooflens.model.records import Bottleneck, Evidence, Kernel, Level, Limit, Phases, Pipe
 from rooflens.model.roofline.flops import Flops
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.thresholds import Thresholds
 
 
 class Facts(Struct, frozen=True):
-    """One kernel: its levels and pipes, then its class and distances (`decide`), which findings and words are made of.
+    """One kernel: its levels and pipes, then its class and limit (`decide`), which findings and words are made of.
 
     Attributes:
         flags: Traps that apply to it, sorted.
@@ -49,7 +49,7 @@ class Facts(Struct, frozen=True):
     top_share: float | None = None
     is_provisional: bool = False
     full_for_a_while: bool = False
-    distances: Distances = Distances()
+    limit: Limit = Limit()
 
     @property
     def waiting(self) -> InProgram | None:
@@ -74,15 +74,26 @@ class Facts(Struct, frozen=True):
         counter = counter or name
         return Evidence(name, self.kernel.counters[counter], unit, self.kernel.counter_sources.get(counter, counter))
 
+    @property
+    def room(self) -> float | None:
+        """How much faster its busiest unit would have the same work done; None where that says nothing.
+
+        So it is where no unit is known, and for a kernel that waits while no unit does anything.
+        """
+        if not self.top_share or self.bound == "unknown":
+            return None
+        room = max(1.0, 1 / self.top_share)
+        return None if self.bound in {"latency", "overhead"} and room > self.limits.open_room else room
+
     def without_wait(self, factor: float) -> float | None:
-        """Hold the speed-up of a wait to what the busiest unit allows; None for kernels as short as their launch.
+        """Hold the gain of a wait that goes to what the busiest unit allows; None for kernels as short as their launch.
 
         Of their time nobody can tell what a wait costs and what the launch. None, too, for a factor that says nothing
         because no unit does anything.
         """
-        time_ns, headroom = self.kernel.duration_ns, self.distances.headroom
+        time_ns, room = self.kernel.duration_ns, self.room
         if time_ns is None or time_ns < self.limits.overhead_duration_ns:
             return None
-        if headroom is None and factor > self.limits.open_headroom:
+        if room is None and factor > self.limits.open_room:
             return None
-        return max(1.0, factor if headroom is None else min(factor, headroom))
+        return max(1.0, factor if room is None else min(factor, room))

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from rooflens.format import duration, factor, percent, si, significant
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, Bottleneck, Distances, Finding, Verdict
+from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Limit, Verdict
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
@@ -27,8 +27,6 @@ _ENOUGH_READY = 1.0
 """One warp that is ready in every cycle is what a scheduler can issue."""
 _SHOWN_SHARE = 0.01
 _WORTH_NAMING = 0.1
-_WORTH_A_WORD = 1.05
-"""A factor that is not a twentieth over the one before it says nothing new."""
 
 
 @lru_cache(maxsize=1024)
@@ -68,33 +66,21 @@ def limit_words(analysis: Analysis, missing: str = "") -> str:
     return ", ".join(bottleneck_words(side, kernel.gpu, missing=missing) for side in sides)
 
 
-def distance_words(verdict: Verdict, *gpus: str | None) -> str:
-    """Say how far a kernel is from its limits; empty where unknown.
-
-    For example `up to 1.4x faster as written (FP64 70 % busy), 2.3x with only the FLOPs and bytes it needs`.
-    """
-    distances, said = verdict.distances, []
-    shown = distances.headroom or 1.0
-    if distances.headroom:
-        more = f"up to {factor(shown)} faster" if shown > _WORTH_A_WORD else "nothing to win"
-        busy = f" ({bottleneck_words(verdict.bottleneck, *gpus)} busy)" if verdict.bottleneck else ""
-        said.append(f"{more} as written{busy}")
-    # What lies beyond is said only where it is worth a word more than the one before.
-    if distances.potential is not None and distances.potential > _WORTH_A_WORD * shown:
-        shown = distances.potential
-        said.append(f"up to {factor(shown)} with only the FLOPs and bytes it needs")
-    if distances.potential_by_reuse is not None and distances.potential_by_reuse > _WORTH_A_WORD * shown:
-        how = "by fusing it away" if distances.by_fusing_only else "with all operands kept on chip"
-        said.append(f"up to {factor(distances.potential_by_reuse)} {how}")
-    return ", ".join(said)
-
-
-def beyond_words(distances: Distances) -> str:
-    """Say what can win more than the potential counts, or the headroom where there is none; empty where nothing can."""
-    counted = distances.potential or distances.headroom
-    if counted is None or (distances.potential_by_reuse or 0.0) <= _WORTH_A_WORD * counted:
+def limit_factor_words(limit: Limit) -> str:
+    """Say the limit with the side that sets it: `limit 2.1x (DRAM traffic)`; empty where it is unknown."""
+    if limit.factor is None:
         return ""
-    return "more by fusing" if distances.by_fusing_only else "more by reuse"
+    return f"limit {'about ' if limit.about else ''}{factor(limit.factor)} ({limit.by})"
+
+
+def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
+    """Say what a move brings: `10.4 s -> about 8.7 s (1.2x)`, without a time `about 1.2x`; empty where unknown."""
+    if gain is None:
+        return ""
+    how, changes = "at most" if gain.proven else "about", f", changes the {gain.changes}" if gain.changes else ""
+    if time_ns is None or gain.time_after_ns is None:
+        return f"{how} {factor(gain.factor)}{changes}"
+    return f"{duration(time_ns)} -> {how} {duration(gain.time_after_ns)} ({factor(gain.factor)}{changes})"
 
 
 def stage_full_words(analysis: Analysis) -> str:
@@ -206,11 +192,9 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
     few = [] if ready is None or ready >= _ENOUGH_READY else [f"only {significant(ready)} warps ready per scheduler"]
     why = [cause.title for cause in causes[:2]]
     if unmeasured:
-        why, headroom = ["why warps wait was not measured"], facts.distances.headroom
-        most = max(causes, key=lambda cause: cause.speedup_up_to or 0.0, default=None)
-        if most is not None and most.speedup_up_to is not None and headroom is not None:
-            why = [f"{why[0]}: {most.title} explains at most {factor(most.speedup_up_to)} of {factor(headroom)}"]
-        elif most is not None:
+        why = ["why warps wait was not measured"]
+        most = max(causes, key=lambda cause: cause.gain.factor if cause.gain else 0.0, default=None)
+        if most is not None:
             why = [f"{why[0]}, and {most.title} is a part of it at most"]
     return f"Latency-bound: {'; '.join((idle, *few, *why))}"
 
