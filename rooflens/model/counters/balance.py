@@ -34,7 +34,7 @@ STALLS: Mapping[str, str] = {
     "lg_throttle": "waits for the queue of global memory instructions",
     "tex_throttle": "waits for the texture queue",
     "short_scoreboard": "waits for shared memory or special functions",
-    "mio_throttle": "waits for the shared-memory queue",
+    "mio_throttle": "waits for the MIO queue",
     "barrier": "waits at barriers",
     "membar": "waits at memory fences",
     "gmma": "waits to issue warpgroup matrix instructions",

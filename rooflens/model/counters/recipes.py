@@ -183,9 +183,7 @@ def share(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), meanin
     return Counter(name, meaning.format(unit), (Share(bases),), asked)
 
 
-def busy(
-    name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), of_active: tuple[str, ...] = ()
-) -> Counter:
+def busy(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), of_active: tuple[str, ...] = ()) -> Counter:
     """Make a row of the share of cycles in which a unit was busy.
 
     `of_active` are metrics of the cycles in which an SM has work. Where nothing tells how many these are, they stand for

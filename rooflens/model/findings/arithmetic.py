@@ -11,7 +11,7 @@ from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, spee
 from rooflens.model.records import Evidence, Kernel
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS
-from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
+from rooflens.model.roofline.opcodes import executed, is_matrix, is_tcgen05, opcode_group
 from rooflens.model.verdict.facts import Facts
 
 _PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
@@ -98,6 +98,7 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
         f"up to {percent(mix.sparable)} of it",
         bears_on=waste.bears_on,
         gain=speedup(facts, waste),
+        changes="instructions",
         confidence="medium",
         severity=weigh(facts, waste),
     )
@@ -181,6 +182,7 @@ def slow_fp64(facts: Facts) -> Found | None:
         move=f"use fp32 where accuracy allows: {said}; a literal without `f` turns a whole expression into double",
         bears_on=waste.bears_on,
         gain=speedup(facts, waste),
+        changes="types",
         severity="contributes" if full and severity == "note" else severity,
     )
 
@@ -237,7 +239,59 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     )
 
 
+_DEBUG_MOVES = 0.3
+_DEBUG_LOCAL = 0.05
+"""Code without optimisation moves values to and fro and keeps variables in local memory: release builds do neither."""
+
+
+def debug_build(facts: Facts) -> Found | None:
+    """Say that the code looks as if it was compiled without optimisation."""
+    opcodes = facts.kernel.warp_opcodes
+    every = sum(opcodes.values())
+    if not every:
+        return None
+    moves, local = executed(opcodes, ("MOV", "MOV32I")) / every, executed(opcodes, ("LDL", "STL")) / every
+    if moves < _DEBUG_MOVES or local < _DEBUG_LOCAL:
+        return None
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    return Found(
+        evidence=(Evidence("moves", moves, "share", source), Evidence("local memory", local, "share", source)),
+        move=f"profile a release build, as this looks like one with `-G`: {percent(moves)} of its instructions move "
+        f"registers, {percent(local)} go to local memory",
+        severity="limiter",
+    )
+
+
+_CONVERTING = 0.05
+
+
+def conversions(facts: Facts) -> Found | None:
+    """Say that much of the instructions convert values between types."""
+    opcodes = facts.kernel.warp_opcodes
+    every = sum(opcodes.values())
+    part = sum(n for op, n in opcodes.items() if opcode_group(op) == "conversions") / every if every else 0.0
+    if part < _CONVERTING:
+        return None
+    most = max((op for op in opcodes if opcode_group(op) == "conversions"), key=opcodes.__getitem__)
+    on_xu = executed(opcodes, ("I2F", "F2I", "F2F", "FRND")) / (
+        executed(opcodes, ("I2F", "F2I", "F2F", "FRND", "MUFU")) or 1
+    )
+    waste = Waste({"issue": part, "xu": on_xu})
+    return Found(
+        evidence=(Evidence("conversions", part, "share", "sass__inst_executed_per_opcode_with_modifier_all"),),
+        move=f"convert fewer values: keep operands in one type through the loop, or convert packed pairs: {percent(part)} of "
+        f"its instructions are conversions, most of them {most}",
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
+        confidence="medium",
+        severity=weigh(facts, waste),
+    )
+
+
 ARITHMETIC: tuple[FindingRule, ...] = (
+    FindingRule("debug_build", "looks like a debug build", debug_build, (("warp_opcodes",),)),
+    FindingRule("conversions", "type conversions", conversions, (("warp_opcodes",),)),
     FindingRule(
         "unfused_arithmetic",
         "unfused additions and multiplications",

@@ -16,6 +16,7 @@ from rooflens.model.findings.table import CAUSES, RULES
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Finding, Severity
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.library import library_of
 
 MOST_ADVISED = 6
 """At most this many findings that cost time: nobody reads more, so the rest become notes."""
@@ -87,6 +88,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
     factor, limit = found.gain, facts.limit.factor
     if factor is not None and limit is not None and found.changes is None:
         factor = max(1.0, min(factor, limit))
+    library = library_of(facts.kernel)
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
     gain = None if factor is None or severity == "note" else gain_of(facts, factor, found.changes)
     return Finding(
@@ -94,11 +96,16 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         title=rule.title,
         severity=severity,
         evidence=found.evidence,
-        move=found.move,
+        move=found.move if library is None else _of_library(library, found.move),
         gain=gain,
         where=found.where,
         confidence=found.confidence,
     )
+
+
+def _of_library(library: str, move: str) -> str:
+    """Say what a move says of a library's kernel, without telling anybody to change its code."""
+    return f"{library}'s own code: {move.partition(': ')[2] or move}"
 
 
 def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Severity:

@@ -41,7 +41,9 @@ def low_reuse(facts: Facts) -> Found | None:
     if again is not None and again < _SERVED_AGAIN:
         return None
     each = delivered / fused
-    full = f"{resource_label(limiter.resource, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of the "
+    full = (
+        f"{resource_label(limiter.resource, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of the "
+    )
     full += f"arithmetic peak, {significant(each)} bytes fetched per multiply-add"
     if each < _OPERAND_BYTES / 2:
         return None

@@ -27,6 +27,7 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
+from rooflens.model.verdict.library import caller_moves, library_of
 from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
@@ -209,6 +210,9 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     if kernel.failed:
         return _plain(advice.failed_moves(kernel, facts.command_line))
+    if (library := library_of(kernel)) is not None:
+        collect = advice.collect_moves(kernel, facts.command_line) if facts.bound == "unknown" else ()
+        return _plain((*caller_moves(facts, library), *collect))
     of_findings = tuple(Move(finding.move, finding.id, finding.where, finding.gain) for finding in costing)
     if unmeasured and not_profiled(kernel) is None:
         limiting = sum(finding.severity == "limiter" for finding in costing)

@@ -76,7 +76,9 @@ def _math(facts: Facts, time_ns: float) -> tuple[float | None, str, bool]:
         return None, "", False
     top = max(parts, key=parts.__getitem__)
     label = _PURE_PIPES.get(top) or _label(top)
-    is_about = any(_OF_ACTIVE in facts.kernel.counter_sources.get(name, "") for name in ("tensor_busy_share", "fp16_busy_share"))
+    is_about = any(
+        _OF_ACTIVE in facts.kernel.counter_sources.get(name, "") for name in ("tensor_busy_share", "fp16_busy_share")
+    )
     return max(parts.values()), f"{label} {ARITHMETIC}", is_about
 
 
@@ -171,7 +173,9 @@ def is_integer_work(facts: Facts) -> bool:
 def _integer_share(facts: Facts) -> float:
     """Return how busy integer work on data keeps the ALU, 0 to 1, by the lanes in use; 0 where it cannot be told."""
     opcodes, threads = facts.kernel.warp_opcodes, facts.kernel.thread_opcodes
-    on_alu = {op: n for op, n in opcodes.items() if opcode_group(op) == "integer" and not op.startswith(("IMAD", "IMUL"))}
+    on_alu = {
+        op: n for op, n in opcodes.items() if opcode_group(op) == "integer" and not op.startswith(("IMAD", "IMUL"))
+    }
     if not on_alu or not is_integer_work(facts):
         return 0.0
     data = {op: n for op, n in on_alu.items() if op.partition(".")[0] in _DATA_WORK}
