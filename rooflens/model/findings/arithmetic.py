@@ -133,7 +133,7 @@ def fp64_divisions(facts: Facts) -> Found | None:
     part = min(1.0, divisions * _REFINING / mix.total)
     if part < facts.limits.division_part:
         return None
-    waste = Waste(dict.fromkeys(_PIPES["fp64"], part))
+    waste = Waste(dict.fromkeys(_PIPES["fp64"], part * (1 - 1 / _REFINING)))
     source = "thread instructions by opcode"
     return Found(
         evidence=(
@@ -143,6 +143,8 @@ def fp64_divisions(facts: Facts) -> Found | None:
         move=f"compute reciprocals once and multiply by them: {si_of(divisions, 'fp64 divisions and roots')} make up "
         f"at least {percent(part)} of the fp64 instructions",
         bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
         severity=weigh(facts, waste),
     )
 

@@ -21,6 +21,8 @@ from rooflens.model.verdict.library import library_of
 MOST_ADVISED = 6
 """At most this many findings that cost time: nobody reads more, so the rest become notes."""
 
+_WORTH_SAYING = 1.02
+"""Less is within what runs differ by."""
 _WELL_OVER = 1.25
 """Factors of waits are of less use than those of causes: both are upper bounds, and a cause says what to change."""
 _FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
@@ -90,7 +92,11 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         factor = max(1.0, min(factor, limit))
     library = library_of(facts.kernel)
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
-    gain = None if factor is None or severity == "note" else gain_of(facts, factor, found.changes)
+    gain = (
+        None
+        if factor is None or severity == "note" or factor < _WORTH_SAYING
+        else gain_of(facts, factor, found.changes)
+    )
     return Finding(
         id=rule.id,
         title=rule.title,

@@ -511,15 +511,10 @@ def thread_divergence(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=move,
         bears_on=waste.bears_on,
-        gain=speedup(facts, _issued(facts, waste)),
+        gain=speedup(facts, waste),
         where=_idle_places(kernel),
         severity="note" if by_block else weigh(facts, waste),
     )
-
-
-def _issued(facts: Facts, waste: Waste) -> Waste:
-    """Return the waste of the issue slots where those are measured: a pipe's other cycles do not shorten with it."""
-    return Waste({"issue": waste.parts["issue"]}) if facts.share("issue") is not None else waste
 
 
 def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
@@ -556,7 +551,7 @@ def partial_warps(facts: Facts) -> Found | None:
         move=f"make the block size a multiple of 32 threads: blocks of {threads} fill {percent(fill)} of the lanes in "
         f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
-        gain=facts.without_wait(1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),
+        gain=facts.without_wait(1 / fill) if holds_back else speedup(facts, waste),
         severity="limiter" if holds_back else weigh(facts, waste),
     )
 

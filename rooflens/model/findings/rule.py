@@ -161,7 +161,8 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
     """
     limits, limiter = facts.limits, facts.limiter.resource if facts.limiter else None
     elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
-    if elsewhere or spared(facts, waste) < limits.contributing_cost_share:
+    least = 1 / (1 - limits.contributing_cost_share)
+    if elsewhere or (speedup(facts, waste) or 1.0) < least:
         return "note"
     if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"

@@ -31,7 +31,7 @@ from rooflens.model.verdict.library import caller_moves, library_of
 from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
-from rooflens.model.verdict.sentences import NOT_MEASURED, evidence_lines, verdict_sentence
+from rooflens.model.verdict.sentences import NOT_MEASURED, bottleneck_words, evidence_lines, verdict_sentence
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = frozenset(
@@ -62,6 +62,9 @@ WHAT_FILLS_A_UNIT = frozenset(
         "uncoalesced_global_load",
         "uncoalesced_global_store",
         "local_memory",
+        "low_reuse",
+        "conversions",
+        "debug_build",
         "bank_conflicts",
         "thread_divergence",
         "partial_warps",
@@ -229,6 +232,8 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     is_limiter_first = not is_filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
     if costing:
         at_limiter = at_limiter[:1] if is_limiter_first else ()
+    if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0])):
+        at_limiter = (f"{at_limiter[0]}: {bottleneck_words(limiter, kernel.gpu)} busy", *at_limiter[1:])
     moves = (*_plain(at_limiter), *of_findings)
     is_lacking = not _LACKING.isdisjoint(facts.flags)
     collect = _plain(advice.collect_moves(kernel, facts.command_line)) if is_lacking or not moves else ()

@@ -28,6 +28,12 @@ _NEAR_THE_RIDGE = 0.25
 """Matrix work that needs this part of the time of its traffic moves more than a tiled product would."""
 _ASKED_AGAIN = 2.0
 """L2 that is asked for so many times the bytes of DRAM serves operands that are used more than once."""
+_NOTHING_BUT_PRODUCTS = 0.95
+"""Multiply-adds in the arithmetic of a matrix product; stencils add and multiply apart as well."""
+_OF_A_DIVISION = 7
+"""fp64 instructions of a division at least: where some are divisions, a seventh of the pipe's work is left."""
+_MOST_WITHOUT_ARITHMETIC = 100.0
+"""Where operations are not counted, a limit beyond that says only that the kernel is not about its traffic."""
 _PURE_PIPES: Mapping[str, str] = {"tensor_pipe": "tensor", "fp16_pipe": "FP16"}
 """Pipes that do nothing but arithmetic, and what it is called. FP64's does divisions too, and FMA's addresses."""
 
@@ -42,7 +48,7 @@ def find_limit(facts: Facts) -> Limit:
     if facts.kernel.failed:
         return Limit(missing=failure_words(facts.kernel))
     if not time_ns:
-        return Limit(missing="gpu__time_duration.sum")
+        return Limit(missing="`gpu__time_duration.sum`")
     math_ns, math_by, is_about = _math(facts, time_ns)
     needed_ns = _needed(facts, time_ns)
     if math_ns is not None and needed_ns is not None and _is_tiled_away(facts, math_ns, needed_ns):
@@ -50,8 +56,11 @@ def find_limit(facts: Facts) -> Limit:
     floors = [(math_ns, math_by), (needed_ns, TRAFFIC), (_integer_share(facts) * time_ns or None, INTEGERS)]
     known = [(floor_ns, by) for floor_ns, by in floors if floor_ns is not None]
     if not known:
-        return Limit(missing="dram__bytes_read.sum and dram__bytes_write.sum")
+        return Limit(missing="`dram__bytes_read.sum` and `dram__bytes_write.sum`")
     floor_ns, by = max((*known, (facts.limits.shortest_launch_ns, LAUNCH)))
+    is_counted = math_ns is not None or facts.flops.complete
+    if not is_counted and time_ns > _MOST_WITHOUT_ARITHMETIC * floor_ns:
+        return Limit(missing="counts of its arithmetic (`smsp__sass_thread_inst_executed_op_*` or the opcode table)")
     # What a share or a rounded counter puts above the time is the time.
     floor_ns = min(floor_ns, time_ns)
     return Limit(time_ns / floor_ns, floor_ns, by, about=by == INTEGERS or (is_about and by == math_by))
@@ -68,10 +77,15 @@ def _math(facts: Facts, time_ns: float) -> tuple[float | None, str, bool]:
         name = max(parts, key=parts.__getitem__, default="")
         label = f"{_label(name)} {ARITHMETIC}".strip()
         return (sum(parts.values()) if parts else None), label, any(one.source == "estimated" for one in work)
-    for pipe, name in _PURE_PIPES.items():
-        share = facts.share(pipe)
-        if share is not None and share > TENSOR_NOISE_SHARE:
-            parts[pipe] = share * time_ns
+    for pipe in _PURE_PIPES:
+        if (facts.share(pipe) or 0.0) > TENSOR_NOISE_SHARE:
+            parts[pipe] = (facts.share(pipe) or 0.0) * time_ns
+    side = facts.compute
+    if side is not None and side.resource in _PURE_PIPES and side.resource not in parts:
+        parts[side.resource] = side.share * time_ns  # of the pipe that NVIDIA's sentence names
+    if "fp64" not in parts and facts.share("fp64_pipe"):
+        lanes = min(1.0, (facts.counter("threads_per_inst") or WARP_THREADS) / WARP_THREADS)
+        parts["fp64"] = (facts.share("fp64_pipe") or 0.0) * lanes * time_ns / _OF_A_DIVISION
     if not parts:
         return None, "", False
     top = max(parts, key=parts.__getitem__)
@@ -138,25 +152,26 @@ _SIDES = ("load", "store")
 
 
 def _is_tiled_away(facts: Facts, math_ns: float, needed_ns: float) -> bool:
-    """Return whether larger tiles would spare traffic: a matrix product whose operands are read again and again."""
+    """Return whether larger tiles would spare traffic: a matrix product whose operands are read again and again.
+
+    L2 tells how often it is asked for what DRAM delivers. Where that is not known, matrix work that takes a good part of
+    the time of its traffic moves more than a tiled product would.
+    """
     if needed_ns <= math_ns or facts.compulsory_bytes is not None or not _is_matrix_product(facts):
         return False
     asked = ratio(facts.levels["l2"].amount_bytes, facts.levels["dram"].amount_bytes)
-    return math_ns >= _NEAR_THE_RIDGE * needed_ns or (asked or 0.0) >= _ASKED_AGAIN
+    return math_ns >= _NEAR_THE_RIDGE * needed_ns if asked is None else asked >= _ASKED_AGAIN
 
 
 def _is_matrix_product(facts: Facts) -> bool:
-    """Return whether most of the arithmetic is sums of products: on tensor cores, or by fused multiply-adds."""
+    """Return whether the arithmetic is sums of products: on tensor cores, or by nothing but fused multiply-adds."""
     kernel = facts.kernel
     if any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in kernel.warp_opcodes):
         return True
     if (facts.share("tensor_pipe") or 0.0) > TENSOR_NOISE_SHARE:
         return True
-    for names in SCALAR_COUNTERS.values():
-        counts = [kernel.counters.get(name, 0.0) for name in names]
-        if sum(counts) and counts[-1] >= facts.limits.matrix_fma_part * sum(counts):
-            return True
-    return False
+    counts = [[kernel.counters.get(name, 0.0) for name in names] for names in SCALAR_COUNTERS.values()]
+    return any(each[-1] > _NOTHING_BUT_PRODUCTS * sum(each) for each in counts)
 
 
 _DATA_WORK = frozenset({"IADD3", "IADD", "LOP3", "LOP", "SHF", "SHL", "SHR", "BFE", "BFI", "PRMT", "VABSDIFF", "VIADD"})
