@@ -126,6 +126,8 @@ def test_no_published_time_is_below_the_floor(outcomes: Path) -> None:
         sizes = json.loads(row["sizes"].strip('"').replace('""', '"'))
         floor_s = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], the_datasheet(row["gpu"])).t_lower_s
         if float(row["measured_ms"]) < floor_s * 1e3:
-            below.append(f"{row['source']}: {row['operation']} {row['sizes']}: {row['measured_ms']} ms < {floor_s * 1e3:.3f}")
+            below.append(
+                f"{row['source']}: {row['operation']} {row['sizes']}: {row['measured_ms']} ms < {floor_s * 1e3:.3f}"
+            )
     assert len(rows) > 100
     assert below == []

@@ -87,7 +87,9 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
     # What goes on inside L2 is not all traffic: NVIDIA's own per cent of the memory side leaves some of it out.
     sol = facts.counter("sol_memory")
     if name == "l2" and sol is not None and leading_stage(levels["l2"]) == L2_INTERNAL:
-        share = min(share, max(sol, *(other for stage, other in levels["l2"].stages.items() if stage != L2_INTERNAL), 0.0))
+        share = min(
+            share, max(sol, *(other for stage, other in levels["l2"].stages.items() if stage != L2_INTERNAL), 0.0)
+        )
     return Bottleneck(name, share)
 
 
