@@ -19,8 +19,8 @@ from rooflens.model.records import Confidence, Evidence, Kernel, Severity
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of
 from rooflens.model.roofline.opcodes import executed
-from rooflens.model.verdict.limit import local_part
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.limit import local_part
 
 _Side = Literal["load", "store"]
 

@@ -49,12 +49,6 @@ class Point(Struct, frozen=True):
     source: str
     eta: float
 
-    @property
-    def eta_without_launch(self) -> float:
-        """The same share with a launch left out of the time, so that short kernels say nothing of long ones."""
-        floor_s = self.eta * self.time_s
-        return floor_s / max(self.time_s - SHORT_S, floor_s)
-
 
 class Reached(Struct, frozen=True):
     """What published kernels of an operation reach, as times in seconds.
@@ -99,10 +93,12 @@ def reached(operation: str, floor_s: float, points: Iterable[Point] | None = Non
     chosen = points_of(operation, points)
     if not chosen or not floor_s:
         return None
-    etas, slow = [point.eta for point in chosen], [point.eta_without_launch for point in chosen]
+    etas = [point.eta for point in chosen]
+    # A kernel shorter than a launch says nothing of how slow a long one is.
+    long = [point.eta for point in chosen if point.eta * point.time_s >= SHORT_S] or etas
     typical_s = floor_s / statistics.median(etas)
     sources = {point.source for point in chosen}
-    return Reached(floor_s / max(etas), typical_s, floor_s / min(slow) + SHORT_S, len(sources) > 1, chosen)
+    return Reached(floor_s / max(etas), typical_s, floor_s / min(long) + SHORT_S, len(sources) > 1, chosen)
 
 
 def reached_by(result: Forecast, operation: str) -> Reached | None:

@@ -27,9 +27,9 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
+from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import caller_moves, library_of
 from rooflens.model.verdict.limit import find_limit
-from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import NOT_MEASURED, bottleneck_words, evidence_lines, verdict_sentence
 
