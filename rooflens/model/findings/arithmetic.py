@@ -11,7 +11,7 @@ from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, spee
 from rooflens.model.records import Evidence, Kernel
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS
-from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
+from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 
 _PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
@@ -204,7 +204,7 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     if busy is None or busy < limits.matrix_pipe_share:
         return None
     tensor = (pipe for name, pipe in facts.pipes.items() if name.startswith("tensor_") and name != "tensor_pipe")
-    has_matrix = any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in kernel.warp_opcodes)
+    has_matrix = uses_tensor_cores(kernel.warp_opcodes)
     mix = _mix(kernel, "fp32")
     if has_matrix or any(pipe.amount for pipe in tensor) or mix is None:
         return None

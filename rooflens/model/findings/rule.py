@@ -20,7 +20,7 @@ IDLE = "idle"
 """Among what a finding bears on: SMs that stand idle for a part of the run, whatever the others do."""
 WAITS = frozenset({LATENCY})
 
-_MOST_SPARED = 0.999
+MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
 
 
@@ -119,7 +119,7 @@ def spared(facts: Facts, waste: Waste) -> float:
     shares = {name: facts.share(name) or 0.0 for name in waste.parts}
     busy = [part * shares[name] for name, part in waste.parts.items() if name == limiter or shares[name] >= least]
     waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
-    return min(_MOST_SPARED, max((*busy, waits), default=0.0))
+    return min(MOST_SPARED, max((*busy, waits), default=0.0))
 
 
 def stalled(facts: Facts, reasons: Iterable[str]) -> float:

@@ -141,8 +141,7 @@ def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
     attainable = level.attainable_per_s if level else pipe.attainable_per_s if pipe else None
     per_s = level.bytes_per_s if level else pipe.amount_per_s if pipe else None
     if name == "l2":
-        returned, duration_ns = kernel.counters.get("l2_return_bytes"), kernel.duration_ns
-        per_s = returned / duration_ns * 1e9 if returned is not None and duration_ns else None
+        per_s = kernel.per_s(kernel.counters.get("l2_return_bytes"))
     return max(limiter.share, ratio(per_s, attainable) or 0.0) >= limits.at_roof_share
 
 
@@ -210,7 +209,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     if kernel.failed:
         return advice.failed_moves(kernel, facts.command_line)
-    if unmeasured and not_profiled(kernel) is None:
+    if unmeasured and not_profiled(kernel.compute_capability) is None:
         limiting = tuple(finding.move for finding in costing if finding.severity == "limiter")
         others = tuple(finding.move for finding in costing if finding.severity != "limiter")
         return (*limiting, *advice.collect_moves(kernel, facts.command_line), *others)

@@ -124,7 +124,11 @@ def _needed_bytes(facts: Facts) -> float | None:
 def local_part(kernel: Kernel) -> float | None:
     """Return local memory's part of the sectors of local and global memory, 0 to 1; None where not measured."""
     measured: tuple[tuple[Mapping[str, float], tuple[str, ...], tuple[str, ...]], ...] = (
-        (kernel.counters, _LOCAL_COUNTERS, _GLOBAL_COUNTERS),
+        (
+            kernel.counters,
+            ("local_load_sectors", "local_store_sectors"),
+            ("global_load_sectors", "global_store_sectors"),
+        ),
         (kernel.code_totals, ("local_sectors",), ("load_sectors", "store_sectors")),
         (kernel.counters, ("local_touched_sectors",), ("global_touched_sectors",)),
     )
@@ -134,7 +138,3 @@ def local_part(kernel: Kernel) -> float | None:
         if other:
             return sum(local) / (sum(local) + sum(other)) if sum(local) else 0.0
     return None
-
-
-_LOCAL_COUNTERS = ("local_load_sectors", "local_store_sectors")
-_GLOBAL_COUNTERS = ("global_load_sectors", "global_store_sectors")
