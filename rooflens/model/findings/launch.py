@@ -554,7 +554,7 @@ def partial_warps(facts: Facts) -> Found | None:
 def warp_fill(kernel: Kernel) -> float | None:
     """Return which part of the lanes of its warps a block fills, 0 to 1; None where its size is not known."""
     threads = _block_size(kernel)
-    return threads / (-(-threads // WARP_THREADS) * WARP_THREADS) if threads else None
+    return threads / (warps_of(threads) * WARP_THREADS) if threads else None
 
 
 def _block_size(kernel: Kernel) -> int | None:

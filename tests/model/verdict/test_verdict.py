@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, place, reach
 
 from rooflens.model.analyze import analyze
-from rooflens.model.findings.table import RULES
+from rooflens.model.findings.find import RULES
 from rooflens.model.records import Finding, Rule
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
