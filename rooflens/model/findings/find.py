@@ -41,7 +41,7 @@ def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
     """
     findings: list[list[Finding]] = [[] for _ in kernels]
     alike: defaultdict[Holdings, list[tuple[Facts, list[Finding]]]] = defaultdict(list)
-    known = [holdings_of(facts.kernel, traced=facts.in_program is not None) for facts in kernels]
+    known = [holdings_of(facts.kernel, traced=facts.outside.in_program is not None) for facts in kernels]
     for holdings, facts, own in zip(known, kernels, findings, strict=True):
         alike[holdings].append((facts, own))
     for holdings, members in alike.items():

@@ -45,8 +45,8 @@ def short_kernel(facts: Facts) -> Found | None:
 
 def launch_gaps(facts: Facts) -> Found | None:
     """Say that the GPU is idle around a launch of this kernel for longer than the kernel runs."""
-    launch = facts.in_program
-    if launch is None or not launch.gap_outweighs:
+    launch = facts.waiting
+    if launch is None:
         return None
     source = "a trace without the profiler, median of the launches"
     return Found(

@@ -208,11 +208,11 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     """
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     if kernel.failed:
-        return advice.failed_moves(kernel, facts.command_line)
+        return advice.failed_moves(kernel, facts.outside.command_line)
     if unmeasured and not_profiled(kernel.compute_capability) is None:
         limiting = tuple(finding.move for finding in costing if finding.severity == "limiter")
         others = tuple(finding.move for finding in costing if finding.severity != "limiter")
-        return (*limiting, *advice.collect_moves(kernel, facts.command_line), *others)
+        return (*limiting, *advice.collect_moves(kernel, facts.outside.command_line), *others)
     at_limiter: tuple[str, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
         level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
@@ -228,5 +228,5 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         else at_limiter
     )
     is_lacking = not _LACKING.isdisjoint(facts.flags)
-    collect = advice.collect_moves(kernel, facts.command_line) if is_lacking or not moves else ()
+    collect = advice.collect_moves(kernel, facts.outside.command_line) if is_lacking or not moves else ()
     return tuple(dict.fromkeys((*moves, *collect)))

@@ -109,7 +109,7 @@ def _needed_bytes(facts: Facts) -> float | None:
     They are DRAM's own, with the output that stayed in L2 and without local memory; the sectors that all global
     accesses would fill, where all are looked at; and the workload's by formula.
     """
-    amounts = [] if facts.compulsory_bytes is None else [facts.compulsory_bytes]
+    amounts = [] if facts.outside.compulsory_bytes is None else [facts.outside.compulsory_bytes]
     measured = facts.counter("dram_bytes")
     if measured is not None:
         stayed = facts.counter("l2_write_bytes") or 0.0 if "dram_writes_stay_in_l2" in facts.flags else 0.0
