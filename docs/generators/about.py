@@ -14,7 +14,7 @@ from rooflens.analyzing import analyze_paths
 from rooflens.format import cut_name, factor, percent, plain_name, sentence_case, significant
 from rooflens.model.about import everything
 from rooflens.model.counters.balance import SAMPLED_AS
-from rooflens.model.findings.table import RULES
+from rooflens.model.findings.find import RULES
 from rooflens.model.hotspots import STALL, hottest
 from rooflens.model.knowledge.items import KINDS, find_item
 from rooflens.model.verdict.sentences import without_move

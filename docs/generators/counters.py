@@ -24,7 +24,7 @@ from rooflens.model.counters.recipes import (
     ShareOfCycles,
 )
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.findings.table import RULES
+from rooflens.model.findings.find import RULES
 from rooflens.model.hotspots import MEASURES, STORED_AS
 from rooflens.model.needs import CODE
 from rooflens.model.roofline.levels import AMOUNTS, ROOFS, STAGES

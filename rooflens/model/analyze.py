@@ -54,10 +54,11 @@ def analyze_all(
     flops = [count_flops(kernel) for kernel in kernels]
     pipes = [place_pipes(kernel, counted) for kernel, counted in zip(kernels, flops, strict=True)]
     placed = [_place(limits, *one) for one in zip(kernels, outsides, flops, pipes, strict=True)]
-    flags = [find_flags(facts, outside.slowdown) for facts, outside in zip(placed, outsides, strict=True)]
-    decided = [decide(replace(facts, flags=own)) for facts, own in zip(placed, flags, strict=True)]
+    decided = [
+        decide(replace(facts, flags=flags)) for facts, flags in zip(placed, map(find_flags, placed), strict=True)
+    ]
     findings = find_findings(decided)
-    return [_analysis(*one, with_evidence=with_evidence) for one in zip(decided, outsides, findings, strict=True)]
+    return [_analysis(*one, with_evidence=with_evidence) for one in zip(decided, findings, strict=True)]
 
 
 def _place(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, pipes: dict[str, Pipe]) -> Facts:
@@ -72,15 +73,12 @@ def _place(limits: Thresholds, kernel: Kernel, outside: Outside, flops: Flops, p
         limits,
         flops,
         phases=find_phases(kernel.series),
-        in_program=outside.in_program,
-        command_line=outside.command_line,
-        compulsory_bytes=outside.compulsory_bytes,
+        outside=outside,
     )
 
 
-def _analysis(facts: Facts, outside: Outside, findings: tuple[Finding, ...], *, with_evidence: bool) -> Analysis:
+def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: bool) -> Analysis:
     kernel, flops = facts.kernel, facts.flops
-    duration_ns, flop_total = kernel.duration_ns, flops.total
     by_dtype: dict[str, float] = defaultdict(float)
     for work in flops.work:
         by_dtype[work.dtype_key] += work.ops
@@ -90,14 +88,14 @@ def _analysis(facts: Facts, outside: Outside, findings: tuple[Finding, ...], *, 
         pipes=facts.pipes,
         flop=dict(by_dtype),
         flop_source={work.dtype_key: work.source for work in flops.work},
-        flop_total=flop_total,
-        flop_per_s=flop_total / duration_ns * 1e9 if flop_total is not None and duration_ns else None,
+        flop_total=flops.total,
+        flop_per_s=kernel.per_s(flops.total),
         flop_peak_per_s=flops.peak_per_s,
         verdict=write_verdict(facts, findings, with_evidence=with_evidence),
         nvidia=read_nvidia(kernel.rules),
         flags=facts.flags,
-        launches=outside.launches,
+        launches=facts.outside.launches,
         findings=findings,
         phases=facts.phases,
-        key=outside.key or first_key(kernel),
+        key=facts.outside.key or first_key(kernel),
     )

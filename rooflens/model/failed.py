@@ -57,12 +57,7 @@ def bug_error(error: Exception) -> InputError:
 
 def is_bug(kernel: Kernel) -> bool:
     """Return whether a kernel failed because of a bug in rooflens."""
-    return tells_bug(kernel.status_reason)
-
-
-def tells_bug(reason: str | None) -> bool:
-    """Return whether the reason why a kernel failed is a bug in rooflens."""
-    return reason is not None and reason.startswith(_BUG)
+    return (kernel.status_reason or "").startswith(_BUG)
 
 
 def failure_words(kernel: Kernel) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
 
 from msgspec import Struct
 
@@ -11,8 +10,8 @@ from rooflens.model.counters.chips import PM_SAMPLED
 from rooflens.model.counters.metric import DETAILS, Detail, Metric
 from rooflens.model.counters.recipes import Exact, Recipe, bases_of
 from rooflens.model.counters.table import COUNTERS
+from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import CODE, IN_PROGRAM, FindingRule, held_of, holdings_of
-from rooflens.model.findings.table import RULES
 from rooflens.model.hotspots import STORED_AS
 from rooflens.model.records import Kernel
 
@@ -21,6 +20,7 @@ _ASKED_AS: Mapping[str, tuple[str, ...]] = {
     "warp_opcodes": ("sass__inst_executed_per_opcode_with_modifier_all",),
     "stalls": STORED_AS["samples"],
 }
+_RECIPES: Mapping[str, tuple[Recipe, ...]] = {row.name: row.recipes for row in COUNTERS}
 _UNASKED = ("launch__", "device__")
 """What ncu stores of every kernel, whatever it is asked for."""
 
@@ -83,11 +83,6 @@ def untold(kernels: Collection[Kernel], *, traced: bool) -> tuple[Untold, ...]:
     return tuple(found)
 
 
-@cache
-def _recipes() -> dict[str, tuple[Recipe, ...]]:
-    return {row.name: row.recipes for row in COUNTERS}
-
-
 def _tier(need: str, asked: Mapping[str, int], chip: str) -> int | None:
     if need == IN_PROGRAM:
         return 0
@@ -96,15 +91,15 @@ def _tier(need: str, asked: Mapping[str, int], chip: str) -> int | None:
     stored = STORED_AS[need.removeprefix(CODE)] if need.startswith(CODE) else _ASKED_AS.get(need)
     if stored is not None:
         return max(asked[name] for name in stored) if all(name in asked for name in stored) else None
-    tiers = [tier for recipe in _recipes()[need] if (tier := _tier_of_recipe(recipe, asked)) is not None]
+    tiers = [tier for recipe in _RECIPES[need] if (tier := _tier_of_recipe(recipe, asked)) is not None]
     return min(tiers, default=None)
 
 
 def _tier_of_recipe(recipe: Recipe, asked: Mapping[str, int]) -> int | None:
     """Return the first tier that holds what a recipe reads: one of its names, or all parts of one of its sums."""
     if isinstance(recipe, Exact):
-        known = [0 if name.startswith(_UNASKED) else asked[name] for name in recipe.names if _is_known(name, asked)]
-        return min(known, default=None)
+        tiers = (0 if name.startswith(_UNASKED) else asked.get(name) for name in recipe.names)
+        return min((tier for tier in tiers if tier is not None), default=None)
     groups = getattr(recipe, "groups", None) or tuple((base,) for base in bases_of(recipe))
     bases: dict[str, int] = {}
     for name, tier in asked.items():
@@ -112,7 +107,3 @@ def _tier_of_recipe(recipe: Recipe, asked: Mapping[str, int]) -> int | None:
         bases[base] = min(tier, bases.get(base, tier))
     whole = [max(bases[base] for base in group) for group in groups if all(base in bases for base in group)]
     return min(whole, default=None)
-
-
-def _is_known(name: str, asked: Mapping[str, int]) -> bool:
-    return name in asked or name.startswith(_UNASKED)

@@ -165,6 +165,11 @@ class Kernel(Struct, frozen=True):
         """GPU time of one launch in nanoseconds."""
         return self.counters.get("duration_ns")
 
+    def per_s(self, amount: float | None) -> float | None:
+        """Return an amount of one launch per second; None where the amount or the time is unknown."""
+        duration_ns = self.counters.get("duration_ns")
+        return amount / duration_ns * 1e9 if amount is not None and duration_ns else None
+
     @property
     def capability(self) -> tuple[int, int]:
         """Compute capability as numbers that compare; (0, 0) where the report does not state it."""
@@ -319,7 +324,7 @@ class Finding(Struct, frozen=True):
     """Why a kernel is slower than it could be, where, and what to do.
 
     Attributes:
-        id: As `rooflens.model.findings.table` lists it.
+        id: As `rooflens.model.findings.find` lists it.
         severity: `limiter` where it is what bounds the kernel, `contributes` where it costs time besides, `note` where
             it is true but not what costs time.
         gain: What the move brings, alone; None where that cannot be modelled, and for notes.

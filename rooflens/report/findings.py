@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.findings import nvidia
-from rooflens.model.findings.table import RULES
+from rooflens.model.findings.find import RULES
 from rooflens.model.records import Confidence, Finding, Hotspot, Severity
 from rooflens.report.labels import evidence_words, place_label
 

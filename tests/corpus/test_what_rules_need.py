@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from rooflens.model import analyze as analyzing
+from rooflens.model.findings.find import CAUSES
 from rooflens.model.findings.rule import held_of, holdings_of
-from rooflens.model.findings.table import CAUSES
 from rooflens.model.records import Outside
 from rooflens.model.verdict.thresholds import default_thresholds
 

@@ -17,8 +17,8 @@ from rooflens.model.about import everything, named
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.counters.chips import CHIPS
+from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
-from rooflens.model.findings.table import RULES
 from rooflens.model.knowledge.items import KINDS, find_item, names_of
 
 PAGES = everything()

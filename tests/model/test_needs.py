@@ -12,8 +12,8 @@ from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, NAMES
+from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import CODE, OTHERS
-from rooflens.model.findings.table import RULES
 from rooflens.model.hotspots import MEASURES, STORED_AS
 from rooflens.model.needs import lacking, tier_of, untold
 from rooflens.model.records import Kernel

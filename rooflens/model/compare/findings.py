@@ -15,8 +15,8 @@ from msgspec import Struct
 from rooflens.format import factor, percent, si, significant
 from rooflens.model.compare.compare import Change
 from rooflens.model.compare.sentences import MOVED_RATIO, STEPPED_SHARE
+from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
-from rooflens.model.findings.table import RULES
 from rooflens.model.records import Analysis, Finding, Kernel, ratio
 from rooflens.model.verdict.distances import local_part
 

@@ -11,7 +11,7 @@ from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, spee
 from rooflens.model.records import Evidence, Kernel
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS
-from rooflens.model.roofline.opcodes import executed, is_matrix, is_tcgen05, opcode_group
+from rooflens.model.roofline.opcodes import executed, opcode_group, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 
 _PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
@@ -208,7 +208,7 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     if busy is None or busy < limits.matrix_pipe_share:
         return None
     tensor = (pipe for name, pipe in facts.pipes.items() if name.startswith("tensor_") and name != "tensor_pipe")
-    has_matrix = any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in kernel.warp_opcodes)
+    has_matrix = uses_tensor_cores(kernel.warp_opcodes)
     mix = _mix(kernel, "fp32")
     if has_matrix or any(pipe.amount for pipe in tensor) or mix is None:
         return None
@@ -281,8 +281,8 @@ def conversions(facts: Facts) -> Found | None:
     waste = Waste({"issue": part, "xu": on_xu})
     return Found(
         evidence=(Evidence("conversions", part, "share", "sass__inst_executed_per_opcode_with_modifier_all"),),
-        move=f"convert fewer values: keep operands in one type through the loop, or convert packed pairs: {percent(part)} of "
-        f"its instructions are conversions, most of them {most}",
+        move="convert fewer values, keeping operands in one type through the loop or converting packed pairs: "
+        f"{percent(part)} of its instructions are conversions, most of them {most}",
         bears_on=waste.bears_on,
         gain=speedup(facts, waste),
         changes="instructions",

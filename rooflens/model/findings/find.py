@@ -1,4 +1,4 @@
-"""Run every rule over kernels; say how much each finding matters, and put them in order."""
+"""The table of findings, by subject; run every rule over kernels, say how much each finding matters, and order them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,22 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from rooflens.model.findings.arithmetic import ARITHMETIC
+from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
+from rooflens.model.findings.memory import ATOMICS, MEMORY
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
+from rooflens.model.findings.reuse import REUSE
 from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found, Holdings, gain_of, held_of, holdings_of
-from rooflens.model.findings.stalls import largest_wait, long_waits
-from rooflens.model.findings.table import CAUSES, RULES
+from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Finding, Severity
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import library_of
+
+CAUSES: tuple[FindingRule, ...] = (*LAUNCH, *MEMORY, *REUSE, *DIVERGENCE, *ATOMICS, *ARITHMETIC, *BALANCE, *OCCUPANCY)
+"""All but the waits: the stalls show directly which of those apply."""
+
+RULES: tuple[FindingRule, ...] = (*CAUSES, *STALLED)
 
 MOST_ADVISED = 6
 """At most this many findings that cost time: nobody reads more, so the rest become notes."""
@@ -37,7 +45,7 @@ def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
     """
     findings: list[list[Finding]] = [[] for _ in kernels]
     alike: defaultdict[Holdings, list[tuple[Facts, list[Finding]]]] = defaultdict(list)
-    known = [holdings_of(facts.kernel, traced=facts.in_program is not None) for facts in kernels]
+    known = [holdings_of(facts.kernel, traced=facts.outside.in_program is not None) for facts in kernels]
     for holdings, facts, own in zip(known, kernels, findings, strict=True):
         alike[holdings].append((facts, own))
     for holdings, members in alike.items():

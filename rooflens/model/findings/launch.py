@@ -46,8 +46,8 @@ def short_kernel(facts: Facts) -> Found | None:
 
 def launch_gaps(facts: Facts) -> Found | None:
     """Say that the GPU is idle around a launch of this kernel for longer than the kernel runs."""
-    launch = facts.in_program
-    if launch is None or not launch.gap_outweighs:
+    launch = facts.waiting
+    if launch is None:
         return None
     source = "a trace without the profiler, median of the launches"
     return Found(
@@ -428,7 +428,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     if is_small:  # `small_grid` says what there is to say
         fill = f"launch more blocks than the {significant(waves)} waves of this grid"
     elif is_alone and block:
-        fill = f"reduce the block size, such as to {MANY_THREADS} threads, as a block of {block:,.0f} fills an SM by itself"
+        fill = f"reduce the block size, such as to {MANY_THREADS} threads, as one block of {block:,.0f} fills an SM"
     elif (each := _instructions_a_warp(facts)) is not None and each.value < facts.limits.short_warp_instructions:
         evidence.append(each)
         executed = count(round(each.value), "instruction")
@@ -559,7 +559,7 @@ def partial_warps(facts: Facts) -> Found | None:
 def warp_fill(kernel: Kernel) -> float | None:
     """Return which part of the lanes of its warps a block fills, 0 to 1; None where its size is not known."""
     threads = _block_size(kernel)
-    return threads / (-(-threads // WARP_THREADS) * WARP_THREADS) if threads else None
+    return threads / (warps_of(threads) * WARP_THREADS) if threads else None
 
 
 def _block_size(kernel: Kernel) -> int | None:

@@ -12,12 +12,13 @@ from msgspec import Struct
 from rooflens.format import percent, quantity, si, si_of, significant
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYTES
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, stalled, weigh
+from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, Severity
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of
+from rooflens.model.roofline.occupancy import MOST_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
@@ -92,8 +93,8 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
         move = (
-            f"let neighbouring threads {verb} neighbouring addresses, or each thread {verb} 16 bytes at once: {use.said}; "
-            f"else {hold}"
+            f"let neighbouring threads {verb} neighbouring addresses, or each thread {verb} 16 bytes at once: "
+            f"{use.said}; else {hold}"
         )
     return Found(
         evidence=use.evidence,
@@ -311,9 +312,8 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         yield _Conflicts(wavefronts, excess / WAVEFRONT_BYTES, what, source, by_address=False)
 
 
-_MOST_REGISTERS = 255
 _SM_REGISTERS = 65536
-"""Registers a thread and an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
+"""Registers an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
 _REGISTER_STEP = 8
 """Registers are handed out in eights: a cap may leave up to seven of them unused."""
 
@@ -369,9 +369,8 @@ def register_cap(kernel: Kernel) -> int | None:
     threads = kernel.counters.get("block_size")
     if not threads:
         return None
-    warps = -(-int(threads) // WARP_THREADS)
-    cap = _SM_REGISTERS // (warps * WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
-    return min(_MOST_REGISTERS, cap)
+    cap = _SM_REGISTERS // (warps_of(int(threads)) * WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
+    return min(MOST_REGISTERS, cap)
 
 
 def _keep_in_registers(kernel: Kernel, cap: int | None, said: str, *, spills: bool | None) -> str:
@@ -386,7 +385,7 @@ def _keep_in_registers(kernel: Kernel, cap: int | None, said: str, *, spills: bo
         return f"index arrays with constants, by unrolling the loops over them{raised}: {said}{held}"
     if not at_cap:
         return f"raise launch bounds or `-maxrregcount`, which cap the {registers}: {said}"
-    if cap == _MOST_REGISTERS:
+    if cap == MOST_REGISTERS:
         return f"keep fewer values live, with smaller tiles or less unrolling: {said}, at {registers}, the most"
     return (
         f"use smaller blocks, or keep fewer values live: {said}, as blocks of {kernel.counters['block_size']:,.0f} "
@@ -472,7 +471,6 @@ def _host_severity(facts: Facts, bytes_per_s: float, share: float | None, part: 
 
 _ATOMIC = frozenset({"ATOM", "ATOMG", "RED", "REDG"})
 _GLOBAL = frozenset({"LDG", "STG", "LD", "ST", "LDGSTS"}) | _ATOMIC
-_MOST_SPARED = 0.999
 
 
 def contended_atomics(facts: Facts) -> Found | None:
@@ -515,7 +513,7 @@ def contended_atomics(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=f"reduce within the warp and the block before going to global memory: {said}",
         bears_on=frozenset({"l2", LATENCY}),
-        gain=1 / (1 - min(cost, _MOST_SPARED)) if cost else None,
+        gain=1 / (1 - min(cost, MOST_SPARED)) if cost else None,
         confidence="high" if unit is not None else "medium" if traffic is not None else "low",
         severity=severity,
     )

@@ -11,7 +11,7 @@ from rooflens.model.findings.memory import access_bytes
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup
 from rooflens.model.records import Evidence, Kernel, ratio
 from rooflens.model.roofline.levels import uses_shared_memory
-from rooflens.model.roofline.opcodes import executed, is_matrix, is_tcgen05
+from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 
@@ -30,7 +30,7 @@ _A_RUNG = 0.5
 def low_reuse(facts: Facts) -> Found | None:
     """Say that the units that deliver operands are full while arithmetic waits, and name the next step of reuse."""
     kernel, limiter = facts.kernel, facts.limiter
-    if limiter is None or limiter.resource not in DELIVERY or any(map(_is_product, kernel.warp_opcodes)):
+    if limiter is None or limiter.resource not in DELIVERY or uses_tensor_cores(kernel.warp_opcodes):
         return None
     arithmetic = [pipe for pipe in facts.pipes.values() if pipe.is_arithmetic and pipe.unit == "FLOP" and pipe.amount]
     share = max((pipe.share or 0.0 for pipe in arithmetic), default=0.0)
@@ -66,10 +66,6 @@ def low_reuse(facts: Facts) -> Found | None:
         confidence="medium",
         severity="limiter",
     )
-
-
-def _is_product(opcode: str) -> bool:
-    return is_matrix(opcode) or is_tcgen05(opcode)
 
 
 def _delivered_bytes(facts: Facts) -> float | None:

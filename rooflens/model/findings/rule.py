@@ -20,7 +20,7 @@ IDLE = "idle"
 """Among what a finding bears on: SMs that stand idle for a part of the run, whatever the others do."""
 WAITS = frozenset({LATENCY})
 
-_MOST_SPARED = 0.999
+MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
 
 
@@ -123,7 +123,7 @@ def spared(facts: Facts, waste: Waste) -> float:
     shares = {name: facts.share(name) or 0.0 for name in waste.parts}
     busy = [part * shares[name] for name, part in waste.parts.items() if name == limiter or shares[name] >= least]
     waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
-    return min(_MOST_SPARED, max((*busy, waits), default=0.0))
+    return min(MOST_SPARED, max((*busy, waits), default=0.0))
 
 
 def gain_of(facts: Facts, factor: float, changes: str | None = None) -> Gain:
@@ -150,7 +150,7 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
     left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in shares.items()), default=0.0)
     waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
     after = min(left / top if top else 1.0, 1 - waits)
-    return max(1.0, 1 / max(after, left, 1 - _MOST_SPARED))
+    return max(1.0, 1 / max(after, left, 1 - MOST_SPARED))
 
 
 def weigh(facts: Facts, waste: Waste) -> Severity:

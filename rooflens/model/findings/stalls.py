@@ -171,26 +171,6 @@ def long_scoreboard(facts: Facts) -> Found | None:
     return stall(facts, "long_scoreboard", do)
 
 
-def lg_throttle(facts: Facts) -> Found | None:
-    """Say that the queue of global and local memory instructions is full."""
-    return stall(
-        facts,
-        "lg_throttle",
-        "issue fewer and wider global and local accesses, such as one of 16 bytes instead of four of 4",
-        bears_on=frozenset({LATENCY, "l1", "lsu"}),
-    )
-
-
-def short_scoreboard(facts: Facts) -> Found | None:
-    """Say that warps wait for shared memory, special functions and others behind the memory instruction queue."""
-    return _queue_stall(facts, "short_scoreboard", "move independent work between these instructions and their use")
-
-
-def mio_throttle(facts: Facts) -> Found | None:
-    """Say that the queue of shared memory, special functions and shuffles is full."""
-    return _queue_stall(facts, "mio_throttle", "issue fewer instructions to this queue")
-
-
 def math_pipe_throttle(facts: Facts) -> Found | None:
     """Say that warps are ready but the pipe that they need is busy."""
     pipes = {name: pipe.share for name, pipe in facts.pipes.items() if pipe.share and name not in _NO_MATH}
@@ -198,12 +178,6 @@ def math_pipe_throttle(facts: Facts) -> Found | None:
     where = f" (the busiest is the {resource_label(top)} at {percent(pipes[top])})" if top else ""
     do = f"issue fewer instructions to the pipe that warps wait for{where}, or spread them over the run"
     return stall(facts, "math_pipe_throttle", do, bears_on=frozenset({LATENCY, *([top] if top else [])}))
-
-
-def drain(facts: Facts) -> Found | None:
-    """Say that warps wait at exit for their stores to drain."""
-    do = "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"
-    return stall(facts, "drain", do)
 
 
 def barrier(facts: Facts) -> Found | None:
@@ -235,11 +209,6 @@ def wait(facts: Facts) -> Found | None:
     return replace(found, severity="note") if found else None
 
 
-def no_instruction(facts: Facts) -> Found | None:
-    """Say that warps wait for their instructions to be fetched."""
-    return stall(facts, "no_instruction", "make the hot code smaller, with less unrolling and inlining and fewer jumps")
-
-
 def imc_miss(facts: Facts) -> Found | None:
     """Say that warps wait for constants and kernel parameters that are not in their cache."""
     do = "let all threads of a warp read the same constants, or give each block more work after its first reads of them"
@@ -249,40 +218,10 @@ def imc_miss(facts: Facts) -> Found | None:
     return replace(found, severity="note") if found else None
 
 
-def branch_resolving(facts: Facts) -> Found | None:
-    """Say that warps wait for branch targets."""
-    return stall(facts, "branch_resolving", "branch less often, by unrolling short loops and selecting values instead")
-
-
-def membar(facts: Facts) -> Found | None:
-    """Say that warps wait at memory fences."""
-    return stall(facts, "membar", "use fewer memory fences, with the narrowest scope that is correct")
-
-
-def sleeping(facts: Facts) -> Found | None:
-    """Say that warps sleep because the program tells them to."""
-    return stall(facts, "sleeping", "sleep for less time, or signal completion instead of polling")
-
-
 def not_selected(facts: Facts) -> Found | None:
     """Say that warps are ready but another one is selected."""
     found = stall(facts, "not_selected", "fewer warps with larger tiles would cost nothing")
     return replace(found, severity="note") if found else None
-
-
-def tex_throttle(facts: Facts) -> Found | None:
-    """Say that the queue of texture instructions is full."""
-    return stall(
-        facts,
-        "tex_throttle",
-        "issue fewer texture and surface accesses, or use plain loads for part of the data",
-        bears_on=frozenset({LATENCY, "tex", "l1"}),
-    )
-
-
-def dispatch_stall(facts: Facts) -> Found | None:
-    """Say that the dispatcher holds instructions back."""
-    return stall(facts, "dispatch_stall", "look at the SASS of the hottest lines, and try other compiler options")
 
 
 def gmma(facts: Facts) -> Found | None:
@@ -306,15 +245,10 @@ def warpgroup_arrive(facts: Facts) -> Found | None:
     )
 
 
-def misc(facts: Facts) -> Found | None:
-    """Say that warps wait for reasons that the counters do not tell apart."""
-    return stall(facts, "misc", "look at the hottest instruction to see what these warps wait for")
-
-
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
     """Return the largest wait of a latency-bound kernel in which none is dominant: better than no cause."""
     shares = stall_shares(facts)
-    harmless = {not_selected.__name__, *((wait.__name__,) if is_usual_wait(facts, shares) else ())}
+    harmless = {"not_selected", *(("wait",) if is_usual_wait(facts, shares) else ())}
     shares = {reason: share for reason, share in shares.items() if reason not in harmless}
     if not shares:
         return None
@@ -351,8 +285,7 @@ def _tensor(facts: Facts) -> frozenset[str]:
     return frozenset({LATENCY, *(name for name in facts.pipes if name.startswith("tensor"))})
 
 
-def _row(find: Callable[[Facts], Found | None]) -> FindingRule:
-    reason = find.__name__
+def _row(reason: str, find: Callable[[Facts], Found | None]) -> FindingRule:
     sampled = ("stalls", "issue_active_per_cycle")
     counted = (f"stall_{reason}_cycles", "warp_latency_cycles", "issue_active_per_cycle")
     needs = (sampled,) if reason in SAMPLED_ONLY else (counted, sampled, (f"{STALL}{reason}_share",))
@@ -360,28 +293,45 @@ def _row(find: Callable[[Facts], Found | None]) -> FindingRule:
     return FindingRule(f"stall_{reason}", title, find, needs)
 
 
-STALLED: tuple[FindingRule, ...] = tuple(
-    _row(find)
-    for find in (
-        long_scoreboard,
-        lg_throttle,
-        short_scoreboard,
-        mio_throttle,
-        math_pipe_throttle,
-        barrier,
-        wait,
-        branch_resolving,
-        no_instruction,
-        imc_miss,
-        membar,
-        drain,
-        tex_throttle,
-        gmma,
-        warpgroup_arrive,
-        sleeping,
-        dispatch_stall,
-        misc,
-        not_selected,
-    )
+def _plain(reason: str, do: str, *fills: str) -> FindingRule:
+    """Make the row of a wait against which the same helps in every kernel; `fills` are the units that it keeps busy."""
+    return _row(reason, lambda facts: stall(facts, reason, do, bears_on=frozenset({LATENCY, *fills})))
+
+
+def _queue(reason: str, otherwise: str) -> FindingRule:
+    """Make the row of a wait for the memory input/output queue."""
+    return _row(reason, lambda facts: _queue_stall(facts, reason, otherwise))
+
+
+STALLED: tuple[FindingRule, ...] = (
+    _row("long_scoreboard", long_scoreboard),
+    _plain(
+        "lg_throttle",
+        "issue fewer and wider global and local accesses, such as one of 16 bytes instead of four of 4",
+        "l1",
+        "lsu",
+    ),
+    _queue("short_scoreboard", "move independent work between these instructions and their use"),
+    _queue("mio_throttle", "issue fewer instructions to this queue"),
+    _row("math_pipe_throttle", math_pipe_throttle),
+    _row("barrier", barrier),
+    _row("wait", wait),
+    _plain("branch_resolving", "branch less often, by unrolling short loops and selecting values instead"),
+    _plain("no_instruction", "make the hot code smaller, with less unrolling and inlining and fewer jumps"),
+    _row("imc_miss", imc_miss),
+    _plain("membar", "use fewer memory fences, with the narrowest scope that is correct"),
+    _plain("drain", "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"),
+    _plain(
+        "tex_throttle",
+        "issue fewer texture and surface accesses, or use plain loads for part of the data",
+        "tex",
+        "l1",
+    ),
+    _row("gmma", gmma),
+    _row("warpgroup_arrive", warpgroup_arrive),
+    _plain("sleeping", "sleep for less time, or signal completion instead of polling"),
+    _plain("dispatch_stall", "look at the SASS of the hottest lines, and try other compiler options"),
+    _plain("misc", "look at the hottest instruction to see what these warps wait for"),
+    _row("not_selected", not_selected),
 )
 _RULE_OF = {rule.id.removeprefix(STALL): rule for rule in STALLED}

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.datasheets import ACC16, datasheet_of
-from rooflens.model.roofline.opcodes import THREAD_FLOP, is_matrix, is_tcgen05, tensor_op, thread_flop
+from rooflens.model.roofline.opcodes import (
+    THREAD_FLOP,
+    is_matrix,
+    is_tcgen05,
+    tensor_op,
+    thread_flop,
+    uses_tensor_cores,
+)
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
 """Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""
@@ -198,7 +205,7 @@ def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
     counted, table = _tensor_counters(kernel), kernel.warp_opcodes or kernel.thread_opcodes
     is_sparse = any(name.endswith("sparsity_on") and ops for name, ops in kernel.tensor_ops.items())
     flags = {"sparse_tensor_work"} if is_sparse else set()
-    if table and not counted and not any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in table):
+    if table and not counted and not uses_tensor_cores(table):
         return (), True, flags  # the table names every instruction, and none uses the tensor cores
     busy = max(kernel.counters.get("tensor_float_busy_share", 0.0), kernel.counters.get("tensor_busy_share", 0.0))
     wrong_counter = bool(kernel.tensor_ops) and not counted and busy > TENSOR_IDLE_SHARE

@@ -61,13 +61,9 @@ STAGES: tuple[Stage, ...] = (
     Stage("smem", "data", "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
 )
 
-_STAGES_OF: dict[str, tuple[Stage, ...]] = {
-    level: tuple(stage for stage in STAGES if stage.level == level) for level in LEVELS
-}
-
 _NAMES_OF = {
-    level: tuple((stage.name, stage.share, stage.amount or "", stage.peak or "") for stage in stages)
-    for level, stages in _STAGES_OF.items()
+    level: tuple((one.name, one.share, one.amount or "", one.peak or "") for one in STAGES if one.level == level)
+    for level in LEVELS
 }
 """Level -> its stages taken apart: each kernel goes through all of them."""
 
@@ -179,7 +175,7 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
         levels[level] = Level(
             amount_bytes,
             source,
-            amount_bytes / duration_ns * 1e9 if amount_bytes is not None and duration_ns else None,
+            kernel.per_s(amount_bytes),
             roof,
             max(stages.values()) if stages else None,
             stages,

@@ -67,8 +67,7 @@ def find_occupancy(kernel: Kernel) -> Occupancy:
 
 def block_limits(kernel: Kernel) -> tuple[tuple[str, float], ...]:
     """Return each resource with the blocks that an SM can hold by it, the scarcest first."""
-    counters = kernel.counters
-    return _block_limits(*map(counters.get, LIMITERS))
+    return _block_limits(*map(kernel.counters.get, LIMITERS))
 
 
 @lru_cache(maxsize=1024)
@@ -278,7 +277,12 @@ def occupancy_curves(kernel: Kernel) -> tuple[Curve, ...]:
     registers, threads = counters.get("registers_per_thread"), counters.get("block_size")
     if sm is None or not allowed or not registers or not threads:
         return ()
-    found = [_by_registers(sm, registers, threads), _by_block(sm, registers, threads)]
+    now = sm.occupancy(registers, threads, sm.smem_blocks)
+    caps = (*range(_SAME_REGISTERS, MOST_REGISTERS, _SAME_REGISTERS), MOST_REGISTERS)
+    by_registers = [(float(value), sm.occupancy(value, threads, sm.smem_blocks)) for value in caps]
+    sizes = range(WARP_THREADS, MOST_THREADS + 1, WARP_THREADS)
+    by_block = [(float(value), sm.occupancy(registers, value, sm.smem_blocks)) for value in sizes]
+    found = [_curve("registers", registers, now, by_registers), _curve("block size", threads, now, by_block)]
     smem = counters.get("smem_per_block_bytes")
     if smem is not None and sm.smem_bytes:
         most = sm.smem_bytes if kernel.capability >= (7, 0) else min(sm.smem_bytes, _BLOCK_SMEM_BYTES)
@@ -301,18 +305,6 @@ def _sm(counters: Mapping[str, float], capability: tuple[int, int]) -> _Sm | Non
         driver_bytes=counters.get("smem_driver_bytes", 0.0),
         smem_unit=128 if capability >= (8, 0) else 256,
     )
-
-
-def _by_registers(sm: _Sm, registers: float, threads: float) -> Curve:
-    values = (*range(_SAME_REGISTERS, MOST_REGISTERS, _SAME_REGISTERS), MOST_REGISTERS)
-    steps = [(float(value), sm.occupancy(value, threads, sm.smem_blocks)) for value in values]
-    return _curve("registers", registers, sm.occupancy(registers, threads, sm.smem_blocks), steps)
-
-
-def _by_block(sm: _Sm, registers: float, threads: float) -> Curve:
-    values = range(WARP_THREADS, MOST_THREADS + 1, WARP_THREADS)
-    steps = [(float(value), sm.occupancy(registers, value, sm.smem_blocks)) for value in values]
-    return _curve("block size", threads, sm.occupancy(registers, threads, sm.smem_blocks), steps)
 
 
 def _by_shared_memory(sm: _Sm, registers: float, threads: float, taken: float, most: float) -> Curve:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -164,6 +164,11 @@ def executed(table: Mapping[str, int], opcodes: Collection[str]) -> float:
 def is_matrix(opcode: str) -> bool:
     """Return whether an opcode is a warp-wide or warpgroup-wide matrix instruction, readable or not."""
     return _TENSOR.match(opcode) is not None
+
+
+def uses_tensor_cores(opcodes: Iterable[str]) -> bool:
+    """Return whether any of some opcodes is a matrix instruction, tcgen05 ones included."""
+    return any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in opcodes)
 
 
 @cache

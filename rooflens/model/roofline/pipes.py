@@ -65,9 +65,9 @@ def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
 
     Of the shares of one of the others the largest counts, that of its amount over its peak among them.
     """
-    counters, duration_ns, pipes = kernel.counters, kernel.duration_ns, {}
+    counters, pipes = kernel.counters, {}
     for work in flops.work:
-        per_s = work.ops / duration_ns * 1e9 if duration_ns else None
+        per_s = kernel.per_s(work.ops)
         pipes[work.key] = Pipe(
             amount=work.ops,
             unit="FLOP" if work.is_float else "op",
@@ -79,7 +79,7 @@ def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
         )
     for key, unit, names, amount_name, peak_name in _ROWS:
         amount, peak, share = counters.get(amount_name), counters.get(peak_name), None
-        per_s = amount / duration_ns * 1e9 if amount is not None and duration_ns else None
+        per_s = kernel.per_s(amount)
         for name in names:
             stored = counters.get(name)
             if stored is not None and (share is None or stored > share):

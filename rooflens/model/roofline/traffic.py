@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
-from rooflens.model.records import Analysis, Kernel, Level, ratio
+from rooflens.model.records import Analysis, Kernel, ratio
 
 
 class Useful(Struct, frozen=True):
@@ -140,29 +140,30 @@ def find_links(analysis: Analysis, *, apart: bool = True) -> Links:
         return levels[level].stages.get(name) if apart else None
 
     def of_dram(direction: str) -> Flow:
-        moved = amount(1.0, f"dram_{direction}_bytes")
-        share = _share(moved, analysis)
+        moved, peak = amount(1.0, f"dram_{direction}_bytes"), levels["dram"].peak_bytes_per_s
+        duration_ns = analysis.kernel.duration_ns
+        share = ratio(moved, peak * duration_ns / 1e9 if peak and duration_ns else None)
         return Flow(moved, counters.get(f"dram_{direction}_share") if share is None else share)
 
     stored = amount(SECTOR_BYTES, "global_store_sectors", "local_store_sectors")
     all_of_l1 = "l1_tag_bytes" in analysis.kernel.counters
-    l1 = Flow(levels["l1"].amount_bytes, levels["l1"].share)
+    l1, smem, l2, dram = (Flow(levels[name].amount_bytes, levels[name].share) for name in ("l1", "smem", "l2", "dram"))
     returned = Flow(amount(1.0, "l1_writeback_bytes"), stage("l1", "writeback"))
     return Links(
         l1=_link(returned if apart or all_of_l1 else l1, Flow(stored, None), l1 if all_of_l1 else Flow(None, None)),
         smem=_link(
             Flow(amount(WAVEFRONT_BYTES, "smem_load_wavefronts"), None),
             Flow(amount(WAVEFRONT_BYTES, "smem_store_wavefronts"), None),
-            _whole(levels["smem"]),
+            smem,
         )
-        if _whole(levels["smem"]).is_known
+        if smem.is_known
         else Link(),
         l2=_link(
             Flow(amount(1.0, "l2_return_bytes"), stage("l2", "return")),
             Flow(amount(1.0, "l2_write_bytes"), stage("l2", "input")),
-            _whole(levels["l2"]),
+            l2,
         ),
-        dram=_link(of_dram("read"), of_dram("write"), _whole(levels["dram"])),
+        dram=_link(of_dram("read"), of_dram("write"), dram),
     )
 
 
@@ -171,12 +172,3 @@ def _link(read: Flow, written: Flow, whole: Flow) -> Link:
     if whole.amount_bytes is not None and (read.amount_bytes is None or written.amount_bytes is None):
         return Link(both=whole)
     return Link(read if read.is_known else None, written if written.is_known else None)
-
-
-def _whole(level: Level) -> Flow:
-    return Flow(level.amount_bytes, level.share)
-
-
-def _share(amount_bytes: float | None, analysis: Analysis) -> float | None:
-    peak, duration_ns = analysis.levels["dram"].peak_bytes_per_s, analysis.kernel.duration_ns
-    return ratio(amount_bytes, peak * duration_ns / 1e9 if peak and duration_ns else None)

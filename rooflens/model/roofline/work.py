@@ -50,8 +50,8 @@ def main_work(analysis: Analysis) -> MainWork:
         return MainWork("FLOP", analysis.flop_total, analysis.flop_per_s, analysis.flop_peak_per_s)
     pipes = [pipe for pipe in analysis.pipes.values() if pipe.unit == "op" and pipe.amount]
     total = sum(pipe.amount or 0.0 for pipe in pipes) if analysis.flop_total is not None else None
-    duration_ns = analysis.kernel.duration_ns
-    per_s = total / duration_ns * 1e9 if total is not None and duration_ns else None
     times_s = [ratio(pipe.amount, pipe.peak_per_s) for pipe in pipes]
     known = [time_s for time_s in times_s if time_s]
-    return MainWork("op", total, per_s, ratio(total, sum(known)) if len(known) == len(times_s) else None)
+    return MainWork(
+        "op", total, analysis.kernel.per_s(total), ratio(total, sum(known)) if len(known) == len(times_s) else None
+    )

@@ -14,7 +14,7 @@ from rooflens.format import percent, si, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Kernel, Level, ratio
-from rooflens.model.roofline.opcodes import executed, is_matrix, is_tcgen05, opcode_group, thread_flop
+from rooflens.model.roofline.opcodes import executed, opcode_group, thread_flop, uses_tensor_cores
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.thresholds import default_thresholds
 
@@ -53,7 +53,7 @@ _TENSOR_NOISE = 0.05
 def _has_matrix_work(kernel: Kernel) -> bool:
     """Return whether matrix instructions were counted, or without opcodes a busy tensor pipe."""
     if kernel.warp_opcodes:
-        return any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in kernel.warp_opcodes)
+        return uses_tensor_cores(kernel.warp_opcodes)
     shares = (kernel.counters.get(name, 0.0) for name in ("tensor_busy_share", "tensor_float_busy_share"))
     return max(shares) >= _TENSOR_NOISE
 
@@ -64,11 +64,7 @@ _INDEX_WORK = frozenset({"IADD3", "IADD", "ISETP", "IMNMX", "VIMNMX", "LEA", "IS
 
 def _has_bit_work(kernel: Kernel) -> bool:
     """Return whether logic, shifts and packing outnumber integer additions and comparisons, where opcodes tell."""
-    bits, index = (
-        sum(count for opcode, count in kernel.warp_opcodes.items() if opcode.partition(".")[0] in group)
-        for group in (_BIT_WORK, _INDEX_WORK)
-    )
-    return bits > index
+    return executed(kernel.warp_opcodes, _BIT_WORK) > executed(kernel.warp_opcodes, _INDEX_WORK)
 
 
 def _is_coalesced(kernel: Kernel) -> bool:
@@ -319,10 +315,10 @@ def asks_for_more(move: str) -> bool:
 
 def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
     """Return the one move when counters are missing: how to collect them, or why nobody can."""
-    cannot = not_profiled(kernel)
+    cannot = not_profiled(kernel.compute_capability)
     if cannot:
         return (f"{_LACKS}, and {cannot}",)
-    return (f"{_COLLECT}: `{collect_command(kernel, command_line)}`",)
+    return (f"{_COLLECT}: `{collect_command(kernel.function_name, command_line)}`",)
 
 
 def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
@@ -331,5 +327,8 @@ def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
         return ("report this bug in rooflens and attach the report: only this kernel is affected",)
     if kernel.status_reason not in {None, ALL_NAN}:
         return ("copy the report again from where it was made, or record it again: this copy is damaged",)
-    again = not_profiled(kernel) or f"profile it again, alone: `{collect_command(kernel, command_line)}`"
+    again = (
+        not_profiled(kernel.compute_capability)
+        or f"profile it again, alone: `{collect_command(kernel.function_name, command_line)}`"
+    )
     return (again, "kernels that wait for one another need `--replay-mode application`")

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath, PureWindowsPath
 
-from rooflens.model.records import Kernel
-
 PROGRAM = "PROGRAM"
 """Stands for the command line of a program where the report does not tell it."""
 
@@ -41,26 +39,21 @@ _VALUED = """
 """Options of ncu without and with a value; after another one nobody knows where the program begins."""
 
 
-def collect_command(kernel: Kernel, command_line: str | None) -> str:
-    """Write the command that collects one launch of a kernel, of the recorded program where that is known."""
-    return _collect_command(kernel.function_name, command_line)
-
-
 @lru_cache(maxsize=1024)
-def _collect_command(name: str, command_line: str | None) -> str:
+def collect_command(name: str, command_line: str | None) -> str:
+    """Write the command that collects one launch of a kernel, of the recorded program where that is known."""
     chosen = f"--kernel {shlex.quote(name)} " if name and name.isprintable() and len(name) <= _MAX_LENGTH else ""
     return f"rooflens profile {chosen}--launch-count 1 -- {program_of(command_line) or PROGRAM}"
 
 
-def not_profiled(kernel: Kernel) -> str | None:
-    """Say why today's ncu cannot collect more on the kernel's chip; None where it can, or the chip is not known."""
-    return _not_profiled(kernel.compute_capability)
-
-
 @lru_cache(maxsize=64)
-def _not_profiled(compute_capability: str | None) -> str | None:
-    capability = _version(compute_capability)
-    if capability is None or capability >= _NOT_PROFILED:
+def not_profiled(compute_capability: str | None) -> str | None:
+    """Say why today's ncu cannot collect more on a chip; None where it can, or the chip is not known."""
+    parts = (compute_capability or "").split(".")
+    if not all(part.isdecimal() for part in parts):
+        return None
+    capability = tuple(map(int, parts))
+    if capability >= _NOT_PROFILED:
         return None
     which = "a Volta needs an older one" if capability >= _VOLTA else "the last that did is of 2019"
     return f"today's ncu no longer profiles compute capability {compute_capability}: {which}"
@@ -112,8 +105,3 @@ def _begin_of_program(tokens: Sequence[str]) -> int | None:
             return None
         position += 1 if value or option in _FLAGS.split() else 2
     return position
-
-
-def _version(capability: str | None) -> tuple[int, ...] | None:
-    parts = (capability or "").split(".")
-    return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else None

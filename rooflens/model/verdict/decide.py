@@ -144,8 +144,7 @@ def _is_at_roof(facts: Facts, limiter: Bottleneck) -> bool:
     attainable = level.attainable_per_s if level else pipe.attainable_per_s if pipe else None
     per_s = level.bytes_per_s if level else pipe.amount_per_s if pipe else None
     if name == "l2":
-        returned, duration_ns = kernel.counters.get("l2_return_bytes"), kernel.duration_ns
-        per_s = returned / duration_ns * 1e9 if returned is not None and duration_ns else None
+        per_s = kernel.per_s(kernel.counters.get("l2_return_bytes"))
     return max(limiter.share, ratio(per_s, attainable) or 0.0) >= limits.at_roof_share
 
 
@@ -212,14 +211,14 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     """
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     if kernel.failed:
-        return _plain(advice.failed_moves(kernel, facts.command_line))
+        return _plain(advice.failed_moves(kernel, facts.outside.command_line))
     if (library := library_of(kernel)) is not None:
-        collect = advice.collect_moves(kernel, facts.command_line) if facts.bound == "unknown" else ()
+        collect = advice.collect_moves(kernel, facts.outside.command_line) if facts.bound == "unknown" else ()
         return _plain((*caller_moves(facts, library), *collect))
     of_findings = tuple(Move(finding.move, finding.id, finding.where, finding.gain) for finding in costing)
-    if unmeasured and not_profiled(kernel) is None:
+    if unmeasured and not_profiled(kernel.compute_capability) is None:
         limiting = sum(finding.severity == "limiter" for finding in costing)
-        collect = _plain(advice.collect_moves(kernel, facts.command_line))
+        collect = _plain(advice.collect_moves(kernel, facts.outside.command_line))
         return (*of_findings[:limiting], *collect, *of_findings[limiting:])
     at_limiter: tuple[str, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
@@ -236,7 +235,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         at_limiter = (f"{at_limiter[0]}: {bottleneck_words(limiter, kernel.gpu)} busy", *at_limiter[1:])
     moves = (*_plain(at_limiter), *of_findings)
     is_lacking = not _LACKING.isdisjoint(facts.flags)
-    collect = _plain(advice.collect_moves(kernel, facts.command_line)) if is_lacking or not moves else ()
+    collect = _plain(advice.collect_moves(kernel, facts.outside.command_line)) if is_lacking or not moves else ()
     return tuple({move.text: move for move in (*moves, *collect)}.values())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rooflens.model.bounds import Bound
-from rooflens.model.records import Bottleneck, Evidence, Kernel, Level, Limit, Phases, Pipe
+from rooflens.model.records import Bottleneck, Evidence, Kernel, Level, Limit, Outside, Phases, Pipe
 from rooflens.model.roofline.flops import Flops
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.thresholds import Thresholds
@@ -19,9 +19,7 @@ class Facts(Struct, frozen=True):
     Attributes:
         flags: Traps that apply to it, sorted.
         phases: How its run divides; None without a series.
-        in_program: A typical launch of it without the profiler; None where none was timed.
-        command_line: ncu's, as the report states it; None where it does not.
-        compulsory_bytes: What it must move to and from DRAM by formula; None where no formula is known.
+        outside: What is known of it from outside its profile.
         memory: The busiest memory level; None where nothing is known of memory.
         compute: The busiest pipe; None where nothing is known of compute.
         limiter: The unit that bounds it; None for latency, overhead and unknown.
@@ -38,9 +36,7 @@ class Facts(Struct, frozen=True):
     flops: Flops = Flops((), complete=False, flags=frozenset())
     flags: tuple[str, ...] = ()
     phases: Phases | None = None
-    in_program: InProgram | None = None
-    command_line: str | None = None
-    compulsory_bytes: float | None = None
+    outside: Outside = Outside()
     memory: Bottleneck | None = None
     compute: Bottleneck | None = None
     bound: Bound = "unknown"
@@ -54,7 +50,8 @@ class Facts(Struct, frozen=True):
     @property
     def waiting(self) -> InProgram | None:
         """The kernel's typical launch in its program, where the gaps around it outweigh its time."""
-        return self.in_program if self.in_program is not None and self.in_program.gap_outweighs else None
+        launch = self.outside.in_program
+        return launch if launch is not None and launch.gap_outweighs else None
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None where the report does not hold it."""

@@ -32,13 +32,10 @@ _SOME_FILLS = 0.01
 """L1 fills above 1 % of their peak, with nothing written back, are asynchronous copies and not noise."""
 
 
-def find_flags(facts: Facts, slowdown: float | None = None) -> tuple[str, ...]:
-    """Find the flags of one kernel, sorted: those met while its FLOPs were counted, and these.
-
-    `slowdown` is the kernels' time under the profiler over that without it; None where that is not known.
-    """
+def find_flags(facts: Facts) -> tuple[str, ...]:
+    """Find the flags of one kernel, sorted: those met while its FLOPs were counted, and these."""
     kernel, levels, limits, work = facts.kernel, facts.levels, facts.limits, facts.flops.work
-    counters, duration_ns = kernel.counters, kernel.duration_ns
+    counters, duration_ns, slowdown = kernel.counters, kernel.duration_ns, facts.outside.slowdown
     to_l2, to_dram = counters.get("l2_write_bytes"), counters.get("dram_write_bytes")
     delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
     by_smem, clock_part = delivered_bytes(kernel), dram_clock_part(kernel)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from rooflens.format import percent, significant
+from rooflens.format import significant
 from rooflens.model.records import Kernel
-from rooflens.model.roofline.opcodes import is_matrix
+from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import bottleneck_words
 
@@ -45,28 +45,24 @@ def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
     kernel, top = facts.kernel, facts.limiter or facts.compute or facts.memory
     busy = f"{bottleneck_words(top, kernel.gpu)} busy" if top else "what limits it was not measured"
     name, waves = f"{kernel.name} {kernel.function_name}", facts.counter("waves")
-    is_product = bool(_PRODUCT.search(name)) or any(map(is_matrix, kernel.warp_opcodes))
+    is_product = bool(_PRODUCT.search(name)) or uses_tensor_cores(kernel.warp_opcodes)
     moves = []
     if waves is not None and 0 < waves < 1 and facts.bound == "latency":
-        moves.append(
-            f"give {library} more work in a call, a larger batch or several calls side by side: {significant(waves)} waves"
-        )
+        more = "a larger batch or several calls side by side"
+        moves.append(f"give {library} more work in a call, {more}: {significant(waves)} waves")
     if library == "NCCL":
-        moves.append(f"send less or overlap it with computation: {busy}")
+        moves.append(f"send less, or overlap it with computation: {busy}")
     elif is_product:
         if _FP32_PRODUCT.search(name) and kernel.capability >= (8, 0):
-            moves.append(
-                f"allow TF32, or call it with bf16 where accuracy allows, so that {library} uses tensor cores: {busy}"
-            )
+            moves.append(f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores: {busy}")
+        around = "fuse what comes before and after into its epilogue"
         moves += [
-            f"call it with a narrower type where accuracy allows: {busy}",
-            f"try another algorithm, layout or batch of {library}, and fuse what comes before and after into its epilogue: {busy}",
+            f"call {library} with a narrower type where accuracy allows: {busy}",
+            f"try another algorithm, layout or batch of {library}, and {around}: {busy}",
         ]
     else:
         moves += [
             f"fuse it with what runs before and after, so that its data stays on chip: {busy}",
             f"call {library} with more data at once, or in a narrower type: {busy}",
         ]
-    if (share := facts.counter("achieved_occupancy")) is not None and len(moves) == 1:
-        moves.append(f"let other work run beside it: its warps fill {percent(share)} of the slots")
     return tuple(moves)

@@ -19,7 +19,7 @@ from rooflens.model.failed import failure_words
 from rooflens.model.records import Kernel, Limit, ratio
 from rooflens.model.roofline.flops import SCALAR_COUNTERS, TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import device_dram_share
-from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05, opcode_group
+from rooflens.model.roofline.opcodes import opcode_group, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 
 _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")
@@ -120,7 +120,7 @@ def _needed_bytes(facts: Facts) -> float | None:
     They are DRAM's own, with the output that stayed in L2 and without local memory; the sectors that all global
     accesses would fill, where all are looked at; and the workload's by formula.
     """
-    amounts = [] if facts.compulsory_bytes is None else [facts.compulsory_bytes]
+    amounts = [] if facts.outside.compulsory_bytes is None else [facts.outside.compulsory_bytes]
     measured, asked = facts.counter("dram_bytes"), facts.counter("global_ideal_sectors")
     passes_by = any(opcode.startswith(_OTHER_PATHS) for opcode in facts.kernel.warp_opcodes)
     if asked and not passes_by and not (facts.counter("tex_inst") or 0.0) > 0:
@@ -154,10 +154,10 @@ _SIDES = ("load", "store")
 def _is_tiled_away(facts: Facts, math_ns: float, needed_ns: float) -> bool:
     """Return whether larger tiles would spare traffic: a matrix product whose operands are read again and again.
 
-    L2 tells how often it is asked for what DRAM delivers. Where that is not known, matrix work that takes a good part of
-    the time of its traffic moves more than a tiled product would.
+    L2 tells how often it is asked for what DRAM delivers. Where that is not known, matrix work that takes a good part
+    of the time of its traffic moves more than a tiled product would.
     """
-    if needed_ns <= math_ns or facts.compulsory_bytes is not None or not _is_matrix_product(facts):
+    if needed_ns <= math_ns or facts.outside.compulsory_bytes is not None or not _is_matrix_product(facts):
         return False
     asked = ratio(facts.levels["l2"].amount_bytes, facts.levels["dram"].amount_bytes)
     return math_ns >= _NEAR_THE_RIDGE * needed_ns if asked is None else asked >= _ASKED_AGAIN
@@ -166,7 +166,7 @@ def _is_tiled_away(facts: Facts, math_ns: float, needed_ns: float) -> bool:
 def _is_matrix_product(facts: Facts) -> bool:
     """Return whether the arithmetic is sums of products: on tensor cores, or by nothing but fused multiply-adds."""
     kernel = facts.kernel
-    if any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in kernel.warp_opcodes):
+    if uses_tensor_cores(kernel.warp_opcodes):
         return True
     if (facts.share("tensor_pipe") or 0.0) > TENSOR_NOISE_SHARE:
         return True

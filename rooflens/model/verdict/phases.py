@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from rooflens.model.records import RESIDENT, Phases, Series
 
 _NEAR = 0.85
@@ -20,42 +18,33 @@ _LEAST = 0.2
 """A stretch shorter than this part of the run is a peak and no plateau."""
 
 
-class _Stretch(Struct, frozen=True):
-    """Samples from `first` to `last`, with the mean share of the unit between them."""
-
-    unit: str
-    first: int
-    last: int
-    share: float
-
-    @property
-    def samples(self) -> int:
-        return self.last - self.first + 1
-
-
 def find_phases(series: Series | None) -> Phases | None:
     """Divide a run into its phases; None without a series, or where no unit holds a plateau."""
     if series is None:
         return None
+    from statistics import mean  # noqa: PLC0415 - few reports hold a course
+
     units = {unit: [value or 0.0 for value in share] for unit, share in series.shares.items() if unit != RESIDENT}
-    stretches = [found for unit, share in units.items() if (found := _plateau(unit, share)) is not None]
-    if not stretches:
+    plateaus = {unit: plateau for unit, share in units.items() if (plateau := _plateau(share)) is not None}
+    if not plateaus:
         return None
-    top = max(stretches, key=lambda stretch: stretch.share)
-    count = len(units[top.unit])
+    means = {unit: mean(units[unit][first:end]) for unit, (first, end) in plateaus.items()}
+    top = max(means, key=means.__getitem__)
+    (first, end), count, resident = plateaus[top], len(units[top]), series.shares.get(RESIDENT, ())
+    full, after = ([value for value in part if value is not None] for part in (resident[first:end], resident[end:]))
     return Phases(
-        resource=top.unit,
-        share=top.share,
-        ramp=top.first / count,
-        plateau=top.samples / count,
-        tail=(count - 1 - top.last) / count,
-        warps_in_tail=_warps_in_tail(series, top),
+        resource=top,
+        share=means[top],
+        ramp=first / count,
+        plateau=(end - first) / count,
+        tail=(count - end) / count,
+        warps_in_tail=mean(after) / mean(full) if full and after and mean(full) else None,
     )
 
 
-def _plateau(unit: str, share: Sequence[float]) -> _Stretch | None:
-    """Find the longest stretch near the level that a tenth of the samples reach."""
-    from statistics import mean, quantiles  # noqa: PLC0415 - few reports hold a course
+def _plateau(share: Sequence[float]) -> tuple[int, int] | None:
+    """Find the longest stretch near the level that a tenth of the samples reach: its first sample, and its end."""
+    from statistics import quantiles  # noqa: PLC0415 - as above
 
     high = quantiles(share, n=10)[-1] if len(share) > 1 else 0.0
     if high <= 0:
@@ -67,17 +56,5 @@ def _plateau(unit: str, share: Sequence[float]) -> _Stretch | None:
             runs.append([])
         runs[-1].append(i)
     longest = max(runs, key=lambda run: run[-1] - run[0])
-    first, last = longest[0], longest[-1]
-    found = _Stretch(unit, first, last, mean(share[first : last + 1]))
-    return found if found.samples >= _LEAST * len(share) else None
-
-
-def _warps_in_tail(series: Series, plateau: _Stretch) -> float | None:
-    from statistics import mean  # noqa: PLC0415 - as above
-
-    resident = series.shares.get(RESIDENT, ())
-    full, after = (
-        [value for value in part if value is not None]
-        for part in (resident[plateau.first : plateau.last + 1], resident[plateau.last + 1 :])
-    )
-    return mean(after) / mean(full) if full and after and mean(full) else None
+    first, end = longest[0], longest[-1] + 1
+    return (first, end) if end - first >= _LEAST * len(share) else None

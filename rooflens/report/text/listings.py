@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rooflens.format import MISSING, count, si, significant
 from rooflens.model.counters.metric import Kind, Metric
-from rooflens.model.findings.table import RULES
+from rooflens.model.findings.find import RULES
 from rooflens.model.needs import Untold, tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet
 from rooflens.report.document import Column, Table, code

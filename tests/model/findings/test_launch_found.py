@@ -6,6 +6,7 @@ import pytest
 from support.findings import findings_of, make_facts, unsaid
 
 from rooflens.model.findings.launch import launch_gaps, short_kernel
+from rooflens.model.records import Outside
 from rooflens.model.unprofiled import InProgram
 
 
@@ -22,7 +23,7 @@ def test_a_kernel_is_short_below_five_microseconds(time_ns: float | None, *, sai
 @pytest.mark.parametrize(("gap_ns", "said"), [(50_000, False), (51_000, True)])
 def test_gaps_are_said_where_they_outweigh_the_launch(gap_ns: int, *, said: bool) -> None:
     """A launch of 50 us: below that the kernel itself is the longer part."""
-    found = launch_gaps(make_facts(in_program=InProgram(50_000, gap_ns)))
+    found = launch_gaps(make_facts(outside=Outside(in_program=InProgram(50_000, gap_ns))))
     assert (found is not None) is said
     if found is not None:
         assert unsaid(found.evidence, found.move) == []
@@ -38,5 +39,5 @@ def test_nothing_is_said_of_gaps_where_no_run_without_the_profiler_was_timed() -
 )
 def test_gaps_limit_kernels_that_no_unit_bounds(bound: str, severity: str) -> None:
     """One that its memory bounds below its roof has something to win besides."""
-    findings = findings_of(make_facts(bound=bound, in_program=InProgram(50_000, 90_000)))
+    findings = findings_of(make_facts(bound=bound, outside=Outside(in_program=InProgram(50_000, 90_000))))
     assert [(finding.id, finding.severity) for finding in findings] == [("launch_gaps", severity)]

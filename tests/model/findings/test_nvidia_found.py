@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.findings import at_limiter, make_facts, unsaid
 
+from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import covered_by, nvidia_rules
-from rooflens.model.findings.table import RULES
 from rooflens.model.records import Rule
 
 

@@ -10,7 +10,7 @@ from support.loops import for_all
 
 from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
-from rooflens.model.findings.table import RULES
+from rooflens.model.findings.find import RULES
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Hotspot
 
@@ -85,7 +85,7 @@ def test_the_samplers_own_spelling_is_known() -> None:
     """Counters say `no_instruction`, samples `no_instructions`: one finding, with its places."""
     hot = Hotspot("sass", pc=16, sass="BRA", measures={"stall_no_instructions": 30.0})
     kernel = {"stalls": {"no_instructions": 1.0}, "hotspots": (hot,), "code_totals": {"stall_no_instructions": 40.0}}
-    found = stalls.no_instruction(make_facts(kernel=kernel))
+    found = _find("no_instruction")(make_facts(kernel=kernel))
     assert found is not None
     assert [(place.hotspot, place.share) for place in found.where] == [(hot, 0.75)]
 
@@ -122,7 +122,7 @@ def test_asynchronous_copies_are_advised_to_chips_that_have_them_and_kernels_wit
 
 def test_a_full_queue_of_loads_is_never_told_to_keep_more_in_flight() -> None:
     """`lg_throttle` means that the queue is full: fewer and wider accesses."""
-    found = stalls.lg_throttle(make_facts(_counted("lg_throttle", 0.5)))
+    found = _find("lg_throttle")(make_facts(_counted("lg_throttle", 0.5)))
     assert found is not None
     assert "fewer and wider" in found.move
     assert "in flight" not in found.move

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel
 
-from rooflens.model.records import Distances, Level, Pipe
+from rooflens.model.records import Distances, Level, Outside, Pipe
 from rooflens.model.verdict.distances import find_distances, local_part
 
 PEAK = 1e12
@@ -94,7 +94,9 @@ def test_compulsory_bytes_are_enough() -> None:
     kernel = make_kernel({"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, "dram_bytes": 4e9})
     pipes = {"fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=0.1)}
     levels = {name: Level(share=0.4) for name in ("dram", "l2", "l1", "smem")}
-    facts = make_case({}, kernel=kernel, levels=levels, pipes=pipes, bound="memory", compulsory_bytes=1e9)
+    facts = make_case(
+        {}, kernel=kernel, levels=levels, pipes=pipes, bound="memory", outside=Outside(compulsory_bytes=1e9)
+    )
     assert find_distances(facts, 1e5).floor_ns == pytest.approx(1e6)
 
 

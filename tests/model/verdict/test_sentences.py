@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, reach
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import LEVELS, Distances
+from rooflens.model.records import LEVELS, Distances, Outside
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.sentences import beyond_words, resource_label, stage_full_words
@@ -206,7 +206,7 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
         case = make_case(shares)
         for variant in (
             case,
-            replace(case, in_program=InProgram(time_ns=4_000, gap_ns=9_000)),
+            replace(case, outside=Outside(in_program=InProgram(time_ns=4_000, gap_ns=9_000))),
             replace(case, kernel=replace(case.kernel, status="failed")),
         ):
             sentence = reach(variant).sentence

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, place, reach
 
 from rooflens.model.analyze import analyze
-from rooflens.model.findings.table import RULES
-from rooflens.model.records import Finding, Rule
+from rooflens.model.findings.find import RULES
+from rooflens.model.records import Finding, Outside, Rule
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
@@ -242,21 +242,23 @@ def test_short_kernels_with_no_busy_unit_are_overhead(duration_ns: float, share:
 def test_gaps_that_outweigh_a_launch_are_overhead(gap_ns: int | None, bound: str) -> None:
     """A kernel of 6 ms is overhead only where the gaps around its own launches take longer than it does."""
     in_program = None if gap_ns is None else InProgram(time_ns=6_000_000, gap_ns=gap_ns)
-    found = verdict({"dram": 0.7, "fp32": 0.1}, in_program=in_program)
+    found = verdict({"dram": 0.7, "fp32": 0.1}, outside=Outside(in_program=in_program))
     assert found.bound == bound
     assert (found.cause == "gaps around its launches") is (bound == "overhead")
 
 
 def test_gaps_are_not_called_a_short_kernel() -> None:
     """A kernel of 1 ms between gaps is not `as short as its launch`: the gaps are the reason."""
-    sentence = verdict({"dram": 0.7, "fp32": 0.1}, in_program=InProgram(time_ns=1_000_000, gap_ns=3_000_000)).sentence
+    sentence = verdict(
+        {"dram": 0.7, "fp32": 0.1}, outside=Outside(in_program=InProgram(time_ns=1_000_000, gap_ns=3_000_000))
+    ).sentence
     assert "as short as" not in sentence
     assert "is idle for 3.00 ms around a launch of 1.00 ms" in sentence
 
 
 def test_a_short_kernel_between_small_gaps_is_called_short() -> None:
     """Gaps that do not outweigh its time are not the reason, in the cause or in the sentence."""
-    found = verdict(LOW, SHORT, in_program=InProgram(time_ns=4_000, gap_ns=400))
+    found = verdict(LOW, SHORT, outside=Outside(in_program=InProgram(time_ns=4_000, gap_ns=400)))
     assert found.cause == "as short as its launch"
     assert "as short as its launch" in found.sentence
 
