@@ -88,10 +88,10 @@ def test_the_wall_that_does_half_of_its_work_in_vain_is_limited_by_it() -> None:
     kernel = {"code_totals": _totals(500_000)}
     found = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "l1": 0.3}, kernel=kernel, **at_limiter("l2", 0.7)))
     assert found is not None
-    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.65))
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.65))
     held = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "fma": 0.68}, kernel=kernel, **at_limiter("l2", 0.7)))
     assert held is not None
-    assert held.speedup_up_to == pytest.approx(1 / 0.68)
+    assert held.gain == pytest.approx(1 / 0.68)
 
 
 def test_a_full_memory_that_moves_nothing_in_vain_makes_it_a_note() -> None:
@@ -111,7 +111,7 @@ def test_a_full_memory_that_moves_twice_what_is_asked_is_limited_by_it() -> None
     kernel = {"code_totals": _totals(500_000)}
     found = uncoalesced_global_load(make_facts(counters, {"dram": 0.9}, kernel=kernel, **at_limiter("dram", 0.9)))
     assert found is not None
-    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.55))
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.55))
 
 
 @pytest.mark.parametrize(("stalled", "severity"), [(0.3, "contributes"), (0.5, "limiter")])
@@ -122,7 +122,7 @@ def test_a_kernel_that_waits_for_memory_is_limited_where_a_fifth_of_its_time_goe
     kernel = {"code_totals": _totals(500_000), "stalls": {"long_scoreboard": stalled, "wait": 1 - stalled}}
     found = uncoalesced_global_load(make_facts({}, {"l2": 0.1}, kernel=kernel))
     assert found is not None
-    assert (found.severity, found.speedup_up_to) == (severity, pytest.approx(1 / (1 - stalled / 2)))
+    assert (found.severity, found.gain) == (severity, pytest.approx(1 / (1 - stalled / 2)))
 
 
 def test_bytes_a_sector_stand_in_where_instructions_are_not_told_apart() -> None:

@@ -38,7 +38,7 @@ def test_counters_stand_in_for_opcodes_and_the_busier_precision_is_said() -> Non
     found = unfused_arithmetic(make_facts(counters, {"fma": 0.1, "fp64_pipe": 0.8}, **at_limiter("fp64_pipe", 0.8)))
     assert found is not None
     assert "fp64" in found.move
-    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.4 * 0.8)))
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / (1 - 0.4 * 0.8)))
 
 
 @pytest.mark.parametrize(("beside", "severity"), [({}, "limiter"), ({"IMAD.WIDE": 300, "HFMA2": 600}, "note")])
@@ -51,7 +51,7 @@ def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
     found = unfused_arithmetic(facts)
     assert found is not None
     assert found.severity == severity
-    assert (found.speedup_up_to or 1.0) == pytest.approx(1 / (1 - 0.6 * 0.4 * (0.1 if beside else 1.0)))
+    assert (found.gain or 1.0) == pytest.approx(1 / (1 - 0.6 * 0.4 * (0.1 if beside else 1.0)))
 
 
 @pytest.mark.parametrize(("busy", "severity"), [(0.29, "note"), (0.31, "contributes")])
@@ -82,7 +82,7 @@ def test_divisions_are_said_from_a_fifth_of_the_fp64_instructions_on(divisions: 
     assert (found is not None) is said
     if found is not None:
         assert "at least 20 % of the fp64 instructions" in found.move
-        assert found.speedup_up_to is None
+        assert found.gain is None
         assert unsaid(found.evidence, found.move) == []
 
 
@@ -108,7 +108,7 @@ def test_slow_fp64_that_fills_its_pipe_limits() -> None:
     found = slow_fp64(make_facts(**_fp64(64.0, 0.8), **at_limiter("fp64", 0.8)))
     assert found is not None
     assert "1.00 GFLOP of fp64 run at a rate 64x lower" in found.move
-    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.8 * 63 / 64)))
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / (1 - 0.8 * 63 / 64)))
 
 
 def test_no_fp64_and_no_known_rate_are_no_finding() -> None:
@@ -147,7 +147,7 @@ def test_tensor_cores_are_named_for_products_that_fill_two_fifths_of_the_fp32_pi
     assert (found is not None) is said
     if found is not None:
         assert "TF32 roof is 8.0x as high" in found.move
-        assert found.speedup_up_to is None
+        assert found.gain is None
         assert unsaid(found.evidence, found.move) == []
 
 

@@ -31,7 +31,7 @@ def test_local_memory_that_fills_dram_limits_the_kernel() -> None:
     """400 of 900 sectors at 90 % of the peak are 40 % of the time."""
     found = local_memory(make_facts(SECTORS, {"dram": 0.9}, **at_limiter("dram", 0.9)))
     assert found is not None
-    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.6))
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.6))
 
 
 @pytest.mark.parametrize(

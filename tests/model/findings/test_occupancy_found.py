@@ -41,7 +41,7 @@ def test_shared_memory_that_limits_is_said_with_the_size_that_would_let_one_more
     assert "41.0 kB of shared memory per block allow 2 blocks per SM, 33.0 kB would allow 3" in found.move
     assert "register" not in found.move
     assert unsaid(found.evidence, found.move) == []
-    assert found.speedup_up_to == pytest.approx(3 / 2)
+    assert found.gain == pytest.approx(3 / 2)
 
 
 def test_all_limiters_that_tie_are_named() -> None:
@@ -82,7 +82,7 @@ def test_blocks_that_leave_warp_slots_over_are_told_a_size_that_does_not() -> No
     assert found is not None
     assert "blocks of 1,024 threads" in found.move
     assert "768 would fill more of them with 2" in found.move
-    assert found.speedup_up_to == pytest.approx(48 / 32)
+    assert found.gain == pytest.approx(48 / 32)
     assert unsaid(found.evidence, found.move) == []
 
 
@@ -101,7 +101,7 @@ def test_blocks_of_one_thread_are_told_the_size_that_fills_the_warp_slots() -> N
     assert found is not None
     assert "blocks of 1 thread use up" in found.move
     assert "blocks of 64 would" in found.move
-    assert found.speedup_up_to == pytest.approx(2)
+    assert found.gain == pytest.approx(2)
     assert "shared memory" not in found.move
 
 
@@ -144,14 +144,14 @@ def test_low_occupancy_promises_no_more_than_its_step_gives(changes: dict[str, f
     }
     found = low_occupancy(make_facts({**counters, **changes}))
     assert found is not None
-    assert found.speedup_up_to == pytest.approx(speedup)
+    assert found.gain == pytest.approx(speedup)
 
 
 def test_low_occupancy_at_91_percent_of_memory_is_a_note() -> None:
     """A kernel at its roof waits for the memory, however many warps do."""
     findings = findings_of(make_facts(BLACKWELL, {"dram": 0.91}, **at_limiter("dram", 0.91)))
     low = next(finding for finding in findings if finding.id == "low_occupancy")
-    assert (low.severity, low.speedup_up_to) == ("note", None)
+    assert (low.severity, low.gain) == ("note", None)
 
 
 @pytest.mark.parametrize(("achieved", "said"), [(0.65, False), (0.649, True), (None, False)])
@@ -161,7 +161,7 @@ def test_a_gap_is_said_from_10_points_below_what_the_launch_allows(achieved: flo
     assert (found is not None) is said
     if found is not None and achieved is not None:
         assert unsaid(found.evidence, found.move) == []
-        assert found.speedup_up_to == pytest.approx(0.75 / achieved)
+        assert found.gain == pytest.approx(0.75 / achieved)
 
 
 def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
@@ -254,7 +254,7 @@ def test_more_warps_a_block_are_advised_where_the_grid_has_no_more_blocks_and_wa
         assert found is not None
         assert "8 instead of 4" in found.move
         assert unsaid(found.evidence, found.move) == []
-        assert found.speedup_up_to == pytest.approx(most)
+        assert found.gain == pytest.approx(most)
         assert found.severity is None
 
 

@@ -38,7 +38,7 @@ def test_shared_memory_at_its_peak_is_limited_by_conflicts() -> None:
     """Half of the wavefronts at 80 % of the peak: 40 % of the time."""
     found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.8}, **at_limiter("smem", 0.8)))
     assert found is not None
-    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.6))
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.6))
 
 
 def test_conflicts_of_a_kernel_bound_elsewhere_are_a_note() -> None:
@@ -60,7 +60,7 @@ def test_replays_are_counted_for_the_side_that_has_more() -> None:
     found = bank_conflicts(make_facts(counters, {"smem": 0.8}, **at_limiter("smem", 0.8)))
     assert found is not None
     assert "25 % of the 200 wavefronts of shared stores" in found.move
-    assert (found.severity, found.speedup_up_to) == ("note", pytest.approx(1 / 0.96))
+    assert (found.severity, found.gain) == ("note", pytest.approx(1 / 0.96))
     assert found.confidence == "medium"
 
 

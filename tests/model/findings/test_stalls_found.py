@@ -58,7 +58,7 @@ def test_each_reason_is_said_above_30_percent_where_schedulers_issue_in_less_tha
     assert (found is not None) is said
     if found is not None:
         assert unsaid(found.evidence, found.move) == []
-        assert found.speedup_up_to == pytest.approx(min(1 / (1 - share), 1 / issued))
+        assert found.gain == pytest.approx(min(1 / (1 - share), 1 / issued))
 
 
 def test_a_wait_promises_no_more_than_the_busiest_unit_allows() -> None:
@@ -66,7 +66,7 @@ def test_a_wait_promises_no_more_than_the_busiest_unit_allows() -> None:
     facts = make_facts(_counted("long_scoreboard", 0.91), {"dram": 0.92}, **at_limiter("dram", 0.92))
     found = stalls.long_scoreboard(facts)
     assert found is not None
-    assert found.speedup_up_to == pytest.approx(1 / 0.92)
+    assert found.gain == pytest.approx(1 / 0.92)
     assert findings_of(facts)[0].severity == "note"
 
 
