@@ -221,7 +221,7 @@ def test_a_gap_is_a_note_where_schedulers_have_warps_enough(ready: float, issued
         (0.60, {}, "limiter"),
     ],
 )
-def test_a_wait_limits_only_where_it_explains_a_quarter_of_the_headroom(
+def test_a_wait_limits_only_where_it_explains_a_quarter_of_the_room(
     achieved: float, shares: dict[str, float], severity: str
 ) -> None:
     """Of 16x, 2x is a quarter on a logarithmic scale and 1.67x less; of 4x, and where it is not known, it is enough."""

@@ -87,12 +87,12 @@ def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: b
 
 
 @pytest.mark.parametrize(
-    ("shares", "headroom"),
+    ("shares", "room"),
     [({"dram": 0.8, "fp32": 0.1}, 1.25), ({"dram": 0.2, "fp32": 0.25}, 4.0), ({"dram": 0.0, "fp32": 0.0}, None)],
 )
-def test_headroom_is_one_over_the_largest_share(shares: dict[str, float], headroom: float | None) -> None:
-    """At 80 % a speed-up of 1.25 is left before the nearest roof; without any share none can be said."""
-    assert verdict(shares).distances.headroom == headroom
+def test_the_busiest_unit_leaves_room_of_one_over_its_share(shares: dict[str, float], room: float | None) -> None:
+    """At 80 % it would have the same work done 1.25 times as fast; without any share nothing can be said."""
+    assert decide(make_case(shares)).room == room
 
 
 def test_warps_that_are_ready_do_not_speak_of_waiting() -> None:
@@ -105,7 +105,7 @@ def test_unknown_where_nothing_speaks(shares: dict[str, float]) -> None:
     """Neither side measured, and no launch figure or stall that tells: the command that would tell is given."""
     found = verdict(shares)
     assert (found.bound, found.resource, found.cause) == ("unknown", None, "missing counters")
-    assert (found.at_roof, found.distances.headroom, found.confidence) == (False, None, "low")
+    assert (found.at_roof, found.limit.factor, found.confidence) == (False, None, "low")
     assert COLLECT in found.advice[0]
 
 
@@ -118,7 +118,8 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
     found = verdict(shares)
     assert (found.bound, found.resource, found.confidence) == ("latency", None, "low")
     assert f"use of {missing} is not measured" in found.sentence
-    assert found.distances.headroom is None
+    assert (found.limit.factor is None) is (missing == "memory")
+    assert decide(make_case(shares)).room is None
 
 
 @pytest.mark.parametrize(
@@ -539,7 +540,7 @@ def test_whole_kernel_by_hand() -> None:
     )
     result = analyze(kernel)
     assert (result.verdict.bound, result.verdict.resource, result.verdict.at_roof) == ("memory", "dram", True)
-    assert result.verdict.distances.headroom == pytest.approx(1.25)
+    assert result.verdict.limit.factor == pytest.approx(1.25)
     assert result.pipes["fp32"].share == pytest.approx(0.04)
     assert result.levels["dram"].intensity_flop_per_byte == pytest.approx(0.25)
     assert result.flop_per_s == pytest.approx(4e11)
