@@ -54,7 +54,8 @@ def test_a_fused_gemm_with_one_warp_a_scheduler_lacks_warps_and_not_chains(analy
     found = _findings(analyses, "cutlass__384", "Kernel")
     assert next(iter(found)) == "low_occupancy"
     assert found["low_occupancy"].severity == "limiter"
-    assert found["low_occupancy"].speedup_up_to == 2.0
+    assert found["low_occupancy"].gain is not None
+    assert found["low_occupancy"].gain.factor == 2.0
     assert "8 instead of 4" in found["low_occupancy"].move
     assert found["stall_wait"].severity == "note"
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from rooflens.format import quantity
 from rooflens.model.findings.arithmetic import ARITHMETIC
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
 from rooflens.model.findings.memory import ATOMICS, MEMORY
@@ -17,7 +18,7 @@ from rooflens.model.findings.reuse import REUSE
 from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found, Holdings, gain_of, held_of, holdings_of
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import Finding, Severity
+from rooflens.model.records import Evidence, Finding, Severity
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import library_of
 
@@ -110,16 +111,17 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         title=rule.title,
         severity=severity,
         evidence=found.evidence,
-        move=found.move if library is None else _of_library(library, found.move),
+        move=found.move if library is None else _of_library(library, found.evidence),
         gain=gain,
         where=found.where,
         confidence=found.confidence,
     )
 
 
-def _of_library(library: str, move: str) -> str:
-    """Say what a move says of a library's kernel, without telling anybody to change its code."""
-    return f"{library}'s own code: {move.partition(': ')[2] or move}"
+def _of_library(library: str, evidence: Sequence[Evidence]) -> str:
+    """Say the numbers of a finding about a library's kernel: its callers cannot change its code."""
+    numbers = (f"{one.name.replace('_', ' ')} {quantity(one.value, one.unit)}" for one in evidence)
+    return f"{library}'s own code: {', '.join(numbers)}"
 
 
 def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Severity:

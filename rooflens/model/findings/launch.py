@@ -543,6 +543,7 @@ def partial_warps(facts: Facts) -> Found | None:
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
     holds_back = facts.bound == "latency" and crowded and idle >= _HALF
+    is_alone = facts.bound == "latency" and blocks is not None and sms is not None and blocks < sms
     return Found(
         evidence=(
             Evidence("block_size", float(threads), "threads", "launch__block_size"),
@@ -552,7 +553,7 @@ def partial_warps(facts: Facts) -> Found | None:
         f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
         gain=facts.without_wait(1 / fill) if holds_back else speedup(facts, waste),
-        severity="limiter" if holds_back else weigh(facts, waste),
+        severity="limiter" if holds_back else "note" if is_alone else weigh(facts, waste),
     )
 
 

@@ -1,7 +1,7 @@
 """A finding about reuse: operands that threads fetch again and again where registers and tiles could keep them.
 
 The steps that a product, a convolution or a stencil climbs, each named by what the kernel does today: a tile in shared
-memory, several results a thread, 16-byte loads, tiles of warps.
+memory, several results a thread, 16-byte loads.
 """
 
 from __future__ import annotations

@@ -130,7 +130,9 @@ def in_order(*sides: Bottleneck | None) -> list[Bottleneck]:
 def compute_bottleneck(facts: Facts) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
     unit = fullest({}, facts.pipes, NEVER_LEAD)
-    are_pipes_seen = any(facts.share(name) is not None for name in facts.pipes if name not in _SLOTS)
+    seen = {name for name in facts.pipes if facts.share(name) is not None}
+    # Operations over their peak tell of their pipe alone, and of no other unless the issue slots are known as well.
+    are_pipes_seen = any("issue" in seen or not facts.pipes[name].is_arithmetic for name in seen - _SLOTS)
     stand_in = None if are_pipes_seen else _compute_stand_in(facts.kernel)
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in

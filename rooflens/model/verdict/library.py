@@ -12,12 +12,15 @@ from rooflens.model.verdict.sentences import bottleneck_words
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
+        "cuDNN",
+        re.compile(r"\bcudnn|xmma_(?!gemm)|implicit_(?:convolve|gemm|precomp)|_scudnn_|winograd\w*_kernel"),
+    ),
+    (
         "cuBLAS",
         re.compile(
             r"\bcublas|\bnvjet_|^(?:ampere|volta|turing|maxwell|pascal|hopper|sm\d+)_\w*gemm|gemv2[TN]_kernel|gemvNSP"
         ),
     ),
-    ("cuDNN", re.compile(r"\bcudnn|xmma_|implicit_convolve|_scudnn_|winograd\w*_kernel")),
     ("CUTLASS", re.compile(r"\bcutlass(?:_|::|\d)|\bGemmUniversal<|\bCollectiveMma<")),
     (
         "CUB",

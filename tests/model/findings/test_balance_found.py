@@ -181,11 +181,12 @@ def test_uneven_slices_limit_a_kernel_that_the_same_level_bounds() -> None:
 
 
 def test_a_grid_of_one_block_leads_although_its_factor_cannot_be_told() -> None:
-    """One block on 82 SMs comes before its wait for memory, which has a factor."""
+    """One block on 82 SMs comes before its wait for memory, half of 23.7 of 30.1 cycles: 1 / (1 - 0.394) = 1.65x."""
     counters = {"waves": 0.00076, "grid_size": 1.0, "sm_count": 82.0, "duration_ns": 249e6}
     counters |= {"stall_long_scoreboard_cycles": 23.7, "warp_latency_cycles": 30.1, "issue_active_per_cycle": 0.033}
     facts = make_facts(counters, {"l2": 0.0003}, top_share=None)
     limiters = [finding for finding in findings_of(facts) if finding.severity == "limiter"]
     assert [finding.id for finding in limiters] == ["small_grid", "stall_long_scoreboard"]
     assert limiters[0].gain is None
-    assert limiters[1].gain == pytest.approx(4.7, rel=0.01)
+    assert limiters[1].gain is not None
+    assert limiters[1].gain.factor == pytest.approx(1.65, rel=0.01)

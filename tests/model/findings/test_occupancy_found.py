@@ -275,3 +275,17 @@ def test_more_warps_a_block_are_not_advised_where_something_else_is_the_matter(c
     assert found is not None
     assert "instead of" not in found.move
     assert found.severity == "note"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "threads", "alone"), [(1.0, 1024.0, True), (2.0, 1024.0, False), (1.0, 256.0, False)]
+)
+def test_one_large_block_an_sm_is_told_to_be_smaller(blocks: float, threads: float, *, alone: bool) -> None:
+    """Until the last warp of a block is done nothing takes its place, unless there is another block beside it."""
+    counters = {"theoretical_occupancy": 0.5, "achieved_occupancy": 0.3, "block_size": threads}
+    counters |= {"registers_per_thread": 64.0, "blocks_limit_registers": blocks}
+    found = achieved_occupancy_gap(make_facts(counters))
+    assert found is not None
+    words = "reduce the block size, such as to 256 threads, as one block of 1,024 fills an SM"
+    assert found.move.startswith(words) is alone
+    assert unsaid(found.evidence, found.move) == []

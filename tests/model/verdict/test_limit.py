@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel
 
-from rooflens.model.records import Bottleneck, Limit, Outside
+from rooflens.model.records import Bottleneck, Level, Limit, Outside, Pipe
 from rooflens.model.roofline.flops import Flops, Work
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import find_limit, local_part
@@ -17,7 +17,9 @@ PEAK = 1e12
 """Of DRAM: 1 GB takes 1 ms."""
 
 
-def case(math_ns: float | None, counters: dict[str, float], *, shares: dict[str, float] | None = None, **kernel: Any) -> Facts:
+def case(
+    math_ns: float | None, counters: dict[str, float], *, shares: dict[str, float] | None = None, **kernel: Any
+) -> Facts:
     """Make a kernel of 10 ms whose fp32 arithmetic takes so long at its peak; None where it is not counted."""
     known = {"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, **counters}
     facts = make_case({"dram": 0.5, **(shares or {})}, kernel=make_kernel(known, **kernel))
@@ -60,7 +62,8 @@ def test_local_memory_is_waste() -> None:
 @pytest.mark.parametrize(("stores", "floor_ns"), [(10.0, 1e6), (90.0, 4e6)])
 def test_unused_sectors_of_bytes_that_are_read_again_are_waste(stores: float, floor_ns: float) -> None:
     """A quarter of the sectors is asked for. Reading each byte once or twice a result, no fetch of it was in vain."""
-    totals = {"load_sectors": 400.0 - stores, "load_excess_sectors": 300.0, "store_sectors": stores, "store_excess_sectors": 0.0}
+    totals = {"load_sectors": 400.0 - stores, "load_excess_sectors": 300.0}
+    totals |= {"store_sectors": stores, "store_excess_sectors": 0.0}
     assert limit(1e5, {"dram_bytes": 4e9}, code_totals=totals).floor_ns == pytest.approx(floor_ns)
 
 
@@ -86,7 +89,9 @@ def test_a_share_of_dram_stands_for_bytes_that_are_not_known() -> None:
 def test_traffic_that_a_tile_would_spare_is_no_floor(l2_bytes: float, by: str) -> None:
     """A product by nothing but multiply-adds, whose L2 is asked twice for what DRAM delivers, can be tiled."""
     products = {"fadd_threads": 0.0, "fmul_threads": 0.0, "ffma_threads": 1e6}
-    assert limit(1e6, {"dram_bytes": 4e9, "l2_bytes": l2_bytes, **products}).by == by
+    facts = case(1e6, {"dram_bytes": 4e9, **products})
+    levels = {**facts.levels, "l2": Level(amount_bytes=l2_bytes), "dram": Level(share=0.5, amount_bytes=4e9)}
+    assert find_limit(replace(facts, levels=levels)).by == by
 
 
 def test_a_pipe_that_only_computes_stands_for_operations_that_are_not_counted() -> None:
@@ -113,8 +118,8 @@ def test_integer_work_on_data_is_a_floor_of_a_kernel_without_other_arithmetic() 
     """Half of the integer instructions of an ALU that is 80 % busy add and mask; the rest compares."""
     opcodes = {"IADD3": 30, "LOP3.LUT": 20, "ISETP.GE.AND": 50}
     threads = {opcode: 32 * count for opcode, count in opcodes.items()}
-    facts = case(None, {"dram_bytes": 1e8}, shares={"alu": 0.8}, warp_opcodes=opcodes, thread_opcodes=threads)
-    found = find_limit(facts)
+    facts = case(None, {"dram_bytes": 1e8}, warp_opcodes=opcodes, thread_opcodes=threads)
+    found = find_limit(replace(facts, pipes={"alu": Pipe(None, "inst", "counter", share=0.8)}))
     assert (found.floor_ns, found.by, found.about) == (pytest.approx(4e6), "integer arithmetic", True)
 
 

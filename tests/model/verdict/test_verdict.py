@@ -204,10 +204,12 @@ def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
 
 
 def test_what_is_measured_goes_before_what_stands_in() -> None:
-    """Where the caches or the issue slots are measured, no per cent of NVIDIA's changes the limiter."""
+    """Where caches and pipes are measured, no per cent of NVIDIA's changes the limiter; issue slots alone hide pipes."""
     counters = {"sol_memory_access_share": 0.95, "sol_instructions_share": 0.95}
-    found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1}, counters)
+    found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1, "fp32": 0.1}, counters)
     assert (found.bound, found.confidence) == ("latency", "high")
+    hidden = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1}, counters)
+    assert (hidden.bound, hidden.resource, hidden.confidence) == ("compute", None, "low")
 
 
 @pytest.mark.parametrize(("shares", "bound"), [({"dram": 0.7}, "memory"), ({"fp32": 0.7}, "compute")])
@@ -408,15 +410,40 @@ def test_a_full_load_store_unit_is_memory() -> None:
 
 
 def test_nvidias_pair_stands_beside_its_l2_throughput() -> None:
-    """The smallest metric set holds NVIDIA's per cent of L2 and none of L1: the pair still leads where it is higher."""
+    """The smallest metric set holds NVIDIA's per cent of L2 and none of L1: the pair still leads where it is higher.
+
+    Where it is lower, what goes on inside L2 counts no more than it says: not all of that is traffic.
+    """
     counters = {"l2_internal_share": 0.7, "sol_memory": 0.8}
     assert memory_bottleneck(place(make_kernel(counters))) == Bottleneck(None, 0.8)
-    assert memory_bottleneck(place(make_kernel({**counters, "sol_memory": 0.6}))) == Bottleneck("l2", 0.7)
+    assert memory_bottleneck(place(make_kernel({**counters, "sol_memory": 0.6}))) == Bottleneck("l2", 0.6)
 
 
 def test_nvidias_pair_stands_beside_a_load_store_unit_alone() -> None:
     """A report that shows nothing of L1 but its input may still hide the busiest unit of memory."""
     assert memory_bottleneck(place(make_kernel({**LSU_FULL, "sol_memory": 0.97}))) == Bottleneck(None, 0.97)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "resource"),
+    [
+        ("Tensor is the highest-utilized pipeline (88.2%) based on elapsed cycles. It's well-utilized.", "tensor_pipe"),
+        (
+            "Shared is the highest-utilized pipeline (88.2%) based on active cycles, as all of them share it. "
+            "It's dominated by its Tensor (FP) sub-pipeline.",
+            "tensor_pipe",
+        ),
+        ("FMA is the highest-utilized pipeline (88.2%) based on active cycles.", "fma"),
+        ("FP64 is the highest-utilized pipeline (88.2%) based on active cycles.", "fp64_pipe"),
+        ("FP16 is the highest-utilized pipeline (88.2%) based on active cycles.", "fp16_pipe"),
+        ("All compute pipelines are under-utilized.", None),
+    ],
+)
+def test_the_pipe_of_nvidias_sentence_has_its_per_cent(sentence: str, resource: str | None) -> None:
+    """A page of details that holds no pipe says which one is busiest, and by which sub-pipeline, in its rule alone."""
+    rule = Rule("HighPipeUtilization", "ComputeWorkloadAnalysis", "", sentence)
+    kernel = make_kernel({"sol_compute": 0.88, "issue_active_per_cycle": 0.3}, rules=(rule,))
+    assert compute_bottleneck(make_case({"issue": 0.3}, kernel=kernel)) == Bottleneck(resource, 0.88)
 
 
 def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
@@ -428,6 +455,7 @@ def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
     assert compute_bottleneck(make_case({"fp32": 0.1}, pair)) == Bottleneck(None, 0.8)
     assert memory_bottleneck(make_case({"dram": 0.1, "l2": 0.2}, pair)) == Bottleneck("l2", 0.2)
     assert compute_bottleneck(make_case({"fp32": 0.1, "issue": 0.3}, pair)) == Bottleneck("issue", 0.3)
+    assert compute_bottleneck(make_case({"issue": 0.3}, pair)) == Bottleneck(None, 0.8)
     assert memory_bottleneck(make_case({"dram": 0.95}, pair)) == Bottleneck("dram", 0.95)
 
 
