@@ -78,7 +78,7 @@ def test_no_limit_is_below_what_was_reached(analyses: list[Analysis], report: st
 
 
 def test_a_product_is_not_held_to_the_traffic_that_tiles_would_spare(analyses: list[Analysis]) -> None:
-    """A GEMM at 6 % of the tensor peak, whose L2 is asked for its operands over and over: its arithmetic is the floor."""
+    """A GEMM at 6 % of the tensor peak, whose operands are read again and again: its arithmetic is the floor."""
     limit = longest(analyses, "cuda-fused-linear-layer__profile_report_(1).ncu-rep", "wmma_gemm").verdict.limit
     assert limit.by == "tensor fp16 arithmetic"
     assert limit.factor is not None

@@ -8,7 +8,6 @@ import re
 import statistics
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +15,13 @@ from rooflens.analyzing import analyze_paths
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.verdict.sentences import NOT_MEASURED
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+    from pathlib import Path
 
 _BEST_MS = 24.16
 """The best of all versions of the product whose states are at hand, in a run without ncu."""

@@ -198,7 +198,7 @@ def test_tables_of_levels_know_every_level() -> None:
 
 
 def test_the_tensor_pipes_share_of_active_cycles_stands_in() -> None:
-    """70 % of the cycles in which SMs work, where nothing tells how many these are; a share of all cycles goes first."""
+    """70 % of the cycles in which SMs work, where nothing tells how many they are; a share of all goes first."""
     active = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
     found = resolve({active: 70.0})
     assert (found.values["tensor_busy_share"], found.sources["tensor_busy_share"]) == (pytest.approx(0.7), active)

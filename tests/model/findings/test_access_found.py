@@ -85,7 +85,7 @@ def test_stores_are_told_from_loads() -> None:
 
 
 def test_the_wall_that_does_half_of_its_work_in_vain_is_limited_by_it() -> None:
-    """Half of what fills L2 is wasted: 2x, unless the next unit, 68 % busy beside its 70 %, is the wall: 0.70 / 0.68."""
+    """Half of what fills L2 is wasted: 2x, unless the next unit is the wall, 68 % busy beside its 70 %."""
     kernel = {"code_totals": _totals(500_000)}
     found = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "l1": 0.3}, kernel=kernel, **at_limiter("l2", 0.7)))
     assert found is not None

@@ -52,7 +52,7 @@ def test_counters_stand_in_for_opcodes_and_the_busier_precision_is_said() -> Non
 def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
     beside: dict[str, int], severity: str
 ) -> None:
-    """40 of 100 are spared on the FMA pipe, or 40 of 1,000: the wall has 40 % or 4 % less to do, 1 / 0.6 or 1 / 0.96."""
+    """40 of 100 are spared on the FMA pipe, or 40 of 1,000: 40 % or 4 % less to do, 1 / 0.6 or 1 / 0.96."""
     kernel = _opcodes(**{"FADD": 40, "FMUL": 40, "FFMA": 20, **beside})
     facts = make_facts({}, {"fp32": 0.01, "fma": 0.6}, kernel=kernel, **at_limiter("fma", 0.6))
     found = unfused_arithmetic(facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -10,8 +10,10 @@ from support.kernels import make_case, make_kernel
 
 from rooflens.model.records import Bottleneck, Level, Limit, Outside, Pipe
 from rooflens.model.roofline.flops import Flops, Work
-from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import find_limit, local_part
+
+if TYPE_CHECKING:
+    from rooflens.model.verdict.facts import Facts
 
 PEAK = 1e12
 """Of DRAM: 1 GB takes 1 ms."""

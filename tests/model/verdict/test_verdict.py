@@ -204,7 +204,7 @@ def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
 
 
 def test_what_is_measured_goes_before_what_stands_in() -> None:
-    """Where caches and pipes are measured, no per cent of NVIDIA's changes the limiter; issue slots alone hide pipes."""
+    """Where caches and pipes are measured, no per cent of NVIDIA's counts; issue slots alone hide pipes."""
     counters = {"sol_memory_access_share": 0.95, "sol_instructions_share": 0.95}
     found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1, "fp32": 0.1}, counters)
     assert (found.bound, found.confidence) == ("latency", "high")
@@ -429,8 +429,10 @@ def test_nvidias_pair_stands_beside_a_load_store_unit_alone() -> None:
     [
         ("Tensor is the highest-utilized pipeline (88.2%) based on elapsed cycles. It's well-utilized.", "tensor_pipe"),
         (
-            "Shared is the highest-utilized pipeline (88.2%) based on active cycles, as all of them share it. "
-            "It's dominated by its Tensor (FP) sub-pipeline.",
+            (
+                "Shared is the highest-utilized pipeline (88.2%) based on active cycles, as all of them share it. "
+                "It's dominated by its Tensor (FP) sub-pipeline."
+            ),
             "tensor_pipe",
         ),
         ("FMA is the highest-utilized pipeline (88.2%) based on active cycles.", "fma"),
