@@ -8,6 +8,7 @@ import re
 import statistics
 from collections import defaultdict
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,11 +18,11 @@ from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.verdict.sentences import NOT_MEASURED
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
     from pathlib import Path
+
+    from rooflens.model.records import Analysis
 
 _BEST_MS = 24.16
 """The best of all versions of the product whose states are at hand, in a run without ncu."""

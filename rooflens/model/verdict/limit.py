@@ -17,6 +17,7 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES
 from rooflens.model.failed import failure_words
 from rooflens.model.records import Kernel, Limit, ratio
+from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS, TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.roofline.opcodes import opcode_group, uses_tensor_cores
@@ -154,12 +155,16 @@ _SIDES = ("load", "store")
 def _is_tiled_away(facts: Facts, math_ns: float, needed_ns: float) -> bool:
     """Return whether larger tiles would spare traffic: a matrix product whose operands are read again and again.
 
-    L2 tells how often it is asked for what DRAM delivers. Where that is not known, matrix work that takes a good part
-    of the time of its traffic moves more than a tiled product would.
+    L2 tells how often it is asked for what DRAM delivers, and DRAM itself where more crosses it than it holds. Where
+    neither is known, matrix work that takes a good part of the time of its traffic moves more than a tiled product
+    would.
     """
     if needed_ns <= math_ns or facts.outside.compulsory_bytes is not None or not _is_matrix_product(facts):
         return False
-    asked = ratio(facts.levels["l2"].amount_bytes, facts.levels["dram"].amount_bytes)
+    moved_bytes, gpu = facts.levels["dram"].amount_bytes, datasheet_of(facts.kernel.gpu)
+    if moved_bytes is not None and gpu and gpu.dram_size and moved_bytes > gpu.dram_size.value:
+        return True
+    asked = ratio(facts.levels["l2"].amount_bytes, moved_bytes)
     return math_ns >= _NEAR_THE_RIDGE * needed_ns if asked is None else asked >= _ASKED_AGAIN
 
 

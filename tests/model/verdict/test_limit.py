@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -93,6 +93,15 @@ def test_traffic_that_a_tile_would_spare_is_no_floor(l2_bytes: float, by: str) -
     products = {"fadd_threads": 0.0, "fmul_threads": 0.0, "ffma_threads": 1e6}
     facts = case(1e6, {"dram_bytes": 4e9, **products})
     levels = {**facts.levels, "l2": Level(amount_bytes=l2_bytes), "dram": Level(share=0.5, amount_bytes=4e9)}
+    assert find_limit(replace(facts, levels=levels)).by == by
+
+
+@pytest.mark.parametrize(("moved_bytes", "by"), [(15e9, "DRAM traffic"), (17e9, "FP32 arithmetic")])
+def test_a_product_that_moves_more_than_memory_holds_reads_it_again(moved_bytes: float, by: str) -> None:
+    """A T4 has 16 GB: what crosses it beyond that was there before, however seldom L2 is asked."""
+    products = {"fadd_threads": 0.0, "fmul_threads": 0.0, "ffma_threads": 1e6}
+    facts = case(1e6, {"dram_bytes": moved_bytes, "dram_peak_bytes_per_s": 1e13, **products}, gpu="Tesla T4")
+    levels = {**facts.levels, "l2": Level(amount_bytes=moved_bytes), "dram": Level(share=0.5, amount_bytes=moved_bytes)}
     assert find_limit(replace(facts, levels=levels)).by == by
 
 

@@ -232,7 +232,8 @@ def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words
 def test_a_limit_names_the_side_that_sets_it() -> None:
     """A factor with its side; about, where its floor is; nothing where it is unknown."""
     assert limit_factor_words(Limit(2.1, 5e6, "DRAM traffic")) == "limit 2.1x (DRAM traffic)"
-    assert limit_factor_words(Limit(2.1, 5e6, "tensor arithmetic", about=True)) == "limit about 2.1x (tensor arithmetic)"
+    about = Limit(2.1, 5e6, "tensor arithmetic", about=True)
+    assert limit_factor_words(about) == "limit about 2.1x (tensor arithmetic)"
     assert not limit_factor_words(Limit(missing="`gpu__time_duration.sum`"))
 
 
