@@ -82,8 +82,9 @@ def _math(facts: Facts, time_ns: float) -> tuple[float | None, str, bool]:
         if (facts.share(pipe) or 0.0) > TENSOR_NOISE_SHARE:
             parts[pipe] = (facts.share(pipe) or 0.0) * time_ns
     side = facts.compute
-    if side is not None and side.resource in _PURE_PIPES and side.resource not in parts:
-        parts[side.resource] = side.share * time_ns  # of the pipe that NVIDIA's sentence names
+    named = side.resource if side is not None else None
+    if side is not None and named is not None and named in _PURE_PIPES and named not in parts:
+        parts[named] = side.share * time_ns  # of the pipe that NVIDIA's sentence names
     if "fp64" not in parts and facts.share("fp64_pipe"):
         lanes = min(1.0, (facts.counter("threads_per_inst") or WARP_THREADS) / WARP_THREADS)
         parts["fp64"] = (facts.share("fp64_pipe") or 0.0) * lanes * time_ns / _OF_A_DIVISION
