@@ -21,18 +21,22 @@ _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\bcublas|\bnvjet_|^(?:ampere|volta|turing|maxwell|pascal|hopper|sm\d+)_\w*gemm|gemv2[TN]_kernel|gemvNSP"
         ),
     ),
-    ("CUTLASS", re.compile(r"\bcutlass(?:_|::|\d)|\bGemmUniversal<|\bCollectiveMma<")),
+    ("CUTLASS", re.compile(r"^[^<(]*\bcutlass(?:_|::|\d)|\bGemmUniversal<|\bCollectiveMma<")),
     (
         "CUB",
         re.compile(
-            r"\bcub::|\bDevice(?:Radix|Reduce|Scan|Select|Histogram|SegmentedReduce|MergeSort|RunLengthEncode)\w*Kernel"
+            r"^[^<(]*\bcub::|\bDevice(?:Radix|Reduce|Scan|Select|Histogram|SegmentedReduce|MergeSort|RunLengthEncode)\w*Kernel"
         ),
     ),
-    ("Thrust", re.compile(r"\bthrust::")),
+    ("Thrust", re.compile(r"^[^<(]*\bthrust::")),
     ("PyTorch", re.compile(r"\bat::native::|\bat::cuda::|\bpytorch_flash::")),
+    ("FlashAttention", re.compile(r"\bflash_(?:fwd|bwd)\w*_kernel<Flash_\w+_traits")),
     ("NCCL", re.compile(r"\bnccl(?:Kernel|DevKernel)")),
 )
-"""Library -> what the names of its kernels hold: as the compiler writes them, with namespaces where there are any."""
+"""Library -> what the names of its kernels hold: as the compiler writes them, with namespaces where there are any.
+
+Types of CUTLASS, CUB and Thrust are in the templates of their users' kernels as well: only a kernel's own name tells.
+"""
 _PRODUCT = re.compile(r"gemm|gemv|nvjet|xmma|conv|cutlass|matmul|winograd", re.IGNORECASE)
 _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 

@@ -32,6 +32,8 @@ _NAMES = {
     "void cub::DeviceReduceKernel<cub::Policy600>": "CUB",
     "DeviceRadixSortOnesweepKernel<Policy800>": "CUB",
     "void thrust::cuda_cub::core::_kernel_agent<Agent>": "Thrust",
+    "void at_cuda_detail::cub::DeviceScanKernel<Policy900>": "CUB",
+    "void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, cutlass::half_t>>": "FlashAttention",
     "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>": "PyTorch",
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL": "NCCL",
 }
@@ -47,6 +49,14 @@ def test_kernels_of_libraries_are_told_by_their_names(name: str, library: str) -
 def test_kernels_of_users_are_of_no_library(name: str) -> None:
     """A name that only says what a kernel computes, or what it was compared with, tells of no library."""
     assert library_of(make_kernel(name=f"{name}(float *, int)", function_name=name)) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["gemm<cutlass::half_t>", "void scale<thrust::complex<float>>", "sum<cub::BlockReduce<float, 128>>"]
+)
+def test_types_of_a_library_do_not_make_a_kernel_its_own(name: str) -> None:
+    """Who writes a kernel over a library's types can change it."""
+    assert library_of(make_kernel(name=name, function_name=name.partition("<")[0])) is None
 
 
 @pytest.mark.parametrize("name", _NAMES)
