@@ -34,12 +34,6 @@ SECTIONS = {
 
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
-_FOLDERS = {
-    **dict.fromkeys(("explain", "mcp", "skill"), "agents."),
-    **dict.fromkeys(SECTIONS["Look up"], "lookup."),
-}
-"""Folders of those that stand in one."""
-
 _SUMMARY = 100
 """Characters of a command's summary, which is then wrapped, not cut."""
 
@@ -79,7 +73,7 @@ class _Group(NamedGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"rooflens.cli.commands.{_FOLDERS.get(cmd_name, '')}{cmd_name}")
+        module = importlib.import_module(f"rooflens.cli.commands.{cmd_name}")
         found = getattr(module, cmd_name)
         return found if isinstance(found, click.Command) else None
 
