@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -22,15 +21,13 @@ from rooflens.model.selecting import Selection, select
 from rooflens.model.store import store_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rooflens.ingest.reports.jobs import Job
     from rooflens.model.verdict.thresholds import Thresholds
 
     Place = Job | str
     """The job that read a report, or the store that holds it."""
-
-T = TypeVar("T")
 
 
 def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
@@ -106,23 +103,4 @@ def _read(given: Sequence[str], reading: ReadOptions, limits: Thresholds | None)
         places |= {report.run.digest: store for report in new}
         skipped = of_store.skipped_count + len(chosen) - len(new)
         found.append(replace(of_store, reports=new, skipped_count=skipped))
-    return _joined(found), places
-
-
-def _joined(found: Sequence[Analyzed]) -> Analyzed:
-    if len(found) == 1:
-        return found[0]
-    return Analyzed(
-        reports=_all(one.reports for one in found),
-        limits=found[0].limits,
-        failures=_all(one.failures for one in found),
-        skipped_count=sum(one.skipped_count for one in found),
-        ignored=_all(one.ignored for one in found),
-        missing=_all(one.missing for one in found),
-        warnings=_all(one.warnings for one in found),
-        notes=_all(one.notes for one in found),
-    )
-
-
-def _all(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
-    return tuple(chain.from_iterable(parts))
+    return found[0].joined(found[1:]), places
