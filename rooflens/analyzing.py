@@ -124,6 +124,11 @@ class Analyzed(Struct, frozen=True):
         return len(self.reports)
 
     @property
+    def analyses(self) -> list[Analysis]:
+        """The analyses of all kernels, in order."""
+        return [analysis for report in self.reports for analysis in report.analyses]
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What a user should know of the reading, a sentence each; reports that could not be read are in `failures`."""
         return (
@@ -150,27 +155,13 @@ class Analyzed(Struct, frozen=True):
         )
 
 
-def analyze_paths(
-    paths: Iterable[str | Path],
-    limits: Thresholds | None = None,
-    *,
-    without_nvidia: bool = False,
-    reading: ReadOptions | None = None,
-) -> Analyzed:
-    """Read reports, and folders of them, and analyze every kernel.
-
-    Args:
-        paths: Files and folders, subfolders included.
-        limits: Thresholds of the verdicts; the shipped ones by default.
-        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
-        reading: Which reader reads the reports, and its limits.
+def analyze_paths(paths: Iterable[str | Path]) -> Analyzed:
+    """Read reports, and folders of them with their subfolders, and analyze every kernel.
 
     Raises:
         InputError: A path does not exist, or no report was found. A damaged report raises nothing: it is in `failures`.
     """
-    return analyze_inputs(
-        find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia, reading=reading
-    )
+    return analyze_inputs(find_inputs([str(path) for path in paths]))
 
 
 def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their defaults
