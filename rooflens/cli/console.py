@@ -14,7 +14,7 @@ import click
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 from rooflens.format import count, harmless, printable
-from rooflens.writing.outputs import check_place, format_of
+from rooflens.writing.outputs import check_free, format_of, refuse_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -168,7 +168,7 @@ def deliver(text: str, output: Path | None) -> None:
 
 
 def check_output(output: Path | None, style: str | None, formats: Sequence[str], page: str, *, force: bool) -> str:
-    """Find the format; refuse a page without a file, a table in one, and what `check_place` refuses.
+    """Find the format; refuse a page without a file, a table in one, and a place that is taken.
 
     Args:
         output: The file that was asked for; None for stdout.
@@ -190,5 +190,6 @@ def check_output(output: Path | None, style: str | None, formats: Sequence[str],
     if output is not None and style == "table":
         raise UsageError("a table is for the terminal", "choose another --format for a file, for example json")
     if output is not None:
-        check_place(output, force=force)
+        refuse_report(output)
+        check_free(output, force=force)
     return style

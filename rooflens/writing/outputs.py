@@ -72,17 +72,9 @@ def refuse_report(output: Path, hint: str = "name another file with -o, for exam
         raise UsageError(f"`{output}` is {what}", hint)
 
 
-def check_place(output: Path, *, force: bool) -> None:
-    """Refuse to overwrite a report, and what `check_free` refuses.
-
-    Raises:
-        UsageError: The place is taken.
-    """
-    refuse_report(output)
-    check_free(output, force=force, hint="give another name with -o, or --force to overwrite it")
-
-
-def check_free(output: Path, *, force: bool, hint: str) -> None:
+def check_free(
+    output: Path, *, force: bool, hint: str = "give another name with -o, or --force to overwrite it"
+) -> None:
     """Refuse to overwrite what is not a regular file, and a file unless forced; `hint` says how to force it.
 
     Raises:

@@ -122,7 +122,7 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None
         if style == "png" and _stdout_is_terminal():
             raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
         return
-    check_free(output, force=force, hint="give another name with -o, or --force to overwrite it")
+    check_free(output, force=force)
 
 
 def _stdout_is_terminal() -> bool:
