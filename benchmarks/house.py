@@ -245,5 +245,6 @@ def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
 if __name__ == "__main__":
     given = [one for one in sys.argv[1:] if one != "--run"]
     place = Path(given[0] if given else Path(__file__).parents[1]).resolve()
-    for what, number in {**measures(place), **(run_measures(place) if "--run" in sys.argv else {})}.items():
-        print(f"{what:<50}{number:>18}")
+    for measure in (measures, run_measures)[: 1 + ("--run" in sys.argv)]:
+        for what, number in measure(place).items():
+            print(f"{what:<50}{number:>18}", flush=True)
