@@ -170,9 +170,8 @@ def run_measures(root: Path) -> dict[str, str]:
             run(command)
             sys.setprofile(None)
             files = {code.co_filename for code in held.functions}
-            made[f"dram_bytes to {way}: functions, files, records"] = (
-                f"{len(held.functions):,}, {len(files):,}, {len(held.records):,}"
-            )
+            counts = f"{len(held.functions):,}, {len(files):,}, {len(held.records):,}"
+            made[f"dram_bytes to {way}: functions, files, records"] = counts
         for command in COMMANDS:
             run(command)
         sys.settrace(None)
