@@ -33,10 +33,8 @@ MAY_IMPORT: dict[str, str] = {
     "api": "format errors addresses files analyzing writing collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",
-    "cli/commands": "format errors addresses files cli analyzing writing collecting gating doctor "
+    "cli/commands": "format errors addresses files cli analyzing writing collecting gating doctor mcp "
     "ingest/* model/* report/* workloads",
-    "cli/commands/agents": "format errors cli analyzing mcp ingest/* model/* report/*",
-    "cli/commands/lookup": "format errors cli doctor ingest/* model/* report/* workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
@@ -137,7 +135,7 @@ ONLY_IN = {
     "distributed": {"ingest/running.py"},
     "mcp": {"mcp/server.py"},
     "mcp_types": {"mcp/server.py"},
-    "pydantic": {"mcp/server.py"},
+    "pydantic": {"mcp/answers.py"},
     "multiprocessing": {"ingest/running.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/reports/child.py", "api/marking.py"},
     "pytest": {"gating/pytest_plugin.py"},

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.api.kernel import Kernel
-    from rooflens.api.sources import Source
+    from rooflens.api.opening import Source
 
 TableName = Literal["summary", "kernels", "roofline", "findings", "hotspots", "metrics"]
 

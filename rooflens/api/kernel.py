@@ -15,7 +15,7 @@ from rooflens.model.records import Grain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.api.sources import Source
+    from rooflens.api.opening import Source
     from rooflens.ingest.metrics.stored import Value
     from rooflens.model.records import Analysis, Finding, Level, Phases, Pipe, Series, Status
 

@@ -193,18 +193,14 @@ def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
             recordings[key].append(analyses)
         yield from (_Kernel(one, one.launches, None) for one in report.analyses if one.kernel.failed)
     for found in recordings.values():
-        times = [_mean_launch_ns(analyses) for analyses in found]
-        known = [time for time in times if time is not None]
         every = [one for analyses in found for one in analyses]
-        mean_ns = median(known) if len(known) == len(times) else None
+        mean_ns = None
+        if all(one.gpu_time_ns is not None for one in every):
+            mean_ns = median(
+                sum(one.gpu_time_ns or 0.0 for one in analyses) / sum(one.launches for one in analyses)
+                for analyses in found
+            )
         yield _Kernel(median_launch(every), sum(one.launches for one in every), mean_ns)
-
-
-def _mean_launch_ns(analyses: Sequence[Analysis]) -> float | None:
-    """Divide the GPU time by the launches; None where one was not timed."""
-    times = [one.gpu_time_ns for one in analyses]
-    known = [time for time in times if time is not None]
-    return sum(known) / sum(one.launches for one in analyses) if len(known) == len(times) else None
 
 
 def _slower(head: Sequence[AnalyzedReport], wanted: Wanted) -> Iterator[str]:

@@ -57,10 +57,6 @@ class Root:
             raise InputError(f"`{given}` is outside the folder that this server reads", _LISTED)
         return place
 
-    def name(self, place: Path) -> str:
-        """Name a place as clients do: relative to the folder."""
-        return place.relative_to(self.folder).as_posix()
-
     def inputs(self, given: str) -> Inputs:
         """Find the reports of a file or a folder; links that lead out of the folder are skipped.
 

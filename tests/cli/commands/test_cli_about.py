@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rooflens.cli.commands.lookup.about import about as command
+from rooflens.cli.commands.about import about as command
 from rooflens.cli.group import main
 from rooflens.errors import UnknownNameError
 from rooflens.model.about import FAMILIES, PAGE_OF_PART, about_counter, everything, find_about

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, echo, finish, say, show
+from rooflens.cli.console import echo, finish, say, show
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
-from rooflens.cli.selecting import chosen as only_chosen
-from rooflens.cli.selecting import with_selection
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
+from rooflens.cli.loading import chosen as only_chosen
 from rooflens.cli.usage import examples
 from rooflens.errors import InputError
 from rooflens.format import count
@@ -55,7 +54,6 @@ def explain(
     """
     from msgspec.structs import replace
 
-    from rooflens.analyzing import read_thresholds
     from rooflens.model.selecting import Chooser
     from rooflens.model.summary import most_at_stake
     from rooflens.report.text.digest import explain as explained
@@ -63,11 +61,11 @@ def explain(
 
     stated = read_stated(predict)
     chooser = Chooser(selection) if selection else None
-    found = load_analyzed(paths, store, read_thresholds(thresholds), reading=reading)
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading)
     whole = {report.run.digest: report for report in found.reports}
     if chooser:
         found = only_chosen(found, chooser)
-    analyses = analyses_of(found.reports)
+    analyses = found.analyses
     chosen = most_at_stake(analyses)
     if chosen is None and found.failures:
         finish(found, "")

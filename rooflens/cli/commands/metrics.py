@@ -8,8 +8,7 @@ import click
 
 from rooflens.cli.console import echo, say, show
 from rooflens.cli.loading import load_analyzed
-from rooflens.cli.names import CHIPS
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import CHIPS, examples
 from rooflens.errors import RooflensError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:

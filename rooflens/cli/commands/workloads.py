@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from rooflens.cli.console import show
-from rooflens.cli.names import WORKLOADS
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import WORKLOADS, examples
 
 
 @click.command(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from rooflens.cli.console import show
-from rooflens.cli.names import GPUS
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import GPUS, examples
 
 
 @click.command(
