@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands/agents": "format errors cli analyzing mcp ingest/* model/* report/*",
     "cli/commands/lookup": "format errors cli doctor ingest/* model/* report/* workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
-    "ingest/exports": "errors model/records model/roofline",
+    "ingest/exports": "errors format model/records model/roofline",
     "ingest/messages": "",
     "ingest/cubin": "cache format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",

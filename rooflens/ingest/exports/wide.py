@@ -9,12 +9,10 @@ from itertools import chain, islice
 from operator import itemgetter
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.facts import Facts
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
 from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
-from rooflens.ingest.exports.tables import KERNEL, Header
+from rooflens.ingest.exports.tables import KERNEL, Facts, Header
 from rooflens.ingest.exports.units import dimension_of, is_count, power_of
-from rooflens.ingest.exports.values import add_value
 
 _SAMPLE_ROWS = 20
 _TIME = "gpu__time_duration.sum"
@@ -46,7 +44,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
     filler = _Filler(columns, sample, facts.style)
     for cells in chain(sample, rows):
         if len(cells) > len(header.names):
-            facts.damage.broken_rows += 1
+            facts.broken_rows += 1
         elif cells[header.columns[KERNEL]].strip():
             kernel = identified(cells, header)
             if len(cells) < len(header.names):
@@ -124,7 +122,7 @@ class _Filler:
         columns = self._others if self._fill_plain(kernel, cells) else chain(self._plain, self._others)
         for place, name, power in columns:
             if place < len(cells):
-                add_value(kernel, name, cells[place], self._style, power)
+                kernel.add(name, cells[place], self._style, power)
 
     def _fill_plain(self, kernel: ExportedKernel, cells: Sequence[str]) -> bool:
         """Add the columns of plain numbers; False, and nothing added, if one of them is not a number in this row."""

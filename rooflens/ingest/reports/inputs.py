@@ -143,7 +143,7 @@ def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) ->
     left = sorted(jobs.keys() & exported)
     if len(left) < 2:
         return
-    from rooflens.ingest.exports.same_run import process_of, repeated  # noqa: PLC0415 - only where there are several
+    from rooflens.ingest.exports.same import process_of, repeated  # noqa: PLC0415 - only where there are several
     from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
     by_process: dict[tuple[str, ...], list[Path]] = {}
