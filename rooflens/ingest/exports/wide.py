@@ -33,9 +33,8 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
         InputError: The row of units is missing and the values are scaled.
     """
     sample = list(islice(rows, _SAMPLE_ROWS))
-    units = _units(header, sample[0]) if sample else None
-    if units is not None:
-        sample = sample[1:]
+    # The row of units names no kernel.
+    units = sample.pop(0) if sample and not sample[0][header.columns[KERNEL]].strip() else None
     columns = _columns(header, units, facts)
     facts.style = style_of(_printed(header, sample, units), facts.style)
     if units is None:
@@ -52,11 +51,6 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
             filler.fill(kernel, cells)
             facts.coarse_times += time is not None and time < len(cells) and _is_coarse(cells[time])
             yield kernel
-
-
-def _units(header: Header, cells: Sequence[str]) -> Sequence[str] | None:
-    """Return the row of units, which names no kernel; None where the first row is a launch already."""
-    return None if cells[header.columns[KERNEL]].strip() else cells
 
 
 def _columns(header: Header, units: Sequence[str] | None, facts: Facts) -> list[_Column]:
