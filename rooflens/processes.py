@@ -156,6 +156,14 @@ def answered(
         return None
 
 
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as `SIGSEGV`; its number where it has none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
 def _not_started(name: str, error: OSError) -> EnvironmentMissingError:
     return EnvironmentMissingError(
         f"`{name}` cannot be started: {error.strerror}", "give a program that is on PATH, or its path"
