@@ -40,9 +40,9 @@ MAY_IMPORT: dict[str, str] = {
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
     "ingest/exports": "errors format model/records model/roofline",
     "ingest/messages": "",
-    "ingest/cubin": "cache format ingest/messages ingest/metrics",
+    "ingest/cubin": "format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/reports": "errors addresses format machine processes ingest/cubin ingest/exports ingest/metrics "
+    "ingest/reports": "errors addresses cache format machine processes ingest/cubin ingest/exports ingest/metrics "
     "ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots model/roofline "
     "model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled model/keys",
@@ -130,7 +130,7 @@ ONLY_IN = {
         "ingest/metrics/raw.py",
         "ingest/reports/report.py",
         "ingest/reports/read.py",
-        "ingest/reports/remote.py",
+        "ingest/reports/jobs.py",
         "ingest/reports/unpacking.py",
     },
     "fsspec": {"addresses.py"},

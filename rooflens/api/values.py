@@ -9,15 +9,14 @@ import pyarrow.compute as pc
 
 from rooflens.addresses import shown
 from rooflens.errors import InputError
+from rooflens.ingest.reports.jobs import Job, fetched
 from rooflens.ingest.reports.read import ReadOptions, read_report
-from rooflens.ingest.reports.remote import fetched
 from rooflens.model.store.dataset import Store
 from rooflens.model.store.schema import METRICS
 
 if TYPE_CHECKING:
     from rooflens.api.sources import Source
     from rooflens.ingest.metrics.stored import Value
-    from rooflens.ingest.reports.jobs import Job
     from rooflens.model.records import Run
 
 _VALUES = ("value_double", "value_uint64", "value_string")

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from rooflens.ingest.messages.messages import decode
+from rooflens.ingest.messages.messages import decode, text_of
 
 _SEPARATOR = "/"
 
@@ -34,9 +34,9 @@ def range_path(state: bytes, thread_id: int) -> str | None:
     decoded = decode("NvtxState", state) if state else None
     if decoded is None:
         return None
-    domains = {domain.Id: _text(domain.Name) for domain in decoded.Domains}
+    domains = {domain.Id: text_of(domain.Name) for domain in decoded.Domains}
     opened = sorted(_ranges(decoded, thread_id), key=lambda found: found[0])
-    labels = [_label(_text(name), domain_id, domains, decoded.DefaultDomain) for _, domain_id, name in opened if name]
+    labels = [_label(text_of(name), domain_id, domains, decoded.DefaultDomain) for _, domain_id, name in opened if name]
     return _SEPARATOR.join(labels) or None
 
 
@@ -57,8 +57,3 @@ def _ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:
 def _label(name: str, domain_id: int, domains: dict[int, str], default_id: int) -> str:
     """Put the domain before the name of a range, unless it is the default one."""
     return name if domain_id == default_id else f"{domains.get(domain_id) or domain_id}:{name}"
-
-
-def _text(encoded: bytes) -> str:
-    """Decode text as UTF-8, replacing what is not: programs use any code page."""
-    return encoded.decode("utf-8", errors="replace")

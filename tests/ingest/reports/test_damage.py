@@ -8,7 +8,7 @@ from support.damage import block_starts, certain_damage, flipped_copies
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.container import Container, inspect
+from rooflens.ingest.reports.container import Outline, inspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ PUBLISHED = (
 )
 
 
-def _outcome(path: Path, data: bytes) -> Container | InputError:
+def _outcome(path: Path, data: bytes) -> Outline | InputError:
     """Return what `inspect` makes of `data`; any exception but an `InputError` fails the test."""
     path.write_bytes(data)
     try:
