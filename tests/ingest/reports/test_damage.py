@@ -38,7 +38,7 @@ def _outcome(path: Path, data: bytes) -> Outline | InputError:
 
 def _accepted(path: Path, copies: Iterator[tuple[str, bytes]]) -> list[str]:
     """Return the names of the copies that pass as reports."""
-    return [name for name, data in copies if isinstance(_outcome(path, data), Container)]
+    return [name for name, data in copies if isinstance(_outcome(path, data), Outline)]
 
 
 def test_certain_damage_of_a_synthetic_report_is_found(tmp_path: Path) -> None:
