@@ -69,28 +69,26 @@ def gather_sessions(headers: Sequence[Any]) -> tuple[Session, ...]:
     for header in headers:
         process_id = header.Process.ProcessID or header.SessionDetails.ProcessID
         known = facts.setdefault(process_id, {})
-        for name, value in (_process_facts(header.Process) | _session_facts(header.SessionDetails)).items():
-            known.setdefault(name, value)
+        for name, value in _facts(header.Process, header.SessionDetails).items():
+            if value:
+                known.setdefault(name, value)
     return tuple(_session(process_id, known) for process_id, known in facts.items())
 
 
-def _process_facts(process: Any) -> dict[str, Any]:
-    """Return what a block says of its process."""
-    return _present(process_name=_text(process.ProcessName), address=_text(process.Hostname))
-
-
-def _session_facts(details: Any) -> dict[str, Any]:
-    """Return what one entry of session details says."""
+def _facts(process: Any, details: Any) -> dict[str, Any]:
+    """Return what a block says of its process, and one entry of session details; what is empty is not known."""
     version = details.VersionInfo
     is_ncu = _text(version.Provider) == _NCU_PROVIDER
-    return _present(
-        created_unix_s=details.CreationTime or None,
-        host=_text(details.TargetSystemInfo.ComputerName),
-        ncu_version=(_text(version.Version) or "").partition(" ")[0] if is_ncu else None,
-        command_line=_text(details.ProfilerCmdline),
-        clock_control=_text(details.ProfilerSettings.ClockControlMode),
-        replay_mode=_text(details.ProfilerSettings.ReplayMode),
-    )
+    return {
+        "process_name": _text(process.ProcessName),
+        "address": _text(process.Hostname),
+        "created_unix_s": details.CreationTime,
+        "host": _text(details.TargetSystemInfo.ComputerName),
+        "ncu_version": (_text(version.Version) or "").partition(" ")[0] if is_ncu else None,
+        "command_line": _text(details.ProfilerCmdline),
+        "clock_control": _text(details.ProfilerSettings.ClockControlMode),
+        "replay_mode": _text(details.ProfilerSettings.ReplayMode),
+    }
 
 
 def _session(process_id: int, known: dict[str, Any]) -> Session:
@@ -116,11 +114,6 @@ def _option(command_line: str, name: str) -> str | None:
     """Return the value of an option in ncu's command line; `name` is written with underscores."""
     found = re.search(rf"(?:^|\s)--{name.replace('_', '-')}[ =]+([a-z-]+)", command_line)
     return found[1] if found else None
-
-
-def _present(**facts: Any) -> dict[str, Any]:
-    """Return the `facts` that are known."""
-    return {name: value for name, value in facts.items() if value}
 
 
 def _text(encoded: bytes) -> str | None:

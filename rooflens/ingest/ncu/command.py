@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.processes import query
+from rooflens.processes import find_program, query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 Version = tuple[int, int]
 """Year and number of a release: (2024, 1)."""
@@ -31,7 +31,6 @@ DEFAULT_MAX_LAUNCHES = 200
 
 _ONE_OF_EACH = "per-launch-config"
 _RANGE_MODES = ("range", "app-range")
-_ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _INSTALL_PATTERNS = (
     "usr/local/cuda/bin/ncu",
     "usr/local/cuda-*/bin/ncu",
@@ -184,7 +183,7 @@ def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = N
     environment = os.environ if environment is None else environment
     if given is not None:
         return _given(given, environment)
-    path = next(_candidates(environment, root), None)
+    path = find_program("ncu", environment, _INSTALL_PATTERNS, root)
     if path is None:
         raise EnvironmentMissingError("Nsight Compute's `ncu` was not found", _INSTALL_HINT)
     return _with_version(path)
@@ -199,19 +198,6 @@ def _given(given: str, environment: Mapping[str, str]) -> Ncu:
     if ncu.version is None:
         raise EnvironmentMissingError(f"`{path}` does not answer `--version` as ncu does", _INSTALL_HINT)
     return ncu
-
-
-def _candidates(environment: Mapping[str, str], root: Path) -> Iterator[str]:
-    on_path = shutil.which("ncu", path=environment.get("PATH", ""))
-    if on_path:
-        yield on_path
-    homes = (Path(environment[name], "bin", "ncu") for name in _ROOT_VARIABLES if environment.get(name))
-    installed = (path for pattern in _INSTALL_PATTERNS for path in _newest_first(root, pattern))
-    yield from (str(path) for path in (*homes, *installed) if os.access(path, os.X_OK) and path.is_file())
-
-
-def _newest_first(root: Path, pattern: str) -> list[Path]:
-    return sorted(root.glob(pattern), key=lambda path: [int(number) for number in re.findall(r"\d+", str(path))])[::-1]
 
 
 def _with_version(path: str) -> Ncu:

@@ -33,12 +33,14 @@ from rooflens.ingest.reports.unpacking import (
     MAGIC,
     NOT_A_REPORT_HINT,
     PLAIN_SUFFIX,
+    temporary_file,
     unpacked,
 )
 
 _CUT_HINT = f"{INTACT_HINT}; its complete part is read under a name that ends in `{INCOMPLETE_SUFFIX}`"
 
 _LENGTH_BYTES = 4
+_CHUNK_BYTES = 1 << 20
 _KNOWN_VERSION = 7
 _MOST_KNOWN = 1024
 """How many block headers are kept, to be compared with later ones."""
@@ -287,12 +289,8 @@ def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
             if not damage:
                 yield Part(plain, count, "")
                 return
-            from tempfile import TemporaryDirectory  # noqa: PLC0415 - hardly any report is cut
-
-            with TemporaryDirectory(prefix="rooflens-") as folder:
-                place = Path(folder, f"report{PLAIN_SUFFIX}")
-                with place.open("wb") as shorter, memoryview(data) as whole:
-                    shorter.write(whole[:end])
+            pieces = (data[at : min(at + _CHUNK_BYTES, end)] for at in range(0, end, _CHUNK_BYTES))
+            with temporary_file(pieces, f"report{PLAIN_SUFFIX}") as place:
                 yield Part(place, count, damage)
 
 

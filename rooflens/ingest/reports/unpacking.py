@@ -10,14 +10,11 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from rooflens.errors import InputError
-
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
 
 MAGIC = b"NVR\0"
 """A report's first bytes."""
@@ -120,7 +117,7 @@ def unpacked(path: Path, max_bytes: int | None = None, *, to_damage: bool = Fals
         yield path
         return
     pieces = chunks(path, max_bytes)
-    with _temporary(_up_to_damage(pieces) if to_damage else pieces, f"report{PLAIN_SUFFIX}") as plain:
+    with temporary_file(_up_to_damage(pieces) if to_damage else pieces, f"report{PLAIN_SUFFIX}") as plain:
         yield plain
 
 
@@ -141,35 +138,29 @@ def spooled(stream: BinaryIO | IO[bytes], max_bytes: int | None = None) -> Itera
         InputError: Too much comes, the pipe breaks, or there is no room for it.
     """
     counted = _Counted(stream, max_bytes or MAX_UNPACKED_BYTES, "sends")
-    with _temporary(iter(lambda: counted.read(_CHUNK_BYTES) or b"", b""), "stdin") as file:
+    with temporary_file(iter(lambda: counted.read(_CHUNK_BYTES) or b"", b""), "stdin") as file:
         yield file
 
 
 @contextmanager
-def _temporary(pieces: Iterator[bytes], name: str) -> Iterator[Path]:
-    with _temporary_folder() as folder:
-        place = Path(folder, name)
+def temporary_file(pieces: Iterator[bytes], name: str) -> Iterator[Path]:
+    """Write a file into a temporary folder, which is removed when the block ends.
+
+    Raises:
+        InputError: There is no room for it.
+    """
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - most reports are plain files
+
+    with ExitStack() as stack:
         try:
+            place = Path(stack.enter_context(TemporaryDirectory(prefix="rooflens-")), name)
             with place.open("wb") as file:
                 for piece in pieces:
                     file.write(piece)
         except OSError as error:
-            raise _no_room(error) from error
+            hint = "a compressed report is unpacked into a temporary folder: TMPDIR can name another one"
+            raise InputError(f"cannot be unpacked: {error.strerror or error}", hint) from error
         yield place
-
-
-def _temporary_folder() -> TemporaryDirectory[str]:
-    from tempfile import TemporaryDirectory  # noqa: PLC0415 - most reports are plain files
-
-    try:
-        return TemporaryDirectory(prefix="rooflens-")
-    except OSError as error:
-        raise _no_room(error) from error
-
-
-def _no_room(error: OSError) -> InputError:
-    hint = "a compressed report is unpacked into a temporary folder: TMPDIR can name another one"
-    return InputError(f"cannot be unpacked: {error.strerror or error}", hint)
 
 
 def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
