@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, str] = {
     "local_gpu": "errors processes",
     "analyzing": "format errors files ingest/* model/* workloads",
     "machine": "",
-    "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
+    "collecting": "errors local_gpu ingest/ncu ingest/reports model/cases model/counters model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "writing": "errors files analyzing ingest/reports model/* report/* workloads",
