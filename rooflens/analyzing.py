@@ -25,8 +25,8 @@ from rooflens.errors import InputError
 from rooflens.files import read_text
 from rooflens.format import count
 from rooflens.ingest.load import load_reports
-from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.keys import Keys, function_of, launch_id

@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, str] = {
     "local_gpu": "errors processes",
     "analyzing": "format errors files ingest/* model/* workloads",
     "machine": "",
-    "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
+    "collecting": "errors local_gpu ingest/ncu ingest/reports model/cases model/counters model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "writing": "errors files analyzing ingest/reports model/* report/* workloads",
@@ -36,11 +36,11 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands": "format errors addresses files cli analyzing writing collecting gating doctor mcp "
     "ingest/* model/* report/* workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
-    "ingest/exports": "errors model/records model/roofline",
+    "ingest/exports": "errors format model/records model/roofline",
     "ingest/messages": "",
-    "ingest/cubin": "cache format ingest/messages ingest/metrics",
+    "ingest/cubin": "format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/reports": "errors addresses format machine processes ingest/cubin ingest/exports ingest/metrics "
+    "ingest/reports": "errors addresses cache format machine processes ingest/cubin ingest/exports ingest/metrics "
     "ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots model/roofline "
     "model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled model/keys",
@@ -128,7 +128,7 @@ ONLY_IN = {
         "ingest/metrics/raw.py",
         "ingest/reports/report.py",
         "ingest/reports/read.py",
-        "ingest/reports/remote.py",
+        "ingest/reports/jobs.py",
         "ingest/reports/unpacking.py",
     },
     "fsspec": {"addresses.py"},

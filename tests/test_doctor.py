@@ -79,7 +79,7 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
 def test_without_anything_only_what_reads_reports_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without GPU and tools gets warnings, each with its fix and the word that reading needs none of it."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("rooflens.workloads.build._find_nvcc", lambda _: None)
+    monkeypatch.setattr("rooflens.workloads.build.find_program", lambda *_: None)
     torch_is(monkeypatch, there=False)
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from rooflens.addresses import shown
 from rooflens.errors import InputError
+from rooflens.ingest.reports.jobs import Job, fetched
 from rooflens.ingest.reports.read import ReadOptions, read_report
-from rooflens.ingest.reports.remote import fetched
 from rooflens.model.store.dataset import Store
 from rooflens.model.store.schema import METRICS
 

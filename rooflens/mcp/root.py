@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import InputError
-from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import Inputs, find_inputs
 from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.store import MARKER
 
 Stamp = tuple[tuple[str, int, int], ...]

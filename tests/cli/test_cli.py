@@ -17,9 +17,9 @@ from support.packing import pack
 
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
-from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.ncu.unprofiled import write_unprofiled
 from rooflens.ingest.reports.inputs import has_name_of_report
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.store.dataset import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 

@@ -335,8 +335,7 @@ def _repeated(options: Mapping[str, Any]) -> list[str]:
 
 def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Request:
     from rooflens.collecting import Request
-    from rooflens.ingest.ncu.command import Collection
-    from rooflens.ingest.ncu.further import further_options
+    from rooflens.ingest.ncu.command import Collection, further_options
 
     return Request(
         target=target,

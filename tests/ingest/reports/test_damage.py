@@ -8,7 +8,7 @@ from support.damage import block_starts, certain_damage, flipped_copies
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.container import Container, inspect
+from rooflens.ingest.reports.container import Outline, inspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ PUBLISHED = (
 )
 
 
-def _outcome(path: Path, data: bytes) -> Container | InputError:
+def _outcome(path: Path, data: bytes) -> Outline | InputError:
     """Return what `inspect` makes of `data`; any exception but an `InputError` fails the test."""
     path.write_bytes(data)
     try:
@@ -38,7 +38,7 @@ def _outcome(path: Path, data: bytes) -> Container | InputError:
 
 def _accepted(path: Path, copies: Iterator[tuple[str, bytes]]) -> list[str]:
     """Return the names of the copies that pass as reports."""
-    return [name for name, data in copies if isinstance(_outcome(path, data), Container)]
+    return [name for name, data in copies if isinstance(_outcome(path, data), Outline)]
 
 
 def test_certain_damage_of_a_synthetic_report_is_found(tmp_path: Path) -> None:

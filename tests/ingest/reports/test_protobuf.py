@@ -330,7 +330,7 @@ def test_metrics_decoded_at_once_are_those_decoded_one_by_one() -> None:
         if (found := protobuf._values_at_once(entries)) is None:
             continue
         at_once_count += 1
-        reader = ResultReader(b"", Outline([], [], (), synthetic=False, labels={}, unknown=frozenset()))
+        reader = ResultReader(b"", Outline("", 0, [], [], (), synthetic=False, labels={}, unknown=frozenset()))
         one_by_one = reader._values_one_by_one(entries, 0, Place("kernel", 0, 0, 0))
         assert [list(part) for part in found] == [list(part) for part in one_by_one], entries
     assert at_once_count > 1000

@@ -5,15 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rooflens.ingest.metrics.code import Code
-from rooflens.ingest.reports.results import (
-    THREAD_TABLES,
-    WARP_TABLE,
-    RawResult,
-    is_measured,
-    short_name,
-    to_kernel,
-    with_code,
-)
+from rooflens.ingest.metrics.stored import THREAD_TABLES, WARP_TABLE
+from rooflens.ingest.reports.results import RawResult, is_measured, short_name, to_kernel, with_code
 from rooflens.model.records import Hotspot, Rule, Series
 
 if TYPE_CHECKING:

@@ -1,19 +1,23 @@
-"""Exports of one run in several files, such as its raw page and its details page: their launches would count twice.
+"""One launch more than once: in several tables of one export, or in several files, where it would count twice.
 
-What identifies a launch does not identify a run: in a container every run may have the same process ID. Values differ
-from run to run, so files are of one run where all that they both hold is equal, to the digits printed.
+ncu may print its details page, then its raw page, or other metrics. What identifies a launch does not identify a run:
+in a container every run may have the same process ID. Values differ from run to run, so files are of one run where all
+that they both hold is equal, to the digits printed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from rooflens.ingest.exports.kernels import ExportedKernel
-from rooflens.ingest.exports.merging import TIME
 
 Key = TypeVar("Key")
+
+_TIME = "gpu__time_duration.sum"
+_MOST_APART = 0.01
+"""Durations that differ by more belong to two launches: rounding to three printed digits moves none so far."""
 
 _TELLING_DIGITS = 3
 """A value with fewer digits may be equal in two runs by chance."""
@@ -23,6 +27,44 @@ _LEAST_TELLING = 3
 
 _GIVEN = ("launch__", "device__")
 """Prefixes of metrics that are the same in every run."""
+
+
+def merged(tables: Iterable[Iterable[ExportedKernel]]) -> list[ExportedKernel]:
+    """Put the launches of all tables into one list, each once.
+
+    A launch is an earlier one again if process, ID, name and sizes are equal and its metrics are others. With the same
+    metrics it belongs to another run: in a container every run may have the same process ID.
+    """
+    found: list[ExportedKernel] = []
+    known: dict[tuple[str, ...], ExportedKernel] = {}
+    for table in tables:
+        new: dict[tuple[str, ...], ExportedKernel] = {}
+        for kernel in table:
+            before = known.get(kernel.launch) if kernel.launch else None
+            if before is not None and _is_again(before, kernel):
+                _add(before, kernel)
+                continue
+            kernel.index = len(found)
+            found.append(kernel)
+            new[kernel.launch] = kernel
+        known.update(new)
+    return found
+
+
+def _is_again(before: ExportedKernel, kernel: ExportedKernel) -> bool:
+    if before.numbers.keys() == kernel.numbers.keys():
+        return False
+    first, second = before.numbers.get(_TIME), kernel.numbers.get(_TIME)
+    return first is None or second is None or abs(first - second) <= _MOST_APART * max(first, second)
+
+
+def _add(kernel: ExportedKernel, other: ExportedKernel) -> None:
+    """Add what another table holds of a launch; where both have a value, the first one stays."""
+    kernel.numbers |= {**other.numbers, **kernel.numbers}
+    kernel.texts |= {**other.texts, **kernel.texts}
+    kernel.tables |= {**other.tables, **kernel.tables}
+    kernel.not_numbers = [*dict.fromkeys((*kernel.not_numbers, *other.not_numbers))]
+    kernel.rules = kernel.rules or other.rules
 
 
 def repeated(exports: Mapping[Key, Sequence[ExportedKernel]]) -> dict[Key, tuple[Key, bool]]:
@@ -54,7 +96,7 @@ def process_of(launch: tuple[str, ...]) -> tuple[str, ...]:
 def _size(kernels: Sequence[ExportedKernel]) -> tuple[int, int, int, int]:
     """Return how many launches, values, digits of durations, and digits of all values there are."""
     values = [value for kernel in kernels for value in kernel.numbers.values()]
-    times = [kernel.numbers.get(TIME, 0.0) for kernel in kernels]
+    times = [kernel.numbers.get(_TIME, 0.0) for kernel in kernels]
     return len(kernels), len(values), sum(map(_digits, times)), sum(map(_digits, values))
 
 

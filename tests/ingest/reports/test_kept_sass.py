@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens import cache
-from rooflens.ingest.cubin import kept_sass as module
-from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass
 from rooflens.ingest.reports import texts
 from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.nvidia import tell
 from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.texts import keep_sass, kept_sass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,14 +65,14 @@ def test_another_disassembler_is_asked_anew(tmp_path: Path, monkeypatch: pytest.
     package.write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("another_module", "no_module_of_this_name"):
-        monkeypatch.setattr(module, "_MODULE", name)
+        monkeypatch.setattr(texts, "_MODULE", name)
         assert kept_sass(ONE, WANTED) is None
 
 
 def test_the_cache_does_not_grow_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond its bound the texts go that were written first."""
-    monkeypatch.setattr(module, "_WRITES_BETWEEN_TRIMS", 1)
-    monkeypatch.setattr(module, "MOST_BYTES", 400)
+    monkeypatch.setattr(texts, "_WRITES_BETWEEN_TRIMS", 1)
+    monkeypatch.setattr(texts, "MOST_BYTES", 400)
     for number in range(10):
         keep_sass(f"{number:064}", WANTED, FOUND)
         assert sum(file.stat().st_size for file in folder.iterdir()) <= 400
