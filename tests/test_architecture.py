@@ -73,7 +73,6 @@ MAY_IMPORT: dict[str, str] = {
     "model/analyze model/store/tables",
     "model/predict": "format errors checking model/cases model/bounds model/knowledge model/records model/roofline "
     "model/verdict",
-    "model/predict/parts": "model/records model/roofline model/predict",
     "model/compare": "format errors model/keys model/records model/summary model/verdict model/findings",
     "format": "",
     "report/sizes": "",

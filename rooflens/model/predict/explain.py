@@ -5,8 +5,8 @@ A sentence with `may` gives a reason that the counters do not show.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,22 +18,17 @@ from rooflens.model.predict.measured import (
     Checked,
     Coverage,
     Gap,
+    Limiter,
+    Prediction,
     belongs,
     is_expected,
     measure,
     predicted_times,
 )
-from rooflens.model.records import LEVELS, ratio, timed
+from rooflens.model.records import LEVELS, Analysis, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.sentences import limiter_words, resource_label
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rooflens.model.predict.expectations import Prediction
-    from rooflens.model.predict.measured import Limiter
-    from rooflens.model.records import Analysis
 
 SAME_BYTES = 0.05
 """Bytes that differ by less than this are the same: metadata, partial sectors and refresh of other data move some."""
@@ -72,7 +67,7 @@ class _Facts(Struct, frozen=True):
 
     def amount(self, value: float) -> str:
         """Write an amount of work."""
-        return si(value, self.checked.unit)
+        return si(value, self.prediction.unit)
 
     def flags_of(self, names: Sequence[str]) -> list[str]:
         """List the meanings of those flags that any kernel has."""
@@ -137,7 +132,7 @@ def _work(facts: _Facts) -> Iterator[Gap]:
         return
     if measured is None or found is None:
         reasons = facts.flags_of(_UNCOUNTED)
-        yield Gap("work", f"This report does not count all {checked.unit}.", tuple(reasons[:1]))
+        yield Gap("work", f"This report does not count all {facts.prediction.unit}.", tuple(reasons[:1]))
     elif _is_same(found, SAME_AMOUNT):
         yield Gap("work", f"The work is the predicted one: {facts.amount(measured)}.", as_predicted=True)
     else:

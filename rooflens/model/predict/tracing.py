@@ -9,17 +9,15 @@ runs the program computes the same numbers as the formulas, without a second cop
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import isinf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Step = tuple[Any, ...]
+Step = tuple[Any, ...]
 
 
 class Program:
