@@ -12,7 +12,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.ingest.reports.remote import fetched
 from rooflens.model.store.dataset import Store
-from rooflens.model.store.schema import METRICS
+from rooflens.model.store.tables import METRICS
 
 if TYPE_CHECKING:
     from rooflens.api.sources import Source

@@ -11,14 +11,30 @@ import pyarrow as pa
 from rooflens.model.catalogue import CellKind, Quantity
 
 
-def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    """Make a table of a list or an array for each column."""
+def table_of(records: Sequence[Any], schema: pa.Schema, **given: Any) -> pa.Table:
+    """Make a table of records: a column is a list or an array that is given, else the field of that name."""
     arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, type=field.type)
+        _array(given[field.name] if field.name in given else [getattr(one, field.name) for one in records], field.type)
         for field in schema
-        for column in (columns[field.name],)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(column: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    if pa.types.is_map(kind):
+        return map_column(column, kind)
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        return struct_lists(column, kind)
+    return pa.array(column, kind)
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """Return the values of a column of texts, numbers or maps."""
+    if pa.types.is_map(column.type):
+        return maps(column)
+    return texts(column) if _is_text(column) else list(column.to_pylist())
 
 
 _KINDS: dict[CellKind, pa.DataType] = {
@@ -153,7 +169,7 @@ def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | 
     """Return the lists of records of a column, each made of the fields of its struct; equal records are one object."""
     first, last = _ends(column)
     values = column.values.slice(first, last - first)
-    fields = [_plain(values.field(position)) for position in range(values.type.num_fields)]
+    fields = [values_of(values.field(position)) for position in range(values.type.num_fields)]
     made: dict[tuple[Any, ...], Any] = {}
     records = []
     for row in zip(*fields, strict=True):
@@ -161,10 +177,6 @@ def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | 
             made[row] = make(*row)
         records.append(made[row])
     return [None if start is None else tuple(records[start:end]) for start, end in _rows(column, first)]
-
-
-def _plain(column: pa.Array) -> list[Any]:
-    return texts(column) if _is_text(column) else list(column.to_pylist())
 
 
 def _is_text(column: pa.Array) -> bool:
