@@ -138,14 +138,10 @@ def across(program: str, labels: Sequence[str], comparisons: Sequence[Comparison
         program=program,
         labels=tuple(labels),
         totals=(comparisons[0].total.base, *(comparison.total.head for comparison in comparisons)),
-        rows=tuple(sorted(found, key=lambda row: -max(_total_ns(cell) for cell in row.cells))),
+        rows=tuple(sorted(found, key=lambda row: -max(cell.spread.median_ns or 0.0 for cell in row.cells if cell))),
         threshold=comparisons[0].threshold,
         under_wave=comparisons[0].total.under_wave,
     )
-
-
-def _total_ns(cell: Cell | None) -> float:
-    return (cell.spread.median_ns or 0.0) if cell else 0.0
 
 
 def _before(sides: Sequence[Sequence[Change]]) -> Cell | None:

@@ -81,15 +81,12 @@ def check(prediction: Prediction, analyses: Sequence[Analysis], coverage: Covera
     coverage = coverage or Coverage()
     measured = measure(prediction, analyses, coverage)
     times = predicted_times(prediction, analyses)
-    bare = Checked(_digest(analyses), prediction, measured, times, coverage)
+    digest = next((analysis.kernel.digest for analysis in analyses), "")
+    bare = Checked(digest, prediction, measured, times, coverage)
     bare = replace(bare, at_least=_is_lower_bound(bare))
     facts = _Facts(bare, timed(analyses))
     topics = (_scope, _work, _type, _bytes, _time, _limiter)
     return replace(bare, gaps=tuple(chain.from_iterable(topic(facts) for topic in topics)))
-
-
-def _digest(analyses: Sequence[Analysis]) -> str:
-    return next((analysis.kernel.digest for analysis in analyses), "")
 
 
 def _is_lower_bound(checked: Checked) -> bool:
@@ -193,7 +190,8 @@ def _type(facts: _Facts) -> Iterator[Gap]:
     family = _expected_family(facts.prediction)
     work_of = checked.measured.work_of
     others = {pipe: amount for pipe, amount in work_of.items() if not belongs(pipe, family)}
-    if not predicted or not others or _is_guessed(facts):
+    is_guessed = any("tensor_flop_estimated" in analysis.flags for analysis in facts.analyses)
+    if not predicted or not others or is_guessed:
         return
     missing = predicted - (sum(work_of.values()) - sum(others.values()))
     other = max(others, key=lambda pipe: others[pipe])
@@ -209,11 +207,6 @@ def _expected_family(prediction: Prediction) -> str:
     if prediction.resource is not None and prediction.resource not in LEVELS:
         return prediction.resource
     return f"tensor_{prediction.dtype}" if prediction.dtype in _MATRIX_TYPES else prediction.dtype
-
-
-def _is_guessed(facts: _Facts) -> bool:
-    """Return whether the type of tensor work is unknown and taken for fp16."""
-    return any("tensor_flop_estimated" in analysis.flags for analysis in facts.analyses)
 
 
 def _matters(facts: _Facts, pipe: str) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
+from operator import itemgetter
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -287,7 +288,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         working.append(("t_issue_s", issue_s))
     if operation.l2_bytes:
         moving.append(("t_l2_s", l2_s))
-    (work, working_s), (move, moving_s) = _longest(working), _longest(moving)
+    (work, working_s), (move, moving_s) = (max(times, key=itemgetter(1)) for times in (working, moving))
     regime = _regime(working_s, moving_s, t_comms_s)
     return Forecast(
         label=part.label,
@@ -318,15 +319,6 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     )
 
 
-def _longest(times: Sequence[tuple[Longest, float]]) -> tuple[Longest, float]:
-    """Find the longest of named times; of equal ones the first."""
-    name, longest_s = times[0]
-    for other, time_s in times[1:]:
-        if time_s > longest_s:
-            name, longest_s = other, time_s
-    return name, longest_s
-
-
 def composite(
     operation: Operation,
     sizes: Sizes,
@@ -336,7 +328,10 @@ def composite(
 ) -> Forecast:
     """Add up the steps of a composite operation; its pipe is that of its products."""
     sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in _ADDED}
-    spent_s = (_spent_s(parts, regime) for regime in ("compute", "memory", "communication"))
+    spent_s = (
+        sum(part.t_lower_s * (part.regime == regime) for part in parts)
+        for regime in ("compute", "memory", "communication")
+    )
     return Forecast(
         label=operation.name,
         regime=_regime(*spent_s),
@@ -364,11 +359,6 @@ def _regime(math_s: float, memory_s: float, comms_s: float) -> Regime:
     if comms_s > max(math_s, memory_s):
         return "communication"
     return "compute" if math_s > memory_s else "memory"
-
-
-def _spent_s(parts: Sequence[Forecast], regime: Regime) -> float:
-    """Add up the lower bounds of the parts that are in one regime."""
-    return sum(part.t_lower_s * (part.regime == regime) for part in parts)
 
 
 def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:

@@ -212,16 +212,19 @@ def measure(prediction: Prediction, analyses: Sequence[Analysis], coverage: Cove
     good = timed(analyses)
     is_whole = len(good) == len(analyses)
     share = 1.0 if coverage.once_each else 1.0 / prediction.iterations
+    is_counted = is_whole and bool(good) and all(analysis.flop_total is not None for analysis in good)
     work_of = _work_of(prediction, good)
     limiter, limiter_share = _main_limiter(good)
 
     def total(amount_of: Callable[[Analysis], float | None]) -> float | None:
-        return _total(good, amount_of, share) if is_whole else None
+        amounts = [(amount_of(analysis), analysis.launches) for analysis in good]
+        known = [amount * launches for amount, launches in amounts if amount is not None]
+        return sum(known) * share if is_whole and known and len(known) == len(amounts) else None
 
     return Measured(
         launches=sum(analysis.launches for analysis in good),
         failed=len(analyses) - len(good),
-        work=sum(work_of.values()) * share if is_whole and _is_counted(good) else None,
+        work=sum(work_of.values()) * share if is_counted else None,
         work_of={name: amount * share for name, amount in work_of.items()},
         level_bytes={name: total(_bytes_at(name)) for name in LEVELS},
         read_bytes=total(lambda one: one.kernel.counters.get("dram_read_bytes")),
@@ -234,17 +237,6 @@ def measure(prediction: Prediction, analyses: Sequence[Analysis], coverage: Cove
 
 def _bytes_at(level: str) -> Callable[[Analysis], float | None]:
     return lambda analysis: analysis.levels[level].amount_bytes
-
-
-def _is_counted(analyses: Sequence[Analysis]) -> bool:
-    return bool(analyses) and all(analysis.flop_total is not None for analysis in analyses)
-
-
-def _total(analyses: Iterable[Analysis], amount_of: Callable[[Analysis], float | None], share: float) -> float | None:
-    """Add up over all launches; None where an amount is missing."""
-    amounts = [(amount_of(analysis), analysis.launches) for analysis in analyses]
-    known = [amount * launches for amount, launches in amounts if amount is not None]
-    return sum(known) * share if known and len(known) == len(amounts) else None
 
 
 def _work_of(prediction: Prediction, analyses: Iterable[Analysis]) -> dict[str, float]:

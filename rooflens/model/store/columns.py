@@ -121,48 +121,23 @@ def texts(column: pa.Array) -> list[str | None]:
 def maps(column: pa.Array) -> list[dict[str, Any] | None]:
     """Return the maps of a column; equal ones of texts as one object; null is None."""
     first, last = _ends(column)
-    if first == last:
-        empty: dict[str, Any] = {}
-        return [empty if is_valid else None for is_valid in column.is_valid().to_pylist()]
-    keys, items = _Packed(column.keys.slice(first, last - first)), column.items.slice(first, last - first)
-    shared = _Packed(items) if _is_text(items) and not items.null_count else None
-    values = items.to_pylist() if shared is None else []
-    names: dict[bytes, tuple[str, ...]] = {}
-    known: dict[tuple[bytes, bytes], dict[str, Any]] = {}
+    keys, items = (values_of(part.slice(first, last - first)) for part in (column.keys, column.items))
+    are_shared = _is_text(column.items)
+    known: dict[tuple[str, ...], dict[str, Any]] = {}
     found: list[dict[str, Any] | None] = []
     for start, end in _rows(column, first):
         if start is None:
             found.append(None)
             continue
-        key = keys.bytes_of(start, end)
-        if key not in names:
-            names[key] = tuple(keys.texts(start, end))
-        if shared is None:
-            found.append(dict(zip(names[key], values[start:end], strict=True)))
-            continue
-        both = key, shared.bytes_of(start, end)
-        if both not in known:
-            known[both] = dict(zip(names[key], shared.texts(start, end), strict=True))
-        found.append(known[both])
+        made = None
+        if are_shared:
+            made = known.get(same := (*keys[start:end], *items[start:end]))
+        if made is None:
+            made = dict(zip(keys[start:end], items[start:end], strict=True))
+            if are_shared:
+                known[same] = made
+        found.append(made)
     return found
-
-
-class _Packed:
-    """Texts of a column without nulls, each with its place among the distinct ones: rows are compared by these."""
-
-    def __init__(self, column: pa.Array) -> None:
-        packed = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        places = packed.indices.cast(pa.int32())
-        self._known: list[str] = packed.dictionary.to_pylist()
-        self._places = memoryview(places.buffers()[1]).cast("i")[places.offset :]
-
-    def texts(self, start: int, end: int) -> list[str]:
-        """Return the texts of some rows."""
-        return [self._known[place] for place in self._places[start:end]]
-
-    def bytes_of(self, start: int, end: int) -> bytes:
-        """Return the places of some rows."""
-        return self._places[start:end].tobytes()
 
 
 def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | None]:
