@@ -66,12 +66,10 @@ MAY_IMPORT: dict[str, str] = {
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
     "model/summary": "format model/bounds model/failed model/records model/roofline model/verdict",
     "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
-    "model/store/tables": "model/catalogue model/counters model/records model/unprofiled",
-    "model/store": "errors addresses model/records model/unprofiled model/counters model/verdict "
-    "model/analyze model/store/tables",
+    "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
+    "model/analyze",
     "model/predict": "format errors checking model/cases model/bounds model/knowledge model/records model/roofline "
     "model/verdict",
-    "model/predict/parts": "model/records model/roofline model/predict",
     "model/compare": "format errors model/keys model/records model/summary model/verdict model/findings",
     "format": "",
     "report/sizes": "",

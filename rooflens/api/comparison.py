@@ -11,10 +11,10 @@ from rooflens.addresses import shown
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
 from rooflens.errors import InputError
-from rooflens.model.compare.across import Sides
+from rooflens.model.compare.across import Sides, set_across
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
-from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
+from rooflens.model.compare.pairing import compare_pairs, pair_sides
 from rooflens.model.compare.sentences import total_sentence
 from rooflens.report.versions import path_labels
 
@@ -90,7 +90,7 @@ class Comparison:
         >>> rl.compare(before, before).failed(0.05)
         ()
         """
-        return tuple(Gate(limit, per_kernel, floor_ns).failures(self._compared))
+        return tuple(Gate(limit, per_kernel, floor_ns).judge(self._compared).failures)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens compare --format json` writes.

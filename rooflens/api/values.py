@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from rooflens.addresses import shown
 from rooflens.errors import InputError
-from rooflens.ingest.reports.jobs import Job, fetched
+from rooflens.ingest.reports.jobs import fetched
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.store.dataset import Store
-from rooflens.model.store.schema import METRICS
+from rooflens.model.store.tables import METRICS
 
 if TYPE_CHECKING:
     from rooflens.api.opening import Source

@@ -13,7 +13,7 @@ from rooflens.files import read_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.predict.expectations import Prediction, Rule
+    from rooflens.model.predict.measured import Prediction, Rule
     from rooflens.model.records import AnalyzedReport
     from rooflens.writing.rendering import Expected
 

@@ -18,8 +18,7 @@ from rooflens.format import cut_name, duration, percent, plain_name, printable
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
-from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.compare.pairing import pair_programs
+from rooflens.model.compare.pairing import compare_pairs, pair_programs
 from rooflens.model.compare.sentences import limiter_sentence
 from rooflens.model.records import timed
 from rooflens.model.selecting import Chooser, Selection, select

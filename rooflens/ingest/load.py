@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.running import ExecutorChoice, Workers
     from rooflens.model.records import Kernel, Run
     from rooflens.model.store.dataset import Store
-    from rooflens.model.store.rows import ReportRows
+    from rooflens.model.store.tables import ReportRows
     from rooflens.model.store.writing import Writer
     from rooflens.model.unprofiled import Unprofiled
 
@@ -213,7 +213,7 @@ def tabulate_group(
     options: ReadOptions, unprofiled_of: Callable[[Path], Unprofiled | None], jobs: Sequence[Job]
 ) -> Batch:
     """Read some reports, here or on a worker, and make their tables."""
-    from rooflens.model.store.rows import ReportRows  # noqa: PLC0415 - pyarrow: only where it is needed
+    from rooflens.model.store.tables import ReportRows  # noqa: PLC0415 - pyarrow: only where it is needed
 
     outcomes = list(read_group(options, jobs).outcomes)
     rows: dict[int, ReportRows] = {}
@@ -236,7 +236,7 @@ def tabulate_group(
 
 def _tables(rows: Mapping[int, ReportRows]) -> tuple[list[Mapping[str, pa.Table]], dict[int, InputError]]:
     """Make the tables of reports together, or of each by itself where one holds what no table takes."""
-    from rooflens.model.store.rows import report_tables  # noqa: PLC0415 - as above
+    from rooflens.model.store.tables import report_tables  # noqa: PLC0415 - as above
 
     if not rows:
         return [], {}
@@ -365,7 +365,7 @@ class _Held:
         known = {*self._store.failures()}
         rows = [(as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)) for source, error in unread]
         if new := [row for row in rows if row[:2] not in known]:
-            from rooflens.model.store.rows import failure_table  # noqa: PLC0415 - pyarrow: only where there are some
+            from rooflens.model.store.tables import failure_table  # noqa: PLC0415 - pyarrow: only where there are some
 
             writer.add_rows("failures", failure_table(new))
 

@@ -11,8 +11,7 @@ from rooflens import format as fmt
 from rooflens.errors import InputError, UsageError
 from rooflens.mcp.root import Root
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.compare.pairing import pair_programs
+from rooflens.model.compare.pairing import compare_pairs, pair_programs
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.predict.sizes import checked_sizes

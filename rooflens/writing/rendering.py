@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from rooflens.analyzing import Analyzed
-from rooflens.model.predict.expectations import Prediction, Rule
+from rooflens.model.predict.measured import Prediction, Rule
 from rooflens.model.records import Run
 
 

@@ -16,7 +16,7 @@ import pytest
 import rooflens as rl
 from rooflens.cli.group import main
 from rooflens.errors import UsageError
-from rooflens.model.store.schema import TABLES
+from rooflens.model.store.tables import TABLES
 from rooflens.report.data import to_csv
 
 if TYPE_CHECKING:

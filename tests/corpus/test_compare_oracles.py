@@ -105,7 +105,7 @@ def pair_of(base: Path, head: Path) -> Pair:
         reports.append(Report(path, stored, names, {kernel.index: kernel.rules for kernel in loaded.kernels}))
         sides.append([AnalyzedReport(loaded.run, tuple(analyze(kernel) for kernel in loaded.kernels))])
     (pair,) = pair_programs(sides[0], sides[1], ("base", "head")).pairs
-    compared = Compared(pair.program, compare(pair.base, pair.head), warnings(pair))
+    compared = Compared(pair.program, compare(pair.base, pair.head), tuple(warnings(pair)))
     return Pair(reports[0], reports[1], compared, render_comparison([compared], None))
 
 

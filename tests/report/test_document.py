@@ -10,8 +10,7 @@ from markdown_it import MarkdownIt
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.compare.pairing import pair_programs
+from rooflens.model.compare.pairing import compare_pairs, pair_programs
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.roofline.datasheets import load_datasheets, the_datasheet

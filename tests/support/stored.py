@@ -8,7 +8,7 @@ from support.kernels import make_kernel
 
 from rooflens.model.records import Hotspot, Kernel, Run
 from rooflens.model.store.dataset import Store, StoredReport
-from rooflens.model.store.rows import ReportRows, report_tables
+from rooflens.model.store.tables import ReportRows, report_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

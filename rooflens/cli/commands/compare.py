@@ -86,8 +86,8 @@ def compare(
     """
     from msgspec.structs import replace
 
-    from rooflens.model.compare.paired import compare_pairs, set_across
-    from rooflens.model.compare.pairing import reports_of
+    from rooflens.model.compare.across import set_across
+    from rooflens.model.compare.pairing import compare_pairs, reports_of
     from rooflens.report.text.comparison import comparison_document
 
     # GitHub's summary is Markdown: a file ending in .md fits it.
@@ -156,7 +156,7 @@ def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, 
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
     from rooflens.model.compare.across import Sides
-    from rooflens.model.compare.paired import pair_sides
+    from rooflens.model.compare.pairing import pair_sides
     from rooflens.report.versions import path_labels
 
     if len(places) == 1:

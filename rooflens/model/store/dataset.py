@@ -36,11 +36,18 @@ from rooflens.errors import InputError
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
 from rooflens.model.store import MARKER
-from rooflens.model.store.rows import kernels_from_batch, runs_from_table
-from rooflens.model.store.schema import RUN_ID, SCHEMA_VERSION, TABLES
-from rooflens.model.store.tables.findings import finding_table, hotspots_from_table
-from rooflens.model.store.tables.roofline import roofline_table
-from rooflens.model.store.tables.unprofiled import unprofiled_from_row, unprofiled_table
+from rooflens.model.store.tables import (
+    RUN_ID,
+    SCHEMA_VERSION,
+    TABLES,
+    finding_table,
+    hotspots_from_table,
+    kernels_from_batch,
+    roofline_table,
+    runs_from_table,
+    unprofiled_from_row,
+    unprofiled_table,
+)
 from rooflens.model.store.writing import STAMP, Writer, begun_unix_ns, leaves, new_id
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import Thresholds

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from markupsafe import Markup
 
 from rooflens.errors import InputError
-from rooflens.model.predict.expectations import Prediction, Rule
+from rooflens.model.predict.measured import Prediction, Rule
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rooflens.errors import InputError, UsageError
-from rooflens.model.predict.communication import all_reduced, exchanged, gathered, link_of, share_of
+from rooflens.model.predict.communication import all_reduced, exchanged, link_of, share_of
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.sizes import check_shape, checked_sizes
@@ -75,7 +75,7 @@ def test_a_ring_sends_what_the_formulas_say(count: int) -> None:
     held, halfway, sent = ring(count)
     sums = [sum(100 * gpu + part for gpu in range(count)) for part in range(count)]
     assert held == [sums] * count
-    assert set(halfway) == {gathered(count, count)}
+    assert set(halfway) == {exchanged(count, count)}
     assert set(sent) == {all_reduced(count, count)}
 
 
@@ -127,7 +127,7 @@ def test_one_gpu_sends_nothing() -> None:
     alone = predicted("gemm", m=64, n=64, k=64)
     assert (alone.sent_bytes, alone.t_comms_s) == (0, 0)
     assert (alone.link, alone.link_bytes_per_s, alone.link_intensity, alone.link_ridge) == (None, None, None, None)
-    assert exchanged(1000, 1) == gathered(1000, 1) == all_reduced(1000, 1) == 0
+    assert exchanged(1000, 1) == all_reduced(1000, 1) == 0
 
 
 def test_a_split_product_sends_its_results() -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from rooflens.errors import UsageError
-from rooflens.model.predict.forecast import forecast
+from rooflens.model.predict.forecast import crossing, forecast
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.sizes import crossing, parse_values, sweep_sizes
+from rooflens.model.predict.sizes import parse_values, sweep_sizes
 from rooflens.model.roofline.datasheets import load_datasheets
 
 

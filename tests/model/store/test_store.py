@@ -21,11 +21,16 @@ from rooflens.analyzing import analyze_store
 from rooflens.errors import InputError
 from rooflens.model.records import Hotspot, Rule, Series
 from rooflens.model.store import MARKER
+from rooflens.model.store.columns import map_column, maps
 from rooflens.model.store.dataset import Store, StoredReport
-from rooflens.model.store.rows import ReportRows, kernel_table, report_tables
-from rooflens.model.store.schema import KERNELS_TO_WRITE, TABLES
-from rooflens.model.store.tables.columns import map_column, maps
-from rooflens.model.store.tables.unprofiled import unprofiled_table
+from rooflens.model.store.tables import (
+    KERNELS_TO_WRITE,
+    TABLES,
+    ReportRows,
+    kernel_table,
+    report_tables,
+    unprofiled_table,
+)
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
 

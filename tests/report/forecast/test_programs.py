@@ -17,7 +17,7 @@ from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import side_rates
 from rooflens.model.predict.rows import ELEMENT_BYTES, UNITS, pipes_for, widths_of
-from rooflens.model.predict.sizes import check_shape, limits
+from rooflens.model.predict.sizes import check_shape
 from rooflens.report.forecast.programs import TOGETHER, calculator, traced
 from rooflens.report.roofline.datasheet import gpu_choices
 from rooflens.report.text import forecast as forecasts
@@ -62,7 +62,7 @@ def random_sizes(operation: Operation, seed: int) -> dict[str, int]:
     for _ in range(10_000):
         sizes = {}
         for size in operation.sizes:
-            least, most = limits(size)
+            least, most = size.limits
             exponent = chance.randint(0, 12)
             sizes[size.name] = min(most, max(least, chance.choice((0, 1, 3)) * 2**exponent))
         try:

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from support.along import COMPUTE_SHARE, MEMORY_SHARE, RIDGE_SHARE, STEPS, record_along
 
 from rooflens.analyzing import analyze_paths
+from rooflens.model.predict.along import find_along
 from rooflens.model.predict.expectations import check_reports
-from rooflens.model.predict.parts.along import find_along
 from rooflens.report.page.along import along_lines
 from rooflens.report.page.page import render_page
 from rooflens.writing.rendering import bundled
 
 if TYPE_CHECKING:
-    from rooflens.model.predict.parts.along import Along
+    from rooflens.model.predict.along import Along
     from rooflens.model.records import Analysis, AnalyzedReport
 
 

@@ -21,7 +21,7 @@ from rooflens.report.page.page import render_page
 from rooflens.workloads.registry import find_workload
 
 if TYPE_CHECKING:
-    from rooflens.model.predict.expectations import Prediction
+    from rooflens.model.predict.measured import Prediction
 
 SAXPY = Case("n", {"n": 1_000_000}, "fp32", "by hand", Expectation("memory", "dram", "streams"), "2 * n", "12 * n")
 MOVED = {"dram_bytes": 13.2e6, "dram_peak_bytes_per_s": 15e9}

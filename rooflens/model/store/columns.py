@@ -11,14 +11,30 @@ import pyarrow as pa
 from rooflens.model.catalogue import CellKind, Quantity
 
 
-def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    """Make a table of a list or an array for each column."""
+def table_of(records: Sequence[Any], schema: pa.Schema, **given: Any) -> pa.Table:
+    """Make a table of records: a column is a list or an array that is given, else the field of that name."""
     arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, type=field.type)
+        _array(given[field.name] if field.name in given else [getattr(one, field.name) for one in records], field.type)
         for field in schema
-        for column in (columns[field.name],)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(column: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    if pa.types.is_map(kind):
+        return map_column(column, kind)
+    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        return struct_lists(column, kind)
+    return pa.array(column, kind)
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """Return the values of a column of texts, numbers or maps."""
+    if pa.types.is_map(column.type):
+        return maps(column)
+    return texts(column) if _is_text(column) else list(column.to_pylist())
 
 
 _KINDS: dict[CellKind, pa.DataType] = {
@@ -105,55 +121,30 @@ def texts(column: pa.Array) -> list[str | None]:
 def maps(column: pa.Array) -> list[dict[str, Any] | None]:
     """Return the maps of a column; equal ones of texts as one object; null is None."""
     first, last = _ends(column)
-    if first == last:
-        empty: dict[str, Any] = {}
-        return [empty if is_valid else None for is_valid in column.is_valid().to_pylist()]
-    keys, items = _Packed(column.keys.slice(first, last - first)), column.items.slice(first, last - first)
-    shared = _Packed(items) if _is_text(items) and not items.null_count else None
-    values = items.to_pylist() if shared is None else []
-    names: dict[bytes, tuple[str, ...]] = {}
-    known: dict[tuple[bytes, bytes], dict[str, Any]] = {}
+    keys, items = (values_of(part.slice(first, last - first)) for part in (column.keys, column.items))
+    are_shared = _is_text(column.items)
+    known: dict[tuple[str, ...], dict[str, Any]] = {}
     found: list[dict[str, Any] | None] = []
     for start, end in _rows(column, first):
         if start is None:
             found.append(None)
             continue
-        key = keys.bytes_of(start, end)
-        if key not in names:
-            names[key] = tuple(keys.texts(start, end))
-        if shared is None:
-            found.append(dict(zip(names[key], values[start:end], strict=True)))
-            continue
-        both = key, shared.bytes_of(start, end)
-        if both not in known:
-            known[both] = dict(zip(names[key], shared.texts(start, end), strict=True))
-        found.append(known[both])
+        made = None
+        if are_shared:
+            made = known.get(same := (*keys[start:end], *items[start:end]))
+        if made is None:
+            made = dict(zip(keys[start:end], items[start:end], strict=True))
+            if are_shared:
+                known[same] = made
+        found.append(made)
     return found
-
-
-class _Packed:
-    """Texts of a column without nulls, each with its place among the distinct ones: rows are compared by these."""
-
-    def __init__(self, column: pa.Array) -> None:
-        packed = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        places = packed.indices.cast(pa.int32())
-        self._known: list[str] = packed.dictionary.to_pylist()
-        self._places = memoryview(places.buffers()[1]).cast("i")[places.offset :]
-
-    def texts(self, start: int, end: int) -> list[str]:
-        """Return the texts of some rows."""
-        return [self._known[place] for place in self._places[start:end]]
-
-    def bytes_of(self, start: int, end: int) -> bytes:
-        """Return the places of some rows."""
-        return self._places[start:end].tobytes()
 
 
 def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | None]:
     """Return the lists of records of a column, each made of the fields of its struct; equal records are one object."""
     first, last = _ends(column)
     values = column.values.slice(first, last - first)
-    fields = [_plain(values.field(position)) for position in range(values.type.num_fields)]
+    fields = [values_of(values.field(position)) for position in range(values.type.num_fields)]
     made: dict[tuple[Any, ...], Any] = {}
     records = []
     for row in zip(*fields, strict=True):
@@ -161,10 +152,6 @@ def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | 
             made[row] = make(*row)
         records.append(made[row])
     return [None if start is None else tuple(records[start:end]) for start, end in _rows(column, first)]
-
-
-def _plain(column: pa.Array) -> list[Any]:
-    return texts(column) if _is_text(column) else list(column.to_pylist())
 
 
 def _is_text(column: pa.Array) -> bool:

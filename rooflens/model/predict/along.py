@@ -6,18 +6,14 @@ those of the report itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
-from rooflens.model.records import ratio, timed
+from rooflens.model.predict.measured import Checked, published_peak
+from rooflens.model.records import Analysis, AnalyzedReport, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from rooflens.model.predict.measured import Checked
-    from rooflens.model.records import Analysis, AnalyzedReport
 
 Origin = Literal["calibrated", "datasheet", "report"]
 
@@ -115,7 +111,7 @@ def _peaks(analyses: Sequence[Analysis], pipe: str) -> Iterator[Peaks]:
         highest(lambda a: a.pipes[pipe].attainable_per_s if pipe in a.pipes else None),
         highest(lambda a: a.levels["dram"].attainable_per_s),
     )
-    published = highest(lambda a: _published(a, pipe)), highest(_published_bandwidth)
+    published = highest(lambda a: published_peak(a.kernel, pipe)), highest(_published_bandwidth)
     own = (
         highest(lambda a: a.pipes[pipe].peak_per_s if pipe in a.pipes else None),
         highest(lambda a: a.levels["dram"].peak_bytes_per_s),
@@ -128,12 +124,6 @@ def _peaks(analyses: Sequence[Analysis], pipe: str) -> Iterator[Peaks]:
     for origin, (flop_per_s, bytes_per_s) in offered:
         if flop_per_s and bytes_per_s:
             yield Peaks(flop_per_s, bytes_per_s, origin)
-
-
-def _published(analysis: Analysis, pipe: str) -> float | None:
-    gpu, counters = datasheet_of(analysis.kernel.gpu), analysis.kernel.counters
-    clock_hz = counters.get("sm_clock_hz")
-    return gpu.peak_at(clock_hz, pipe, counters.get("sm_count")) if gpu is not None and clock_hz else None
 
 
 def _published_bandwidth(analysis: Analysis) -> float | None:
