@@ -130,7 +130,7 @@ class Analyzed(Struct, frozen=True):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know of the reading, a sentence each; reports that could not be read are in `failures`."""
+        """Notes on reading, one sentence each; `failures` has the reports that could not be read."""
         return (
             *(missing.words for missing in self.missing),
             *(f"{source}: left out: {error}; {error.hint}" for source, error in self.warnings),

@@ -62,7 +62,7 @@ _STORED = Path(__file__).parents[1] / "fixtures"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is profiled: one case of a bundled workload, or a command of the user's, which may start several ranks."""
+    """The program to profile: one case of a bundled workload, or a user's command, which may start several ranks."""
 
     name: str
     workload: Workload | None = None
@@ -286,7 +286,7 @@ def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tupl
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What came of a plan.
+    """The outcome of a plan.
 
     Attributes:
         plan: The plan as it was carried out.

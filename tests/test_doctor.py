@@ -182,7 +182,7 @@ def test_a_driver_that_does_not_answer_is_told_from_none(root: Path) -> None:
     write(root, "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX 580.65.06\nGCC version: 12\n")
     check = checks(root)["NVIDIA driver"]
     assert check.state == "warn"
-    assert check.finding.startswith("NVIDIA UNIX 580.65.06, but no NVIDIA GPU or driver was found")
+    assert check.finding.startswith("NVIDIA UNIX 580.65.06, but no NVIDIA GPU or driver")
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ class Report:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def digest(self, max_tokens: int = 1500) -> str:
-        """Summarise the kernels in Markdown, most to win first, short enough for a language model or a chat message.
+        """Summarise the kernels in Markdown, largest gain first, short enough for a language model or a chat message.
 
         Args:
             max_tokens: At most this many tokens, of three bytes each; what does not fit is counted at the end.

@@ -29,7 +29,7 @@ _MOST_REMARKS = 10
 """Warnings, and notes, that are printed; of more, only the count is told."""
 
 _NAMED = 3
-"""Files left unread that are named; of more, only the count is told."""
+"""Number of unread files that are named; of the others only the count is given."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=completed_by_files)
 STORE = click.option(
@@ -262,7 +262,7 @@ def chosen(found: Analyzed, chooser: Chooser) -> Analyzed:
 
 
 def print_remarks(read: Analyzed | Ingested) -> None:
-    """Say what could not be used beside reports, and how reports were read where that is worth a word."""
+    """Report files that could not be used, and how reports were read where that matters."""
     warnings = [f"warning: {source}: left out: {error}; {error.hint}" for source, error in read.warnings]
     warnings += [f"warning: {source}: {note}" for source, note in read.notes if is_incomplete(Path(source))]
     notes = [f"note: {source}: {note}" for source, note in read.notes if not is_incomplete(Path(source))]

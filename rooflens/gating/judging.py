@@ -182,7 +182,7 @@ def _read(paths: Iterable[str | Path], selection: Selection) -> Sequence[Analyze
 
 
 def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
-    """Sum up the launches of each kernel; failed ones stay apart."""
+    """Sum up the launches of each kernel; failed ones are kept separate."""
     recordings: defaultdict[tuple[str, str | None], list[list[Analysis]]] = defaultdict(list)
     for report in reports:
         of_report: defaultdict[tuple[str, str | None], list[Analysis]] = defaultdict(list)

@@ -58,7 +58,7 @@ class Program(Protocol):
         """Make the operands, outside the range."""
 
     def run(self, state: Any) -> Tensors:
-        """Do the work once; called again, it does the same work on the same operands."""
+        """Do the work once; every call repeats it on the same operands."""
 
     def reference(self, state: Any) -> Tensors:
         """Compute what `run` should have returned, in higher precision."""

@@ -34,7 +34,7 @@ class ProgramCommand(click.Command):
     """A command that takes the user's program after `--` and reads none of its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what stands after `--` apart."""
+        """Keep the arguments after `--` separate."""
         place = args.index("--") if "--" in args else len(args)
         ctx.meta[_AFTER_DASHES] = tuple(args[place + 1 :]) if "--" in args else None
         return super().parse_args(ctx, args[:place])

@@ -53,7 +53,7 @@ def power_of(unit: str) -> int | None:
 
 @lru_cache(maxsize=1024)
 def dimension_of(unit: str) -> Dimension | None:
-    """Return what a unit measures, if it helps to tell metrics with one label apart; None otherwise."""
+    """Return what a unit measures, if that helps to distinguish metrics with the same label; None otherwise."""
     words = _words(unit)
     upper = _bare(words[0])
     if unit.strip() == "%":

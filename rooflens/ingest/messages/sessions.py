@@ -18,7 +18,7 @@ from msgspec import Struct
 from rooflens.ingest.messages.messages import decode, text_of
 
 SYNTHETIC_PROVIDER = "rooflens synthetic report"
-"""Provider of the version entry that a generated report carries beside Nsight Compute's own."""
+"""Provider of the version entry that a generated report has in addition to Nsight Compute's own."""
 
 _NCU_PROVIDER = "Nsight Compute Target"
 _LATEST_UNIX_S = 2**33

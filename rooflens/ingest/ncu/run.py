@@ -171,7 +171,7 @@ def both_names(output: Path) -> tuple[Path, Path]:
 
 def _partial(output: Path) -> Path:
     if output.suffix not in _SUFFIXES:
-        raise InputError(f"`{output}` is not a name for a report", "end it in `.ncu-rep`")
+        raise InputError(f"`{output}` does not end like a report", "end it in `.ncu-rep`")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -171,7 +171,7 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
 
 
 def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:
-    """Drop peaks derived from a percentage with too few digits: with 0.01 % they may be half or twice as high."""
+    """Drop peaks derived from a percentage with too few digits: from 0.01 % a peak can be wrong by a factor of two."""
     least_pct = _LEAST_STEPS * 10.0**-pct_digits
     small = [name for name, value in found.numbers.items() if value < least_pct and "pct_of_peak" in name]
     ends = tuple(f" / {name}" for name in small)

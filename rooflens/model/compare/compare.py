@@ -46,7 +46,7 @@ class Spread(Struct, frozen=True):
         return median(self.times_ns) if self.times_ns else None
 
     def per(self, launches: int) -> Spread:
-        """Return the mean duration of a launch in each recording, which has so many of them."""
+        """Return the mean duration of a launch in each recording, given the number of launches."""
         return Spread(tuple(time_ns / launches for time_ns in self.times_ns) if launches else ())
 
     @property
@@ -161,7 +161,7 @@ class Side(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """What became of one kernel: all its launches, on both sides.
+    """The change of one kernel: all its launches, on both sides.
 
     Attributes:
         how: How its launches were matched: the weakest way among them.

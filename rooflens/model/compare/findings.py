@@ -92,7 +92,7 @@ class FindingChanges(Struct, frozen=True):
 
 
 def changed_findings(change: Change) -> FindingChanges | None:
-    """Compare a kernel's findings before and after; None for a kernel that one side lacks."""
+    """Compare a kernel's findings before and after; None if either side lacks the kernel."""
     before, after = change.base, change.head
     if before is None or after is None:
         return None

@@ -46,7 +46,7 @@ class Compared(Struct, frozen=True):
 
 
 class Judged(Struct, frozen=True):
-    """What a gate says of one time: of a program, or of one of its kernels.
+    """The gate's judgement of one time, of a program or of one of its kernels.
 
     Attributes:
         change: The kernel; None for the program's whole GPU time.
@@ -144,7 +144,7 @@ class Gated(Struct, frozen=True):
         return "not judged" if len(self.unjudged) == len(totals) else "holds"
 
     def confirmed_by(self, again: Gated, recordings: int) -> Gated:
-        """Take back what fails here but not again, with so many new recordings of the head."""
+        """Withdraw failures that new recordings of the head do not confirm."""
         known = {one.what: one for one in again.judged}
         judged = tuple(
             replace(one, anew=anew.timing)

@@ -28,7 +28,7 @@ _INSTRUCTION = re.compile(r"_(?:wgmma|tcgen05)$")
 
 
 class Load(Struct, frozen=True, dict=True):
-    """What one launch computes and moves.
+    """The work and the traffic of one launch.
 
     Attributes:
         ops: Operations by pipe as `Datasheet.peaks` names them. Work with 2:4 sparsity keeps its own name, for which

@@ -91,7 +91,7 @@ def _end_of(name: str, names: Mapping[str, str]) -> str:
     passed = [name]
     while (other := names[passed[-1]]) in names:
         if other in passed:
-            raise UsageError(f"`{name}` names `{names[name]}`, which has no value of its own", _HINT)
+            raise UsageError(f"`{name}` refers to `{names[name]}`, which never gets a value", _HINT)
         passed.append(other)
     return passed[-1]
 

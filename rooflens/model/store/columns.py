@@ -159,7 +159,7 @@ def _is_text(column: pa.Array) -> bool:
 
 
 def _ends(column: pa.Array) -> tuple[int, int]:
-    """Return where the items of a column of lists begin and end among those of what it is a slice of."""
+    """Return where the items of a column of lists begin and end in the array that it is a slice of."""
     offsets = column.offsets
     return (offsets[0].as_py(), offsets[-1].as_py()) if len(offsets) else (0, 0)
 

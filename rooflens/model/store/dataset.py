@@ -55,7 +55,7 @@ from rooflens.model.verdict.thresholds import Thresholds
 _FILE_NAME = re.compile(r"([0-9a-f]{24})\.parquet")
 _WRITING = ".writing-"
 _LEFT_AFTER_NS = 24 * 3600 * 1_000_000_000
-"""What has been written for a day belongs to no writer that still runs."""
+"""After a day, a folder that is still being written belongs to a dead writer."""
 
 _ROWS_AT_ONCE = 2048
 """Kernels that are decoded together: some 20 MB."""

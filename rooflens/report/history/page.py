@@ -24,7 +24,7 @@ MAX_RUNS = 200
 SPARK_PX = (96, 20)
 
 CHANGED = 0.03
-"""Changes against the run before that are smaller than this are not named: recordings differ by so much by chance."""
+"""Changes from the previous run below this are not named: recordings differ by as much by chance."""
 
 MAX_NAMED = 3
 

@@ -78,7 +78,7 @@ class Step(Struct, frozen=True):
 
     @property
     def roof_share(self) -> float | None:
-        """Part of the roof at its intensity that it reaches."""
+        """Fraction that the case reaches of the roof at its intensity."""
         return ratio(self.flop_per_s, self.roof_at(self.intensity_flop_per_byte))
 
 

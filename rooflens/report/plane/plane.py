@@ -27,7 +27,7 @@ PIPE_LABEL_PART = 0.3
 MIN_Y_DECADES = 3.5
 
 MAX_DECADES = 8
-"""An axis is no longer than this: one fake intensity must not press all else into a corner."""
+"""Longest axis: one false intensity must not push everything else into a corner."""
 
 ALL = "all"
 """Stands for every level, shown together."""

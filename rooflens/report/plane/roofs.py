@@ -48,7 +48,7 @@ TURN_PART = 0.07
 ABOVE, BELOW = 1, -1
 
 BEYOND = 1e4
-"""Lines go so much farther than what is seen: a reader who pans must not find their ends."""
+"""Lines extend this far beyond the visible range, so that panning does not show their ends."""
 
 
 class NamedRoof(Struct, frozen=True):

@@ -208,7 +208,7 @@ def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
 
 
 def _apart(points: Iterable[Point]) -> list[Point]:
-    """Leave out points at the same level that stand almost where another one does: one mark tells both."""
+    """Drop points that almost coincide with another of the same level: one mark shows both."""
     kept: list[Point] = []
     for point in points:
         if not any(point.level == other.level and are_near(_stand(point), _stand(other)) for other in kept):

@@ -59,7 +59,7 @@ MAX_NAMED = 5
 """Failed kernels, unread reports and reports that are named; of more, only the count is told."""
 
 _MOST_REASONS = 3
-"""Reasons for which kernels were not analyzed that are told."""
+"""Number of reasons given for kernels that were not analyzed."""
 
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak. Of several launches "

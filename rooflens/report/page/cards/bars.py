@@ -63,7 +63,7 @@ def pipe_bars(analysis: Analysis) -> Bars:
 
 
 def drawn_pipes(analysis: Analysis) -> tuple[str, ...]:
-    """Choose the pipes that get a bar: the busiest, and every one that is not idle."""
+    """Choose the pipes that get a bar: the busiest ones, and all others that are not idle."""
     used = _used(analysis).items()
     return tuple(name for i, (name, pipe) in enumerate(used) if i < LEAST_PIPES or (pipe.share or 0.0) >= MIN_SHARE)
 

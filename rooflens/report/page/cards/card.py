@@ -36,7 +36,7 @@ _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
 
 LONG_CARDS = 8
-"""Cards of so many of the longest launches give notes at length, and occupancy curves that offer no step."""
+"""Number of the longest launches whose cards give notes in full, and occupancy curves even without a useful step."""
 
 
 class Card(Struct, frozen=True):

@@ -39,7 +39,7 @@ def title_of(prediction: Prediction) -> str:
 
 
 def sizes_text(parameters: Mapping[str, int]) -> str:
-    """Write sizes: `m = 4,096, n = 4,096`."""
+    """Format sizes as `m = 4,096, n = 4,096`."""
     return ", ".join(f"{name} = {value:,}" for name, value in parameters.items())
 
 

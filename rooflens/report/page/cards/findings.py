@@ -23,5 +23,5 @@ def findings(analysis: Analysis) -> Findings:
 
 
 def has_costing(analysis: Analysis) -> bool:
-    """Return whether a kernel has findings that cost time: their moves stand instead of those of its class."""
+    """Return whether a kernel has findings that cost time: their moves replace those of its class."""
     return any(finding.severity != "note" for finding in analysis.findings)

@@ -136,7 +136,7 @@ def _box(part: _Part, column: int, columns: int, y: int) -> Box:
 
 
 def _arrows(link: Link, x: int, y: int) -> Iterator[Arrow]:
-    """Draw reads upwards on the left, writes downwards on the right, and what is not known apart as one arrow."""
+    """Draw reads upwards on the left, writes downwards on the right, and traffic known only in total as one arrow."""
     if link.both is not None:
         yield _arrow(link.both, x, y, up=True, down=True)
     if link.read is not None:
