@@ -263,7 +263,7 @@ def _roof(intensity: float, level: Level, flop_peak_per_s: float | None) -> floa
 
 def _shares(launch: Launch) -> list[LevelShare]:
     """Keep a launch that has no place in the roofline by its bandwidth shares."""
-    if launch.failed or _points(launch):
+    if launch.failed or places(launch.analysis):
         return []
     levels = launch.analysis.levels
     return [LevelShare(launch, name, level.share) for name, level in levels.items() if level.share is not None]

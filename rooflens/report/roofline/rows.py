@@ -109,18 +109,21 @@ def point_rows(plane: Plane, gaps: Mapping[tuple[str, str], Sequence[GapSpot]] =
 
 def _point_row(point: Point) -> Row:
     traffic = point.launch.analysis.levels[point.level]
-    row: Row = {"k": point.launch.key, "g": point.launch.group_key, "level": point.level}
-    row |= {"near": 1} if point.nearest else {}
-    row |= {"bytes": rounded(traffic.amount_bytes)} if traffic.amount_bytes else {}
-    row |= {"rate": rounded(traffic.bytes_per_s)} if traffic.bytes_per_s else {}
-    row |= {"share": rounded(traffic.share)} if traffic.share is not None else {}
-    row |= {
+    row = {
+        "k": point.launch.key,
+        "g": point.launch.group_key,
+        "level": point.level,
+        "near": 1 if point.nearest else None,
+        "bytes": rounded(traffic.amount_bytes) or None,
+        "rate": rounded(traffic.bytes_per_s) or None,
+        "share": rounded(traffic.share),
         "x": rounded(point.intensity_flop_per_byte),
         "y": rounded(point.flop_per_s),
         "roof": rounded(point.roof_flop_per_s),
+        "gap": fmt.factor(point.gap) if point.gap is not None and point.gap >= GAP_FROM else None,
+        "u": None if point.unit == "FLOP" else point.unit,
     }
-    row |= {"gap": fmt.factor(point.gap)} if point.gap is not None and point.gap >= GAP_FROM else {}
-    return row | ({} if point.unit == "FLOP" else {"u": point.unit})
+    return {key: value for key, value in row.items() if value is not None or key == "roof"}
 
 
 def roof_rows(plane: Plane) -> list[Row]:
