@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import altair as alt
 
@@ -98,7 +99,7 @@ POINT_DESCRIPTION = (
     f"texts[datum.name] + ', ' + texts[datum.verdict] + ', ' + {LEVEL} + ' ' + {_INTENSITY} + ', ' + "
     f"{si('datum.y', f'{_UNIT}/s')} + ', ' + datum.timeText"
 )
-POINT: Mapping[str, alt.ExprRef] = {
+POINT: Mapping[str, Any] = {
     "tooltip": alt.ExprRef(POINT_TOOLTIP),
     "description": alt.ExprRef(POINT_DESCRIPTION),
 }

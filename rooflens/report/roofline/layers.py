@@ -93,7 +93,7 @@ def _bands(plane: Plane) -> list[alt.Chart]:
         )
     if any(roof.spread for roof in plane.pipe_roofs):
         flats = flat_ends(table("pipes")).transform_filter("datum.lo").mark_rect(style="band", **QUIET)
-        layers.append(flats.encode(**FLAT | {"y": alt.Y("lo:Q")}, y2=alt.Y2("hi")))
+        layers.append(flats.encode(**{**FLAT, "y": alt.Y("lo:Q")}, y2=alt.Y2("hi")))
     return layers
 
 
@@ -101,7 +101,8 @@ def twin_layers(rows: Collection[str], *, boosts: bool) -> list[alt.Chart]:
     """Draw light roofs from the tables that have rows: those at boost clock only while they are asked for."""
     asked = "!datum.boost || boost" if boosts else "true"
     dash = alt.condition("datum.boost", alt.value(BOOST_DASH), alt.value(TWIN_DASH))
-    lines = line_layers(*(table(name).transform_filter(asked) for name in TWINS), style="twin")
+    slopes, flats = (table(name).transform_filter(asked) for name in TWINS)
+    lines = line_layers(slopes, flats, "twin")
     return [line.encode(strokeDash=dash) for name, line in zip(TWINS, lines, strict=True) if name in rows]
 
 

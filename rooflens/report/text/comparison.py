@@ -236,7 +236,10 @@ def _across_blocks(program: Across) -> Iterator[Block]:
     times = (Column(label, right=True) for label in labels)
     columns = (Column(first, fit="name", most=NAME_WIDTH), *times, Column(last, fit="wrap", least=24))
     whole, *kernels = across_lines(program)
-    yield Table(columns, (whole, *((code(name), *cells) for name, *cells in kernels)))
+    rows: list[tuple[Words, ...]] = [whole]
+    for name, *cells in kernels:
+        rows.append((code(name), *cells))
+    yield Table(columns, tuple(rows))
     yield from rest_note(len(program.rows), KERNELS_SHOWN, " that take less time")
 
 
