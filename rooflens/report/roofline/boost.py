@@ -86,10 +86,8 @@ def twin_rows(plane: Plane, boosted: Boost | None) -> dict[str, list[Row]]:
 
     A flat one at boost clock has its name, and the roof above it, for the room that its name needs.
     """
-    top, steepest = (
-        _highest(roof.attainable or roof.peak for roof in plane.pipe_roofs),
-        _highest(roof.attainable or roof.peak for roof in plane.level_roofs),
-    )
+    top = _highest(roof.attainable or roof.peak for roof in plane.pipe_roofs)
+    steepest = _highest(roof.attainable or roof.peak for roof in plane.level_roofs)
     slopes = [_slope(roof.attainable, top) for roof in plane.level_roofs if roof.attainable]
     slopes += [_slope(roof.full_clock, plane.top) for roof in plane.level_roofs if roof.full_clock]
     flats = [_flat(roof.attainable, steepest) for roof in plane.pipe_roofs if roof.attainable]
