@@ -83,7 +83,7 @@ def test_parts_of_a_model_are_dots_and_bars() -> None:
     found = plane(one)
     assert found.of_parts
     assert sum(dot.merged for dot in found.dots) + found.unplaced == len(one.steps[0][1].parts)
-    shares = [bar.share for bar in part_bars(one)]
+    shares = [share for share, _ in part_bars(one)]
     assert sum(shares) == pytest.approx(1.0)
     assert shares == sorted(shares, reverse=True)
     assert {key for key, _ in found.pipes} == {"tensor_bf16", "fp32"}
