@@ -72,9 +72,7 @@ def render_history(series: Sequence[Series]) -> str:
     """Render one self-contained HTML page of the history of kernels; it may be empty."""
     found = groups(series)
     shown = [_section(f"history-{i}", group) for i, group in enumerate(found[:MAX_GROUPS])]
-    body = render(
-        "history/page", sections=shown, left_out=len(found) - len(shown), spark_px=SPARK_PX
-    )
+    body = render("history/page", sections=shown, left_out=len(found) - len(shown), spark_px=SPARK_PX)
     return document(
         _title(found),
         _facts(series, found),
@@ -108,9 +106,7 @@ def _facts(series: Sequence[Series], found: Sequence[Group]) -> list[str]:
 def _section(key: str, group: Group) -> Section:
     undrawn = "No report of this program holds a time: there is nothing to draw."
     if len(group.runs) == 1:
-        undrawn = (
-            f"Recorded once, {group.when[0]}: a line needs two runs. Ingest another report of the same program."
-        )
+        undrawn = f"Recorded once, {group.when[0]}: a line needs two runs. Ingest another report of the same program."
     return Section(
         key=key,
         group=group,

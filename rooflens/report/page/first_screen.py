@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -24,14 +24,12 @@ from rooflens.report.summary import (
     caveats,
     counts,
     earlier_versions,
-    facts,
     noun,
     own_reports,
     ranked,
     ranking,
     report_bars,
     segments,
-    synthetic_words,
     unranked,
 )
 
@@ -61,11 +59,10 @@ class Entry(Struct, frozen=True):
 
 
 def header(content: Content) -> Markup:
-    """Say what ran, where, on which clock, and who measured it."""
+    """Count what ran, and say what to keep in mind before any number is read."""
     return render(
         "report/header",
         content=content,
-        facts=facts(content),
         counts=counts(content),
         programs=program_lines(content.reports),
         caveats=caveats(content),
@@ -75,16 +72,10 @@ def header(content: Content) -> Markup:
     )
 
 
-def banner(content: Content) -> Markup:
-    """Warn of synthetic data before any number is read."""
-    return render("report/banner", content=content, synthetic=synthetic_words(content))
-
-
 def first_screen(
     content: Content,
     anchors: Sequence[tuple[str, str]],
     figures: Sequence[RooflineFigure],
-    drawn: Mapping[str, str],
 ) -> Markup:
     """Answer which kernel to fix first, and how, beside its roofline; filters and links to the other parts stand above.
 
@@ -92,14 +83,13 @@ def first_screen(
         content: The page.
         anchors: Name in the address and words of each part of the page.
         figures: The rooflines of the page.
-        drawn: The same as drawn SVG, by key.
     """
     answer = verdict(content) if len(content.kernels) == 1 else summary(content) + what_first(content)
     return selectors(content, figures, anchors) + render(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=charts(content, figures, drawn),
+        charts=charts(content, figures),
         many=many(content),
     )
 

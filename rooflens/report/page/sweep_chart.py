@@ -13,7 +13,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.bounds import Bound
 from rooflens.report.content import Content
-from rooflens.report.html.embed import json_block
+from rooflens.report.html.parts import Figure
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.expectation import sizes_text
@@ -50,6 +50,11 @@ STEP_SPOTS = (*beside(DOT_PX, near_px=4), *beside(DOT_PX, near_px=14), *around(D
 """Places of a case's label: at its dot, a little off where that is taken, then away from it with a line."""
 
 MAX_SWEEPS = 12
+
+HOW_TO_READ = (
+    "One dot per case: its kernels' FLOPs over their DRAM bytes and over their time. A ring marks the predicted position: "
+    "on the roof, at the intensity of the compulsory bytes. A dot to its left moved more bytes, one to its right fewer."
+)
 
 
 class SweepPlane(Struct, frozen=True):
@@ -196,22 +201,24 @@ def _tooltip() -> list[alt.Tooltip]:
 def sweeps(page: Content) -> Markup:
     """Show the sweeps of a page; nothing where there is none."""
     found = find_sweeps(page)
-    shown = [(f"sweep-{i}", sweep, ladder_of(sweep, page)) for i, sweep in enumerate(found[:MAX_SWEEPS])]
     groups = {launch.key: launch.group_key for launch in page.launches}
-    blocks = [
-        json_block(
-            f"spec-{key}",
-            sweep_spec(sweep, title=_title(sweep, synthetic=page.synthetic), subtitle=_subtitle(sweep), groups=groups),
-        )
-        for key, sweep, _ in shown
-    ]
-    return render("report/sweeps", shown=shown, blocks=blocks, left_out=len(found) - len(shown))
+    shown = [(sweep, _figure(f"sweep-{i}", sweep, page, groups)) for i, sweep in enumerate(found[:MAX_SWEEPS])]
+    return render(
+        "report/sweeps",
+        shown=[(sweep, figure, ladder_of(sweep, page)) for sweep, figure in shown],
+        left_out=len(found) - len(shown),
+    )
 
 
-def _title(sweep: Sweep, *, synthetic: bool) -> str:
-    return f"{sweep.title}{': synthetic data' if synthetic else ''}"
-
-
-def _subtitle(sweep: Sweep) -> tuple[str, ...]:
+def _figure(key: str, sweep: Sweep, page: Content, groups: Mapping[str, str]) -> Figure:
     kept = sizes_text(sweep.kept)
-    return f"{sweep.gpu}{f', {kept}' if kept else ''}", "Rings: predicted position of each case"
+    subtitle = f"{sweep.gpu}{f', {kept}' if kept else ''}", "Rings: predicted position of each case"
+    title = f"{sweep.title}{': synthetic data' if page.synthetic else ''}"
+    return Figure(
+        key,
+        sweep_spec(sweep, title=title, subtitle=subtitle, groups=groups),
+        label=f"Path of {sweep.title} across the roofline of {sweep.gpu}; the table by it holds the same data.",
+        save="",
+        notes=(HOW_TO_READ,) if key == "sweep-0" else (),
+        holder="the table holds its data",
+    )
