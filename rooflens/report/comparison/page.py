@@ -15,9 +15,8 @@ from rooflens.model.compare.gate import Compared, Gated
 from rooflens.model.compare.sentences import range_words
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.comparison.chart import arrows_spec
 from rooflens.report.comparison.conditions import Fact, is_synthetic, sides
-from rooflens.report.comparison.plane import Moves, moves
+from rooflens.report.comparison.roofline import Moves, arrows_spec, moves
 from rooflens.report.comparison.rows import (
     Program,
     Row,
@@ -242,7 +241,9 @@ def _roofline_figure(program: Program, found: Moves) -> Figure:
     return Figure(
         f"arrows-{program.key}",
         arrows_spec(found, title=f"{caption}{_mark(program)}"),
-        label=f"Roofline of {caption} with each kernel before and after; the table of kernels below holds the same data.",
+        label=(
+            f"Roofline of {caption} with each kernel before and after; the table of kernels below holds the same data."
+        ),
         save="Save the roofline as",
         notes=tuple(_roofline_notes(found)),
         holder="the table of kernels below holds its data",

@@ -12,8 +12,7 @@ from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, Row
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.report.forecast import sentences as predict_words
-from rooflens.report.forecast.chart import predict_spec
-from rooflens.report.forecast.plane import PredictPlane, planes
+from rooflens.report.forecast.plane import PredictPlane, planes, predict_spec
 from rooflens.report.forecast.programs import calculator
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block
@@ -42,26 +41,11 @@ MAX_STEPS = 200
 
 
 class Placed(Struct, frozen=True):
-    """One prediction, ready to be placed; without a figure where nothing has FLOPs, or where the calculator draws it."""
+    """One prediction; it has no figure without FLOPs, nor where the calculator draws it."""
 
     key: str
     row: Row
     figure: Figure | None
-
-
-class Live(Struct, frozen=True):
-    """What the calculator offers.
-
-    Attributes:
-        alone: True where it takes the place of the chart: a single prediction is what it starts with.
-        operations: Name and summary.
-        gpus: Heading, then id and name of each.
-    """
-
-    alone: bool
-    operations: tuple[tuple[str, str], ...]
-    gpus: tuple[tuple[str, list[tuple[str, str]]], ...]
-    dtypes: tuple[str, ...]
 
 
 def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
@@ -75,8 +59,9 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         # Too many to draw: the fastest come first, in the table and in the planes.
         rows = sorted(rows, key=lambda row: row.steps[-1][1].t_lower_s)
     shown = rows[:MAX_PLANES]
-    offered = live(rows)
-    figures = _figures(shown, drawn=not offered.alone)
+    # What the calculator starts with is a single prediction: it takes the place of the chart.
+    alone = len(rows) == 1 and len(rows[0].steps) == 1
+    figures = _figures(shown, drawn=not alone)
     title = predict_words.title(rows)
     body = render(
         "forecast/page",
@@ -93,7 +78,10 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         max_tables=MAX_TABLES,
         max_steps=MAX_STEPS,
         words=predict_words,
-        live=offered,
+        alone=alone,
+        operations=OPERATIONS.values(),
+        gpus=gpu_choices(),
+        dtypes=list(ELEMENT_BYTES),
         launch_floor_s=LAUNCH_FLOOR_S,
         sizes_text=forecasts.sizes_text,
         short_name=short_name,
@@ -113,16 +101,6 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
 def _heading(column: str) -> str:
     words = f"{column[0].upper()}{column[1:]}"
     return words if column in {"sizes", "regime"} else f"#{words}"
-
-
-def live(rows: Sequence[Row]) -> Live:
-    """Say what the controls of the calculator can choose from."""
-    return Live(
-        alone=len(rows) == 1 and len(rows[0].steps) == 1,
-        operations=tuple((operation.name, operation.summary) for operation in OPERATIONS.values()),
-        gpus=tuple(gpu_choices()),
-        dtypes=tuple(ELEMENT_BYTES),
-    )
 
 
 def _figures(rows: Sequence[Row], *, drawn: bool) -> list[Placed]:

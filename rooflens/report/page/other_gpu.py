@@ -150,7 +150,7 @@ def what_if(content: Content) -> Markup:
         cut=len(placed) > MAX_ROWS,
         tall=len(rows) > OPEN_ROWS,
         choices=gpu_choices({home.gpu.id for home in homes if home.gpu}),
-        precisions=[resource_label(key) for key in precisions],
+        precisions=[f"#{resource_label(key)}" for key in precisions],
         story=story(precisions),
         rows=rows,
         more_homes=max(0, len(homes) - MAX_HOMES),

@@ -16,15 +16,14 @@ from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.html.templates import render
-from rooflens.report.page.about import explanations
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import first_screen, header
-from rooflens.report.page.kernels.table import kernels
-from rooflens.report.page.method import method
+from rooflens.report.page.kernels import kernels
+from rooflens.report.page.method import explanations, method
 from rooflens.report.page.other_gpu import what_if
 from rooflens.report.page.selectors import items
-from rooflens.report.page.sweep_chart import sweeps
+from rooflens.report.page.sweeps import sweeps
 from rooflens.report.summary import facts, synthetic_words
 
 Section = Callable[[Content], Markup]

@@ -12,9 +12,8 @@ from forecasting import SQUARE, plane, row
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets
-from rooflens.report.forecast.chart import datasets, predict_spec
 from rooflens.report.forecast.page import MAX_PLANES, part_bars, render_forecasts
-from rooflens.report.forecast.plane import planes
+from rooflens.report.forecast.plane import datasets, planes, predict_spec
 from rooflens.report.forecast.sentences import answer, peak_words
 from rooflens.report.html.embed import vega_bundle
 from rooflens.report.text.forecast import table_rows
