@@ -113,17 +113,13 @@ class PredictPlane(Struct, frozen=True):
 def planes(rows: Iterable[Row]) -> tuple[PredictPlane, ...]:
     """Place each row; all planes share their axes, so that GPUs can be compared by eye."""
     alone = [_plane(row) for row in rows]
-    xs = [x for plane in alone for x in _xs(plane)]
+    xs = [x for plane in alone for x in [*(dot.x for dot in plane.dots), *(ridge for _, ridge, _ in plane.ridges)]]
     ys = [y for plane in alone for y in _ys(plane)]
     low, high = aired(xs, LEAST_DECADES)
     furthest = max((dot.x for plane in alone for dot in plane.dots), default=low)
     # The names of flat roofs stand at their right end: dots should not reach below them.
     free = free_edge(furthest, low, NAMES_PART)
     return tuple(replace(plane, x_domain=(low, max(high, free)), y_domain=aired(ys, LEAST_DECADES)) for plane in alone)
-
-
-def _xs(plane: PredictPlane) -> list[float]:
-    return [*(dot.x for dot in plane.dots), *(ridge for _, ridge, _ in plane.ridges)]
 
 
 def _ys(plane: PredictPlane) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -169,7 +169,9 @@ def memory_chart(analysis: Analysis, *, apart: bool = True) -> MemoryChart | Non
             boxes.append(box)
             arrows += _arrows(part.link, box.x + box.width // 2, y)
         y += _GAP + _BOX
-    return MemoryChart(WIDTH, y, tuple(boxes), tuple(arrows), _words(parts))
+    return MemoryChart(
+        WIDTH, y, tuple(boxes), tuple(arrows), "; ".join(", ".join([part.name, *_said(part)]) for part in parts)
+    )
 
 
 def _parts(analysis: Analysis, *, apart: bool) -> tuple[list[_Part], list[_Part]]:
@@ -236,10 +238,6 @@ def _outline(start: tuple[int, int], half: float, *, up: bool, down: bool) -> st
     y, to = (start[1] + _AIR, "") if up else (start[1] + _AIR + length, "-")
     back, shaft = "-" if up else "", length - _HEAD_LENGTH
     return f"M{x} {y}l-{head:g} {to}{_HEAD_LENGTH}h{out:g}v{to}{shaft}h{wide:g}v{back}{shaft}h{out:g}z"
-
-
-def _words(parts: Sequence[_Part]) -> str:
-    return "; ".join(", ".join([part.name, *_said(part)]) for part in parts)
 
 
 def _said(part: _Part) -> Iterator[str]:
