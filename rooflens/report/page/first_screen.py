@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
-from rooflens import format as fmt
 from rooflens.model.records import timed
 from rooflens.model.summary import by_stake, parted, time_part
 from rooflens.model.verdict.sentences import stage_full_words, without_move
@@ -166,25 +165,11 @@ def many(content: Content) -> Markup:
     """Say what is drawn of many launches, and how many kernels share the name `other`; nothing on a page of few."""
     if not content.aggregated:
         return Markup()
-    return render("report/many", drawn=_drawn(content), other=_other(content), failed=_failed(content))
-
-
-def _drawn(content: Content) -> str:
-    launches = sum(launch.analysis.launches for launch in content.timed)
-    kernels = len({launch.group_key for launch in content.timed})
-    return f"{fmt.count(launches, 'launch')} of {fmt.count(kernels, 'kernel')}" if kernels else ""
-
-
-def _other(content: Content) -> str:
-    """Name what is counted and not drawn."""
-    other = content.other
-    if other is None:
-        return ""
-    share = f", {fmt.percent(other.time_share)} of GPU time" if other.time_share is not None else ""
-    kernels = fmt.count(other.kernels, "other kernel")
-    return f"{kernels} ({fmt.count(other.launches, 'launch')}{share})"
-
-
-def _failed(content: Content) -> str:
     left_out = content.failed_count - len(content.failed)
-    return f"{len(content.failed):,} of {content.failed_count:,}" if left_out else ""
+    return render(
+        "report/many",
+        launches=sum(launch.analysis.launches for launch in content.timed),
+        kernels=len({launch.group_key for launch in content.timed}),
+        other=content.other,
+        failed=f"{len(content.failed):,} of {content.failed_count:,}" if left_out else "",
+    )
