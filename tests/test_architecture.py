@@ -83,9 +83,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
     "report/page/cards": "format model/* report/findings report/labels report/content report/html report/roofline",
-    "report/page/kernels": "format model/* report/labels report/content report/html report/plane report/page/cards",
     "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
-    "report/program report/summary report/page/cards report/page/kernels",
+    "report/program report/summary report/page/cards",
     "report/data": "format model/*",
     "report/document": "",
     "report/writers": "format report/document",

@@ -13,7 +13,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Limiter
 from rooflens.report.comparison.rows import limiter as comparison_limiter
 from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, build_content
-from rooflens.report.page.kernels.table import kernels
+from rooflens.report.page.kernels import kernels
 from rooflens.report.summary import RANKED_SHOWN, limiter, ranking, unranked
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.table import kernels_document

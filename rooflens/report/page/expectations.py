@@ -21,8 +21,7 @@ from rooflens.model.verdict.sentences import limiter_words, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.templates import render
 from rooflens.report.page.along import along
-from rooflens.report.page.cards.expectation import PredictedRow, expected_rows, sizes_text, title_of
-from rooflens.report.page.sweeps import LADDERS
+from rooflens.report.page.cards.expectation import LADDERS, PredictedRow, expected_rows, sizes_text, title_of
 
 OPEN_BLOCKS = 2
 """With no more checked predictions than this, all of them stand open."""

@@ -18,7 +18,7 @@ from rooflens.model.compare.compare import compare
 from rooflens.model.compare.gate import Compared, Gate
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.page import MAX_PROGRAMS, render_comparison
-from rooflens.report.comparison.plane import MAX_DRAWN, moves
+from rooflens.report.comparison.roofline import MAX_DRAWN, moves
 from rooflens.report.comparison.rows import ROWS_ON_PAGE, programs
 from rooflens.report.comparison.waterfall import MAX_STEPS, SEEN_SHARE, waterfall
 from rooflens.report.html.theme import DARK, LIGHT, vega_config

@@ -7,8 +7,7 @@ from support.snapshots import check_snapshot
 from sweeping import CHIP, Report, done, gemms, ladder, make_page, the_sweep
 
 from rooflens.report.page.page import render_page
-from rooflens.report.page.sweep_chart import datasets, sweep_plane, sweep_spec, sweeps
-from rooflens.report.page.sweeps import CHOICES, find_sweeps
+from rooflens.report.page.sweeps import CHOICES, datasets, find_sweeps, sweep_plane, sweep_spec, sweeps
 from rooflens.workloads.registry import load_workloads
 
 

@@ -13,8 +13,8 @@ from planes import random_kernels
 from sweeping import gemms, ladder, the_sweep
 
 from rooflens.report.comparison.page import render_comparison
-from rooflens.report.forecast.chart import predict_spec
-from rooflens.report.page.sweep_chart import sweep_spec
+from rooflens.report.forecast.plane import predict_spec
+from rooflens.report.page.sweeps import sweep_spec
 
 if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Row

@@ -15,6 +15,9 @@ from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limiter_words
 from rooflens.report.content import Content
 
+LADDERS = frozenset({"rung"})
+"""Parameters that number the steps of a ladder: versions of one program, one after the other."""
+
 
 class PredictedRow(Struct, frozen=True):
     """One quantity of a checked prediction, in words.

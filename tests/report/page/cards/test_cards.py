@@ -16,15 +16,14 @@ from rooflens.model.records import Nvidia, Rule
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.cards import card as cards
-from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
+from rooflens.report.page.cards.bars import level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.expectation import PredictedRow
 from rooflens.report.page.cards.memory import memory
-from rooflens.report.page.cards.mix import opcode_mix
 from rooflens.report.page.cards.nvidia import Message, Opinion, opinion, plain_message, shared_texts
 from rooflens.report.page.cards.occupancy import Dot, curves, resident
 from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
-from rooflens.report.page.kernels.table import kernels
+from rooflens.report.page.kernels import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

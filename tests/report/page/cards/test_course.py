@@ -14,7 +14,7 @@ from rooflens.model.records import RESIDENT, Phases, Series
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.cards.course import MOST_POINTS, TABLE_ROWS, course
-from rooflens.report.page.kernels.table import kernels
+from rooflens.report.page.kernels import kernels
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

@@ -16,9 +16,8 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.findings import CODE_WIDTH, code_of
 from rooflens.report.labels import evidence_words, place_label
-from rooflens.report.page.cards.card import LONG_CARDS
-from rooflens.report.page.cards.findings import findings
-from rooflens.report.page.kernels.table import kernels
+from rooflens.report.page.cards.card import LONG_CARDS, findings
+from rooflens.report.page.kernels import kernels
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

@@ -12,7 +12,7 @@ from rooflens.model.records import Hotspot
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.cards.hot_lines import MOST_LINES, hot_lines
-from rooflens.report.page.kernels.table import kernels
+from rooflens.report.page.kernels import kernels
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

@@ -11,11 +11,11 @@ from support import samples
 from support.kernels import make_kernel
 
 from rooflens.model.roofline.levels import place_levels
-from rooflens.report.page.cards.memory_chart import WIDTH, memory_chart
+from rooflens.report.page.cards.memory import WIDTH, memory_chart
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
-    from rooflens.report.page.cards.memory_chart import MemoryChart
+    from rooflens.report.page.cards.memory import MemoryChart
 
 FULL = {
     "sm_count": 114.0,

@@ -14,8 +14,7 @@ from rooflens.analyzing import analyze_paths
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.cards.card import MAX_CARDS, carded
-from rooflens.report.page.kernels.launches import MAX_LAUNCHES
-from rooflens.report.page.kernels.table import kernels
+from rooflens.report.page.kernels import MAX_LAUNCHES, kernels
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,11 +1,13 @@
-"""The columns of the list: what each says of a kernel, as text and as the raw number that is sorted and exported."""
+"""The list of kernels: a row for each, its columns, and what opens below it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
+from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -13,9 +15,13 @@ from rooflens import format as fmt
 from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.work import MainWork, Unit, main_work
-from rooflens.model.summary import KernelSummary, known_sum
+from rooflens.model.summary import KernelSummary, Launch, known_sum
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.report.content import Content
+from rooflens.report.html.embed import json_block
+from rooflens.report.html.templates import render
 from rooflens.report.labels import UNITS
+from rooflens.report.page.cards.card import Cards, cards
 from rooflens.report.plane.plane import places
 
 NAME_WIDTH = 72
@@ -91,11 +97,6 @@ class Column(Struct, frozen=True):
     of: str = BASIC
     shown: bool = True
     is_number: bool = True
-
-
-def subject(group: KernelSummary, label: str) -> Subject:
-    """Take a kernel for its row."""
-    return Subject(group, label)
 
 
 def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
@@ -246,3 +247,146 @@ def time_parts(group: KernelSummary, longest: float) -> list[tuple[str, float]]:
     if not total_ns or not group.time_share:
         return []
     return [(bound, group.time_share / longest * ns / total_ns) for bound, ns in group.bound_ns.items()]
+
+
+MAX_LAUNCHES = 50
+"""Launches of a kernel that are listed: the longest ones."""
+
+
+class Line(Struct, frozen=True):
+    """One launch with the words of its cells."""
+
+    launch: Launch
+    has_card: bool
+    bottleneck: str
+    intensity: Cell
+    grid: str
+
+
+class Launches(Struct, frozen=True):
+    """The launches of a kernel.
+
+    Attributes:
+        more: How many are not listed.
+        added_up: One of them stands for several launches of the program.
+        has_intensity: One of those listed has an intensity.
+    """
+
+    lines: tuple[Line, ...]
+    more: int
+    added_up: bool
+    has_intensity: bool
+
+
+def launches(group: KernelSummary, cards: Collection[str]) -> Launches | None:
+    """List the launches of a kernel; None where it has one.
+
+    Args:
+        group: The kernel.
+        cards: Keys of the launches that have a card.
+    """
+    if len(group.launches) == 1:
+        return None
+    shown = group.launches[:MAX_LAUNCHES]
+    lines = tuple(_line(launch, has_card=launch.key in cards) for launch in shown)
+    return Launches(
+        lines=lines,
+        more=sum(launch.analysis.launches for launch in group.launches[MAX_LAUNCHES:]),
+        added_up=any(launch.analysis.launches > 1 for launch in group.launches),
+        has_intensity=any(line.intensity.raw for line in lines),
+    )
+
+
+def _line(launch: Launch, *, has_card: bool) -> Line:
+    analysis, work = launch.analysis, main_work(launch.analysis)
+    return Line(
+        launch=launch,
+        has_card=has_card,
+        bottleneck=bottleneck_words(launch.bottleneck, launch.gpu, missing=fmt.MISSING),
+        intensity=intensity_cell(work.intensity(analysis.levels["dram"]), work.unit),
+        grid=f"{prod(analysis.kernel.grid):,}" if analysis.kernel.grid else fmt.MISSING,
+    )
+
+
+class Row(Struct, frozen=True):
+    """One kernel with its cells, and what opens below it.
+
+    Attributes:
+        cells: The text of the columns that are shown from the start.
+        parts: Its time by verdict, as fractions of the longest kernel's.
+        cards: The card of its worst launch first.
+    """
+
+    group: KernelSummary
+    cells: tuple[tuple[Column, Cell], ...]
+    flags: tuple[str, ...]
+    at_roof: bool
+    parts: Sequence[tuple[str, float]]
+    cards: tuple[Markup, ...]
+    launches: Launches | None
+
+    @property
+    def keys(self) -> str:
+        """Keys of its launches."""
+        return " ".join(launch.key for launch in self.group.launches)
+
+    @property
+    def opens(self) -> bool:
+        """Whether anything is below it."""
+        return bool(self.cards or self.launches)
+
+
+def kernels(content: Content) -> Markup:
+    """List the kernels in order of time, the failed ones last."""
+    written = cards(content)
+    longest = longest_share(content.listed)
+    labels = content.report_labels
+    subjects = [Subject(group, labels.get(group.analysis.kernel.digest) or group.report) for group in content.listed]
+    offered = filled(columns(gpus=len(content.gpus), reports=len(content.runs)), subjects)
+    shown = [(column, cells) for column, cells in offered if column.shown]
+    waiting = [(place, column, cells) for place, (column, cells) in enumerate(offered) if not column.shown]
+    rows = [
+        _row(one, [(column, cells[i]) for column, cells in shown], written, longest, lists=not content.aggregated)
+        for i, one in enumerate(subjects)
+    ]
+    return render(
+        "report/kernels_table",
+        content=content,
+        columns=[column for column, _ in shown],
+        waiting=[(place, column) for place, column, _ in waiting],
+        waiting_cells=json_block("waiting-cells", {one.key: [*map(_packed, cells)] for _, one, cells in waiting}),
+        sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
+        rows=rows,
+        alone=len(rows) == 1 and content.other is None,
+        offers_intensity=any(column.key.endswith("_per_byte") for column, _ in offered),
+        offers_unit=any(column.key == "leader" for column, _ in offered),
+        has_gains=written.has_gains,
+        common=written.common,
+        texts=written.texts,
+        uncarded=sum(not row.cards for row in rows),
+    )
+
+
+def _packed(cell: Cell) -> list[str]:
+    """Write a cell of a column that waits: raw value, text, and what is exported with it where that differs."""
+    if not cell.raw:
+        return []
+    also = "" if cell.also == cell.raw else cell.also
+    return [cell.raw, fmt.unbroken(cell.text), *([also] if also else [])]
+
+
+def _row(row: Subject, cells: Sequence[tuple[Column, Cell]], written: Cards, longest: float, *, lists: bool) -> Row:
+    group = row.group
+    keys = (
+        group.representative.key,
+        *(launch.key for launch in group.launches if launch.key != group.representative.key),
+    )
+    return Row(
+        group=group,
+        cells=tuple(cells),
+        flags=row.flags,
+        at_roof=row.analysis.verdict.at_roof,
+        parts=time_parts(group, longest),
+        cards=tuple(written.by_launch[key] for key in keys if key in written.by_launch),
+        launches=launches(group, written.by_launch.keys()) if lists else None,
+    )
