@@ -6,13 +6,11 @@ import fcntl
 import os
 import pickle
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support import fake_ncu
 
-if TYPE_CHECKING:
-    from rooflens.ingest.load import Loaded
+from rooflens.ingest.load import Loaded
 
 _REPOSITORY = Path(__file__).parent.parent
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from rooflens.checking import Table, parse_json, parse_toml
 from rooflens.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOML = parse_toml('name = "a"\n[[case]]\nsizes = [1, 2]\n[[case]]\nshare = 0.0\n', "`x.toml`", "see docs")
 

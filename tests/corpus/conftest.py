@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from oracle_rows import read_folder
+from oracle_rows import Row, read_folder
 from oracles import compare
 
+from rooflens.ingest.load import Loaded
 from rooflens.model.analyze import analyze
-
-if TYPE_CHECKING:
-    from oracle_rows import Row
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Analysis, Kernel
+from rooflens.model.records import Analysis, Kernel
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

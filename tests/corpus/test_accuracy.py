@@ -5,14 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from accuracy import markdown
+from oracle_rows import Row
 from oracle_tensors import WARPGROUP
-
-if TYPE_CHECKING:
-    from oracle_rows import Row
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "accuracy.py"
 ROUNDING = 1e-9

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import finding_goals as goals
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
-from nvidia_cache import AlreadyRead, folders_beside, read_all
+from nvidia_cache import AlreadyRead, Read, folders_beside, read_all
 from nvidia_findings import (
     Judged,
     expected,
@@ -28,14 +28,8 @@ from nvidia_ranks import first_ranks
 from nvidia_results import Marker, NvidiaKernel, NvidiaResult, _side
 from nvidia_topics import LOAD, STORE, choice_of, stall_id
 
+from rooflens.ingest.load import Loaded
 from rooflens.model.records import Kernel
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nvidia_cache import Read
-
-    from rooflens.ingest.load import Loaded
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -20,12 +20,7 @@ from hypothesis import strategies as st
 
 import rooflens
 from rooflens.errors import EnvironmentMissingError, InputError, UsageError
-from rooflens.ingest.running import Workers, find_workers, processes, run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rooflens.ingest.running import ExecutorChoice
+from rooflens.ingest.running import ExecutorChoice, Workers, find_workers, processes, run
 
 KILLER, FAILING = 7, 5
 ANSWERS, FAILS, DIES = "answers", "fails", "dies"

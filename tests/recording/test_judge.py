@@ -1,15 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import judge
 import pytest
 from judge import Judged, Judgement, truths
 from support.recorded import ENTRY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 GOOD = Judged(
     path=ENTRY.path,

@@ -6,8 +6,9 @@ import re
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -27,14 +28,9 @@ from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.read import ReadOptions, read_report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.ingest.reports.read import Reader
-    from rooflens.ingest.reports.report import Report
-    from rooflens.model.records import Kernel
+from rooflens.ingest.reports.read import Reader, ReadOptions, read_report
+from rooflens.ingest.reports.report import Report
+from rooflens.model.records import Kernel
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import write_accuracy
 from first_light import SCHEMA_VERSION
 
 from rooflens.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OFF = {
     "name": "gemm.fp8: a|b",

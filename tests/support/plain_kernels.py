@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, RuleText
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DURATION = "gpu__time_duration.sum"
 PLAIN: Mapping[str, Any] = {

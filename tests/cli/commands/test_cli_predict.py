@@ -3,19 +3,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from rooflens.cli.group import main
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 GEMM = ("predict", "gemm", "--m", "4096", "--n", "4096", "--k", "4096")
 

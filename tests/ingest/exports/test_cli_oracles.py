@@ -5,26 +5,23 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from rooflens.ingest.exports.kernels import ExportedKernel
 from rooflens.ingest.exports.labels import metric_of
 from rooflens.ingest.exports.read import read_export
 from rooflens.ingest.exports.tables import is_export
+from rooflens.ingest.load import Loaded
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
 from rooflens.ingest.reports.results import RawResult, is_wanted, to_kernel
 from rooflens.model.analyze import analyze
+from rooflens.model.records import Kernel
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.ingest.exports.kernels import ExportedKernel
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Kernel
 
 pytestmark = pytest.mark.corpus
 

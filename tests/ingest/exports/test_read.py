@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -11,11 +10,9 @@ from hypothesis import strategies as st
 from texts import BOTH, IDENTITY, LONG, RULES, SAXPY, SHARE, TIME, WIDE, launch, long_text, metric, text, wide_text
 
 from rooflens.errors import InputError
+from rooflens.ingest.exports.kernels import ExportedKernel
 from rooflens.ingest.exports.read import read_export
 from rooflens.ingest.exports.tables import is_export
-
-if TYPE_CHECKING:
-    from rooflens.ingest.exports.kernels import ExportedKernel
 
 GPU_NAME = "device__attribute_display_name"
 

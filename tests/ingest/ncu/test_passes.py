@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.loops import for_all
@@ -18,9 +18,6 @@ from rooflens.ingest.ncu.tiers import hardware_names, metrics_for
 from rooflens.model.counters.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.tensor import tensor_counters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DOC = Path(__file__).parents[3] / "docs" / "explanation" / "passes.md"
 each_chip = for_all("chip", CHIPS)

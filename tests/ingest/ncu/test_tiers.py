@@ -5,7 +5,6 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.loops import for_all
@@ -19,13 +18,10 @@ from rooflens.ingest.reports.read import read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.counters import chips, execution, memory, metric, recipes, table, tensor
 from rooflens.model.counters.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
-from rooflens.model.counters.metric import DETAILS
+from rooflens.model.counters.metric import DETAILS, Detail
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.levels import STAGES
 from rooflens.model.roofline.pipes import PIPE_ROWS
-
-if TYPE_CHECKING:
-    from rooflens.model.counters.metric import Detail
-    from rooflens.model.records import Analysis
 
 ONE_OF_EACH = tuple(dict.fromkeys(min(family) for _, family in FAMILIES))
 each_family = pytest.mark.parametrize("chip", ONE_OF_EACH)

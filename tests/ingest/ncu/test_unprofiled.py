@@ -6,12 +6,13 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
 from rooflens.ingest.ncu.estimate import Cost, estimate
+from rooflens.ingest.ncu.log import Progress
 from rooflens.ingest.ncu.nsys import find_nsys, read_export, trace, trace_argv, union_ns
 from rooflens.ingest.ncu.unprofiled import (
     Ran,
@@ -22,11 +23,6 @@ from rooflens.ingest.ncu.unprofiled import (
     write_unprofiled,
 )
 from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Unprofiled
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.ingest.ncu.log import Progress
 
 
 def python(code: str) -> tuple[str, ...]:

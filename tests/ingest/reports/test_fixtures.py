@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import ncu_report
 import pytest
@@ -12,9 +13,6 @@ from support.ncu_rep_writer import Instances
 from support.synthetic_kernels import THREAD_TABLE, WARP_TABLE
 
 from rooflens.ingest.reports.container import inspect
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ALL = synthetic_fixtures()
 LARGEST_TOTAL_BYTES = 1_000_000

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,10 +14,7 @@ from rooflens.ingest.reports.results import (
     to_kernel,
     with_code,
 )
-from rooflens.model.records import Hotspot, Rule, Series
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Hotspot, Kernel, Rule, Series
 
 NUMBERS = {"gpu__time_duration.sum": 1e6, "sm__cycles_elapsed.avg.per_second": 1.5e9}
 TENSOR = "sm__ops_path_tensor_src_bf16_dst_fp32"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -13,10 +12,7 @@ from rooflens.model.compare.compare import Comparison, Side, Spread, Timing, com
 from rooflens.model.compare.gate import Compared, Gate
 from rooflens.model.compare.pairing import Pair, pair_programs, program_name, refusals, versions_of, warnings
 from rooflens.model.compare.sentences import change_sentence, timing_words, total_sentence
-from rooflens.model.records import AnalyzedReport
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis, Run
+from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 
 def timed(analysis: Analysis, factor: float) -> Analysis:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -9,11 +9,7 @@ from support import samples
 from rooflens.errors import UsageError
 from rooflens.model.compare.compare import Side, Spread, Timing, compare
 from rooflens.model.compare.gate import Compared, Gate, parse_floor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis
 
 
 def timing(before_us: Sequence[float], after_us: Sequence[float], under_wave: float = 0.0) -> Timing:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,9 +7,7 @@ from support.kernels import make_kernel
 
 from rooflens.model.compare.matching import Match, match_launches
 from rooflens.model.keys import function_of
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 
 def launch(name: str, grid: int = 1, nvtx_range: str | None = None) -> Kernel:

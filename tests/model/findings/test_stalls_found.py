@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.findings import at_limiter, findings_of, make_facts, unsaid
@@ -10,15 +10,11 @@ from support.loops import for_all
 
 from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
+from rooflens.model.findings.rule import Found
 from rooflens.model.findings.table import RULES
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Hotspot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rooflens.model.findings.rule import Found
-    from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.facts import Facts
 
 REASONS = sorted(STALLS.keys() - SAMPLED_AS.values())
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -10,14 +11,8 @@ from support.kernels import make_kernel
 from rooflens.model.analyze import analyze
 from rooflens.model.predict.expectations import Prediction
 from rooflens.model.predict.explain import check
-from rooflens.model.predict.measured import Checked, Coverage, read_coverage
-from rooflens.model.records import Pipe
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.predict.measured import Topic
-    from rooflens.model.records import Analysis
+from rooflens.model.predict.measured import Checked, Coverage, Topic, read_coverage
+from rooflens.model.records import Analysis, Pipe
 
 GEMM = Prediction(
     operation="gemm",

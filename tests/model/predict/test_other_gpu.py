@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support import samples
@@ -22,11 +20,8 @@ from rooflens.model.predict.other_gpu import (
     standing,
     sum_up,
 )
-from rooflens.model.records import Pipe
+from rooflens.model.records import Analysis, Pipe
 from rooflens.model.roofline.datasheets import load_datasheets
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 A100_80GB = replace(samples.A100, name="NVIDIA A100-SXM4-80GB")

@@ -5,8 +5,8 @@ import functools
 import json
 import math
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import Struct
@@ -28,10 +28,6 @@ from rooflens.model.roofline.datasheets import (
     memory_label,
     parse_datasheet,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 GPUS = load_datasheets()
 FOLDER = Path(gpu_module.__file__).parents[2] / "gpus"

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.time_bounds import Bounds, time_bounds
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 H100_BF16 = 1979e12
 H100_DRAM = 3.35e12

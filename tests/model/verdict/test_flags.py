@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.kernels import make_kernel
@@ -11,17 +12,12 @@ from support.kernels import make_kernel
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.knowledge.items import find_item, names_of
-from rooflens.model.records import Outside
+from rooflens.model.records import Kernel, Outside
 from rooflens.model.roofline import flops
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict import flags
 from rooflens.model.verdict.decide import _DOUBTS
 from rooflens.model.verdict.flags import changes_verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Kernel
 
 RESIDENT = {"l2_write_bytes": 32768.0, "dram_write_bytes": 0.0}
 COUNTED = {"thread_opcodes": {"FFMA": 1}}

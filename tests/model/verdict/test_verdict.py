@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -8,15 +9,10 @@ from support.kernels import make_case, make_kernel, place, reach
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.table import RULES
-from rooflens.model.records import Finding, Rule
+from rooflens.model.records import Finding, Rule, Verdict
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Verdict
 
 COLLECT = "`rooflens profile "
 LOW = {"dram": 0.2, "fp32": 0.1}

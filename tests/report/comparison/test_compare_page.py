@@ -3,9 +3,9 @@ from __future__ import annotations
 import html as escapes
 import json
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from random import Random
-from typing import TYPE_CHECKING
 
 import altair as alt
 import pytest
@@ -14,20 +14,14 @@ from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 
-from rooflens.model.compare.compare import compare
+from rooflens.model.compare.compare import Side, compare
 from rooflens.model.compare.gate import Compared, Gate
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.page import MAX_PROGRAMS, render_comparison
 from rooflens.report.comparison.plane import MAX_DRAWN, moves
-from rooflens.report.comparison.rows import ROWS_ON_PAGE, programs
+from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, programs
 from rooflens.report.comparison.waterfall import MAX_STEPS, SEEN_SHARE, waterfall
 from rooflens.report.html.theme import DARK, LIGHT, vega_config
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rooflens.model.compare.compare import Side
-    from rooflens.report.comparison.rows import Program
 
 MOST_BYTES = 1_300_000
 

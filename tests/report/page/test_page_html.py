@@ -4,8 +4,9 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -14,15 +15,11 @@ from support.rendered import rendered
 from untimed import without_durations
 
 from rooflens.model.knowledge.items import find_item
+from rooflens.model.records import Analysis, Run
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.html.embed import json_block, script
 from rooflens.report.html.templates import code_spans
 from rooflens.report.page.page import SECTIONS, render_page
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis, Run
 
 MEGABYTE = 1_000_000
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import altair as alt
@@ -14,16 +15,12 @@ from support.snapshots import check_snapshot
 
 from rooflens import format as fmt
 from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_KERNELS, Content, build_content
 from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.page.time_chart import MAX_ROWS, time_pieces, time_spec
 from rooflens.report.plane.marks import FAINT_BAR
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis
 
 VERSION = VEGA_LITE.rpartition(".")[0]
 

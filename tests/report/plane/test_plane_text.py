@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from comparing import block, compared, fewer_bytes, on_gpu, timed
@@ -12,12 +12,10 @@ from forecasting import SQUARE, plane, row
 from planes import random_kernels
 from sweeping import gemms, ladder, the_sweep
 
+from rooflens.model.predict.forecast import Row
 from rooflens.report.comparison.page import render_comparison
 from rooflens.report.forecast.chart import predict_spec
 from rooflens.report.page.sweep_chart import sweep_spec
-
-if TYPE_CHECKING:
-    from rooflens.model.predict.forecast import Row
 
 WIDTHS = (250, 270, 300, 490, 560, 640, 700, 740, 800)
 """Ends and middles of the usual widths of every class of sizes."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from drawn_text import Drawn, troubles
@@ -12,15 +13,10 @@ from support import samples
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.plane.names import short_names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis
 
 SIZES = ((740, 440), (800, 440), (560, 440), (270, 320))
 LEVELS = ("dram", "l2", "l1", "smem", "all")

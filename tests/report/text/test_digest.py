@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -13,9 +13,6 @@ from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
 from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Level, Rule
 from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, tokens_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LINES = (
     Hotspot("line", "/src/a.cu", 7, text="y[i] = x[j];", measures={"samples": 80.0, "stall_long_scoreboard": 60.0}),

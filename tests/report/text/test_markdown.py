@@ -1,15 +1,16 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 
 from rooflens.errors import InputError
-from rooflens.model.records import Evidence, Finding, Hotspot, Place
+from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Place, Run
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -18,13 +19,6 @@ from rooflens.report.document import code as code_span
 from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, render_markdown
 from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import code, prose, to_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from markdown_it.token import Token
-
-    from rooflens.model.records import Analysis, Run
 
 HOSTILE = (
     "a|b",

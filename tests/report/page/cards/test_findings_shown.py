@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import unescape
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +10,7 @@ from support import samples
 from support.tags import words_of
 
 from rooflens import format as fmt
-from rooflens.model.records import Evidence, Finding, Hotspot, Place
+from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.findings import CODE_WIDTH, code_of
@@ -19,9 +18,6 @@ from rooflens.report.labels import evidence_words, place_label
 from rooflens.report.page.cards.card import LONG_CARDS
 from rooflens.report.page.cards.findings import findings
 from rooflens.report.page.kernels.table import kernels
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 LINE = Hotspot("line", file="C:\\src\\copy.cu", line=88, text="  y[i * n]\t= x[i];")
 STRIDED = Finding(
