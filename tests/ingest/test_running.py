@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.loops import for_all
 
 import rooflens
 from rooflens.errors import EnvironmentMissingError, InputError, UsageError
@@ -203,7 +204,7 @@ def test_groups_are_taken_as_there_is_room() -> None:
         results.close()  # type: ignore[attr-defined]  # a generator
 
 
-@pytest.mark.parametrize("choice", ["process:0", "process:x", "process:2000", "dask:", "mpi", "threads"])
+@for_all("choice", ["process:0", "process:x", "process:2000", "dask:", "mpi", "threads"])
 def test_a_choice_that_is_none_is_refused(choice: str) -> None:
     """The message repeats it, and the hint shows one that works."""
     with pytest.raises(UsageError, match=choice) as caught:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from slim import in_command, in_prose, last_part, plain_file, slim, slim_file
 from stored import write_entries
 from support.damage import block_starts, certain_damage
+from support.loops import for_all
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
 from support.packing import packed
 from support.recorded import ENTRY
@@ -155,8 +156,8 @@ def test_what_says_nothing_keeps_every_byte() -> None:
     assert slim(report + odd) == report + odd
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
+@for_all(
+    "text, kept",
     [
         ("/opt/n/ncu -o /tmp/a/b /usr/bin/python3 /home/al/t.py --n 3 ", "ncu -o b python3 t.py --n 3 "),
         ("ncu ./run ../a/b reports/c L1/TEX", "ncu ./run ../a/b reports/c L1/TEX"),

@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
+
 
 def for_all(
     names: str, cases: Iterable[Any], named: Callable[[Any], object] = str
@@ -26,8 +28,8 @@ def for_all(
                 values = case if len(arguments) > 1 else (case,)
                 try:
                     test(**dict(zip(arguments, values, strict=True)), **fixtures)
-                except AssertionError as error:
-                    wrong.append(f"{named(case)}: {error}")
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - all cases are tried, and all offenders named
+                    wrong.append(f"{named(case)}: {type(error).__name__}: {error}")
             assert all_cases
             assert not wrong, f"{len(wrong)} of {len(all_cases)} cases\n" + "\n".join(wrong)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.loops import for_all
 
 from rooflens.ingest.exports.kernels import ExportedKernel
 from rooflens.ingest.exports.labels import metric_of
@@ -95,7 +96,7 @@ def printed(data: bytes) -> list[list[tuple[str, str, str]]]:
     return [list(zip(header[first:], rows[1][first:], row[first:], strict=True)) for row in rows[2:]]
 
 
-@pytest.mark.parametrize("report", REPORTS)
+@for_all("report", REPORTS)
 def test_every_printed_value_is_that_of_the_report(corpus: Path, report: str) -> None:
     """Labels stand for the metrics they are printed for, and each value differs by its printed rounding at most."""
     exports = {(page, mode): text_of(corpus, report, page, mode) for page in PRINTED_DIGITS for mode in MODES}
@@ -171,7 +172,7 @@ def test_the_details_page_leads_to_the_same_kernels(corpus: Path, loaded: Loaded
         assert read_nvidia(ours.rules) == read_nvidia(theirs.rules)
 
 
-@pytest.mark.parametrize("report", REPORTS)
+@for_all("report", REPORTS)
 def test_rounding_moves_no_verdict(corpus: Path, report: str) -> None:
     """The verdict of a details page is that of the same counters as the report holds them, not rounded."""
     data = text_of(corpus, report, "details", "auto")

@@ -213,8 +213,8 @@ def test_chips_are_found_in_any_case() -> None:
     assert metrics_for("GH100", "quick") == metrics_for("gh100", "quick")
 
 
-@pytest.mark.parametrize(
-    ("compute_capability", "chip", "certain"),
+@for_all(
+    "compute_capability, chip, certain",
     [
         ("7.0", "gv100", True),
         ("7.5", "tu102", False),
@@ -243,7 +243,7 @@ def test_older_gpus_and_nonsense_have_no_chip() -> None:
         chip_of("hopper")
 
 
-@pytest.mark.parametrize("module", [tiers, chips, execution, memory, metric, recipes, table, tensor])
+@for_all("module", [tiers, chips, execution, memory, metric, recipes, table, tensor])
 def test_tiers_need_the_standard_library_only(module: object) -> None:
     """A bare GPU box can build the request: nothing but the standard library and our own leaf modules is imported."""
     source = Path(str(module.__file__)).read_text(encoding="utf-8")  # type: ignore[attr-defined]

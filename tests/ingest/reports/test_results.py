@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.loops import for_all
 
 from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports.results import (
@@ -38,8 +39,8 @@ def kernel(numbers: dict[str, float] | None = None, **overrides: Any) -> Kernel:
     return to_kernel(RawResult(**{**fields, **overrides}), "d" * 64, "given/path.ncu-rep", synthetic=False)
 
 
-@pytest.mark.parametrize(
-    ("signature", "expected"),
+@for_all(
+    "signature, expected",
     [
         ("void at::native::relu<float>(float *, int)", "at::native::relu<float>"),
         ("scale(float *)", "scale"),
@@ -120,8 +121,8 @@ def test_status(numbers: dict[str, float], nan_count: int, status: str) -> None:
     assert to_kernel(raw, "", "", synthetic=True).status == status
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
+@for_all(
+    "metric, expected",
     [
         ("gpu__time_duration.sum", True),
         ("dram__bytes_read.sum.per_second", True),
@@ -240,8 +241,8 @@ LAUNCH = {f"launch__{what}_dim_{axis}": 4.0 for what in ("grid", "block") for ax
 DURATION = "gpu__time_duration.sum"
 
 
-@pytest.mark.parametrize(
-    ("numbers", "named"),
+@for_all(
+    "numbers, named",
     [
         ({"sm__cycles_elapsed.avg.per_second": 1e308}, "sm_clock_hz = 1e+308, of `sm__cycles_elapsed.avg.per_second`"),
         ({DURATION: 0.0}, "duration_ns = 0"),

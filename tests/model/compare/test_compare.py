@@ -5,6 +5,7 @@ import random
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 
 from rooflens.errors import InputError
 from rooflens.model.compare.across import across
@@ -44,8 +45,8 @@ def test_times_are_medians_over_recordings() -> None:
     assert {change.how for change in found.changes} == {"same"}
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "outcome"),
+@for_all(
+    "base, head, outcome",
     [
         ((100, 101, 102), (110, 111, 112), "slower"),
         ((110, 111, 112), (100, 101, 102), "faster"),
@@ -146,8 +147,8 @@ def test_numbered_files_are_recordings_of_one_program() -> None:
     assert [len(one.recordings) for pair in pairing.pairs for one in (pair.base, pair.head)] == [3, 2]
 
 
-@pytest.mark.parametrize(
-    ("file", "program"),
+@for_all(
+    "file, program",
     [
         ("gemm_1.ncu-rep", "gemm"),
         ("gemm (2).ncu-rep", "gemm"),

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.model.compare.matching import Match, match_launches
 from rooflens.model.keys import function_of
@@ -78,8 +78,8 @@ def test_nvtx_ranges_are_kept_apart() -> None:
     assert matched(base, head) == [(None, 0, "new"), (0, None, "gone")]
 
 
-@pytest.mark.parametrize(
-    ("name", "function"),
+@for_all(
+    "name, function",
     [
         ("void at::native::relu<float>", "relu"),
         ("gemm", "gemm"),

@@ -229,8 +229,8 @@ def test_a_wait_before_warpgroup_products_is_not_told_as_one_for_their_results()
     assert "wgmma.wait_group" in " ".join(end.tries)
 
 
-@pytest.mark.parametrize(
-    ("opcodes", "chained"),
+@for_all(
+    "opcodes, chained",
     [
         ({"LDG.E.64.STRONG.SYS": 1200, "STG.E.64.STRONG.GPU": 500}, True),
         ({"LD.E.STRONG.GPU": 1200, "ATOMG.E.EXCH.STRONG.GPU": 500}, True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.samples import Sample
 
 from rooflens.model.predict.other_gpu import (
@@ -51,8 +52,8 @@ def with_pipe(name: str, amount: float) -> Analysis:
     return replace(samples.analysis(GEMM), pipes={name: pipe})
 
 
-@pytest.mark.parametrize(
-    ("gpu", "key", "ridge"),
+@for_all(
+    "gpu, key, ridge",
     [
         ("a100-sxm4-40gb", "tensor_bf16", 200.6),  # 312 / 1.555
         ("a100-sxm4-80gb", "tensor_bf16", 153.0),  # 312 / 2.039
@@ -200,8 +201,8 @@ def test_a_kernel_without_hbm_traffic_stands_on_the_compute_side() -> None:
     assert (found.place.side, found.place.memory_s) == ("compute", 0.0)
 
 
-@pytest.mark.parametrize(
-    ("bound", "resource", "told"),
+@for_all(
+    "bound, resource, told",
     [
         ("memory", "dram", True),
         ("compute", "tensor_bf16", True),

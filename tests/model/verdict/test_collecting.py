@@ -5,15 +5,15 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import pytest
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.ingest.ncu.command import NEWEST, Collection, build_argv
 from rooflens.model.verdict.collecting import collect_command, not_profiled, program_of
 
 
-@pytest.mark.parametrize(
-    ("command_line", "program"),
+@for_all(
+    "command_line, program",
     [
         ("/opt/nvidia/ncu --set full -o reps/naive.ncu-rep -f build/naive.out", "build/naive.out"),
         (
@@ -37,7 +37,7 @@ def test_the_program_stands_after_the_options(command_line: str, program: str) -
     assert program_of(command_line) == program
 
 
-@pytest.mark.parametrize(
+@for_all(
     "command_line",
     [
         None,
@@ -75,8 +75,8 @@ def test_hostile_names_stay_one_word() -> None:
     assert "--kernel" not in collect_command(make_kernel(function_name=""), None)
 
 
-@pytest.mark.parametrize(
-    ("capability", "says"),
+@for_all(
+    "capability, says",
     [("6.1", "2019"), ("7.0", "older"), ("7.2", "older"), ("7.5", None), ("12.0", None), (None, None), ("x", None)],
 )
 def test_which_chips_ncu_still_profiles(capability: str | None, says: str | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.rendered import rendered
 from untimed import without_durations
 
@@ -73,7 +74,7 @@ def scripts(html: str) -> dict[str | None, Any]:
     return {name: json.loads(text) for name, text in found}
 
 
-@pytest.mark.parametrize("state", STATES)
+@for_all("state", STATES)
 def test_every_state_renders_every_section(state: str) -> None:
     """No state of the data breaks the page, and the table and the method are always there."""
     tags = Tags(make(*STATES[state]))

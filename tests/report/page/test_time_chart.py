@@ -11,6 +11,7 @@ import vl_convert
 from msgspec import Struct
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.snapshots import check_snapshot
 
 from rooflens import format as fmt
@@ -169,9 +170,7 @@ def test_an_isolated_kernel_leaves_the_common_bar() -> None:
     assert bars[-1].words == words(page.total_ns - own_ns, 1 - own_ns / page.total_ns)
 
 
-@pytest.mark.parametrize(
-    "short_ns", [0.5, 850, 999.4, 999.6, 12_345, 999_600, 4_310_000, 1.2e9, 4.5678e12], ids=lambda ns: f"{ns:g}"
-)
+@for_all("short_ns", [0.5, 850, 999.4, 999.6, 12_345, 999_600, 4_310_000, 1.2e9, 4.5678e12], lambda ns: f"{ns:g}")
 def test_words_in_the_chart_are_those_of_the_page(short_ns: float) -> None:
     """Times and shares that the chart writes itself read as those that Python writes, at every order of size."""
     one, two = samples.every_verdict()[:2]

@@ -9,6 +9,7 @@ import pytest
 from drawn_text import Drawn, troubles
 from planes import datasheet_lines, make_spec, random_kernels
 from support import samples
+from support.loops import for_all
 
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
@@ -44,7 +45,7 @@ def test_text_overlaps_nothing(name: str) -> None:
     assert overlaps(PLANES[name]) == []
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_all("seed", range(12))
 def test_text_overlaps_nothing_in_random_planes(seed: int) -> None:
     """The same holds wherever kernels stand and however they are called."""
     assert overlaps(random_kernels(seed), (SIZES[0], SIZES[-1])) == []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.tags import words_of
 
 from rooflens.ingest.load import Loaded, load_reports
@@ -74,8 +75,8 @@ def test_times_stand_beside_the_measured_one() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("duration_us", "flop", "sentence"),
+@for_all(
+    "duration_us, flop, sentence",
     [
         (1040, 1.95e9, "At the lower bound: DRAM traffic alone explains the time."),
         (1300, 1.95e10, "1.3x the lower bound: arithmetic and DRAM traffic overlap only in part."),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import unescape
 
-import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.tags import words_of
 
 from rooflens import format as fmt
@@ -127,8 +127,8 @@ def test_sources_of_the_numbers_stand_in_the_disclosure() -> None:
     assert "memory_l2_theoretical_sectors_global" in html
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "words"),
+@for_all(
+    "value, unit, words",
     [
         (0.741, "share", "74 %"),
         (1.506, "x", "1.5x"),
