@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import pytest
 from click.testing import CliRunner
@@ -20,9 +20,6 @@ from support import markdown
 
 import rooflens
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 ROOT = Path(__file__).parent.parent
 WRITTEN_BY_BUILD = {REFERENCE / name for name in MADE}

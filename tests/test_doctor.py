@@ -3,17 +3,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support import fake_ncu, fake_nvcc
 
 from rooflens import doctor
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.doctor import Check
+from rooflens.doctor import Check
 
 ask, find_spec = doctor.query, importlib.util.find_spec
 ALL_CAPABILITIES, NO_SYS_ADMIN = "000001ffffffffff", "00000000a80425fb"

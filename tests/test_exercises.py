@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
 
 EXERCISES = Path(__file__).parent.parent / "docs" / "tutorials" / "exercises"
 NAMES = sorted(path.stem for path in (EXERCISES / "solution").glob("*.py"))

@@ -6,12 +6,10 @@ A potential that is lower than what somebody reached would be wrong; one far abo
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis
 
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
 ESMM = "ESMM-Research__profile_output.ncu-rep"

@@ -6,10 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pandas as pd
@@ -29,16 +29,12 @@ from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.running import ExecutorChoice
+from rooflens.model.records import Run
 from rooflens.model.store import tables
 from rooflens.model.store.dataset import Store, StoredReport
+from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.ingest.running import ExecutorChoice
-    from rooflens.model.records import Run
-    from rooflens.model.unprofiled import Unprofiled
 
 
 def _reports(folder: Path, count: int, name: str = "kernel") -> Path:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -21,9 +22,6 @@ from support.synthetic_kernels import kernel_spec
 from rooflens.cli.group import main
 from rooflens.mcp.answers import PAGE_TOKENS
 from rooflens.report.text.digest import tokens_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 READER = "For anyone who wonders what a model sees of a report when it asks."
 TRANSCRIPT = Path(__file__).parent / "transcript.md"

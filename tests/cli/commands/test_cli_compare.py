@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from support import fake_ncu
 from support.chips import A100, H200
@@ -14,12 +16,6 @@ from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
 from rooflens.model.store.dataset import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from click.testing import Result
 
 
 def run(*arguments: object) -> Result:

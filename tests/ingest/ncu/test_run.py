@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support import fake_ncu
@@ -17,13 +16,10 @@ from rooflens import processes
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
 from rooflens.ingest.ncu.command import Collection, Ncu, find_ncu
 from rooflens.ingest.ncu.failures import FAILURES, PROGRAM_FAILURES, explain
-from rooflens.ingest.ncu.log import LogFollower
+from rooflens.ingest.ncu.log import LogFollower, Progress
 from rooflens.ingest.ncu.run import Collected, collect
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
-
-if TYPE_CHECKING:
-    from rooflens.ingest.ncu.log import Progress
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:.*ncu\.log:pytest.PytestUnraisableExceptionWarning")
 """A signal may come between the opening of ncu's log and the `with` that closes it."""

@@ -7,13 +7,13 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from rooflens import collecting
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
 from rooflens.ingest.ncu.command import NEWEST, Collection
+from rooflens.ingest.ncu.log import Progress
 from rooflens.ingest.ncu.nsys import find_nsys, read_export, trace, trace_argv, union_ns
 from rooflens.ingest.ncu.unprofiled import (
     Ran,
@@ -24,9 +24,6 @@ from rooflens.ingest.ncu.unprofiled import (
     write_unprofiled,
 )
 from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Unprofiled
-
-if TYPE_CHECKING:
-    from rooflens.ingest.ncu.log import Progress
 
 
 def python(code: str) -> tuple[str, ...]:

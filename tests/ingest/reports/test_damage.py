@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.damage import block_starts, certain_damage, flipped_copies
@@ -9,10 +10,6 @@ from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_rep
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.container import Outline, inspect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 OPCODES = Instances({"FFMA": 1000.0, "HMMA.16816.F32.BF16": 5.0}, 1005.0)
 METRICS = {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8, "a__nan.sum": math.nan, "sass__table": OPCODES}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import stat
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +15,6 @@ from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.nvidia import tell
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.texts import keep_sass, kept_sass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 ONE, OTHER = "a" * 64, "b" * 64
 WANTED = {0: [16, 32], 7: [48]}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -20,10 +22,6 @@ from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import read_bytes, read_report
 from rooflens.ingest.reports.report import MOST_IN_TEXT, ReadOptions, Report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 EVERYTHING = ReadOptions(raw="all")
 START = 0x7F00_0000_1000

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 
 from rooflens.errors import InputError
 from rooflens.model.compare.across import across
@@ -13,10 +13,7 @@ from rooflens.model.compare.compare import Comparison, Side, Spread, Timing, com
 from rooflens.model.compare.gate import Compared, Gate
 from rooflens.model.compare.pairing import Pair, pair_programs, program_name, refusals, versions_of, warnings
 from rooflens.model.compare.sentences import change_sentence, timing_words, total_sentence
-from rooflens.model.records import AnalyzedReport
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis, Run
+from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 
 def timed(analysis: Analysis, factor: float) -> Analysis:
@@ -48,8 +45,8 @@ def test_times_are_medians_over_recordings() -> None:
     assert {change.how for change in found.changes} == {"same"}
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "outcome"),
+@for_all(
+    "base, head, outcome",
     [
         ((100, 101, 102), (110, 111, 112), "slower"),
         ((110, 111, 112), (100, 101, 102), "faster"),
@@ -150,8 +147,8 @@ def test_numbered_files_are_recordings_of_one_program() -> None:
     assert [len(one.recordings) for pair in pairing.pairs for one in (pair.base, pair.head)] == [3, 2]
 
 
-@pytest.mark.parametrize(
-    ("file", "program"),
+@for_all(
+    "file, program",
     [
         ("gemm_1.ncu-rep", "gemm"),
         ("gemm (2).ncu-rep", "gemm"),

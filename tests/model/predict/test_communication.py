@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from support.loops import for_all
 
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.communication import all_reduced, exchanged, link_of, share_of
@@ -79,8 +80,8 @@ def test_a_ring_sends_what_the_formulas_say(count: int) -> None:
     assert set(sent) == {all_reduced(count, count)}
 
 
-@pytest.mark.parametrize(
-    ("operation", "sizes", "sent"),
+@for_all(
+    "operation, sizes, sent",
     [
         # NCCL's own tests turn a size into bytes on the bus by these factors: 2 (n - 1) / n, (n - 1) / n and 1.
         ("all-reduce", {"bytes": GIB, "gpus": 8}, 2 * 7 / 8 * GIB),
@@ -100,8 +101,8 @@ def test_bytes_that_a_gpu_sends(operation: str, sizes: dict[str, int], sent: flo
     assert (found.regime, found.flop) == ("communication", 0)
 
 
-@pytest.mark.parametrize(
-    ("operation", "gib"),
+@for_all(
+    "operation, gib",
     [
         ("all-reduce", 2),
         ("all-gather", 1),
@@ -237,8 +238,8 @@ def test_a_collective_takes_two_gpus() -> None:
         predicted("all-reduce", bytes=1, gpus=1)
 
 
-@pytest.mark.parametrize(
-    ("gpu", "count", "wanted", "kind"),
+@for_all(
+    "gpu, count, wanted, kind",
     [
         ("h100-sxm", 8, None, "nvlink"),
         ("h100-sxm", 8, "pcie", "pcie"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,8 +13,7 @@ from rooflens.model.predict.explain import check
 from rooflens.model.predict.measured import Checked, Coverage, Prediction, read_coverage
 from rooflens.model.records import Pipe
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
     from rooflens.model.predict.measured import Topic
     from rooflens.model.records import Analysis

@@ -6,9 +6,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,9 +34,6 @@ from rooflens.model.store.tables import (
 )
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def contents(folder: Path) -> dict[str, bytes]:

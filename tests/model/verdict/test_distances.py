@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel
+from support.loops import for_all
 
 from rooflens.model.records import Distances, Level, Outside, Pipe
 from rooflens.model.verdict.distances import find_distances, local_part
@@ -113,8 +114,8 @@ def of_busy(issue: float, dram: float, math: float, opcodes: dict[str, int], alu
     return find_distances(replace(case, pipes=pipes, bound="compute", top_share=issue), math * 1e7)
 
 
-@pytest.mark.parametrize(
-    ("issue", "dram", "math", "opcodes", "potential"),
+@for_all(
+    "issue, dram, math, opcodes, potential",
     [
         (0.7, 0.2, 0.1, INTEGERS, None),
         (0.7, 0.5, 0.1, INTEGERS, None),
@@ -123,7 +124,6 @@ def of_busy(issue: float, dram: float, math: float, opcodes: dict[str, int], alu
         (0.25, 0.2, 0.1, INTEGERS, 5.0),
         (0.7, 0.8, 0.1, INTEGERS, 1.25),
     ],
-    ids=["integers fill it", "whatever memory does", "FLOPs explain it", "more FLOPs", "idle", "memory is the limiter"],
 )
 def test_issue_slots_full_of_integers_have_no_potential(
     issue: float, dram: float, math: float, opcodes: dict[str, int], potential: float | None

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support import samples
 
 from rooflens import format as fmt
-from rooflens.model.records import Distances
+from rooflens.model.records import Analysis, Distances
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.kernels import Subject, columns, filled, time_parts
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
-    from rooflens.report.page.kernels import Cell
+from rooflens.report.page.kernels import Cell, Subject, columns, filled, time_parts
 
 
 def launch(duration_us: float, dram_bytes: float, flop: float, **counters: float) -> Analysis:
