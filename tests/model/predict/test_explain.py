@@ -10,13 +10,8 @@ from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.predict.explain import check
-from rooflens.model.predict.measured import Checked, Coverage, Prediction, read_coverage
-from rooflens.model.records import Pipe
-
-from collections.abc import Mapping
-
-    from rooflens.model.predict.measured import Topic
-    from rooflens.model.records import Analysis
+from rooflens.model.predict.measured import Checked, Coverage, Prediction, Topic, read_coverage
+from rooflens.model.records import Analysis, Pipe
 
 GEMM = Prediction(
     operation="gemm",

@@ -10,7 +10,7 @@ from support.kernels import make_kernel
 from rooflens import format as fmt
 from rooflens.model.analyze import analyze
 from rooflens.model.cases import Case, Expectation
-from rooflens.model.predict.expectations import Prediction, predict_case
+from rooflens.model.predict.expectations import predict_case
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.measured import Prediction
 from rooflens.model.verdict.thresholds import default_thresholds
