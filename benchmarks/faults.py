@@ -51,7 +51,7 @@ from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.model.records import Kernel, Run
 from rooflens.model.store.dataset import Store, StoredReport
-from rooflens.model.store.rows import ReportRows, report_tables
+from rooflens.model.store.tables import ReportRows, report_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,19 +14,19 @@ import os
 import re
 from collections import Counter
 from contextlib import contextmanager
-from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
 from rooflens.format import count
 from rooflens.ingest.load import load_reports
-from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.keys import Keys, function_of, launch_id
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.jobs import Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
-    from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.unprofiled import Unprofiled
 
@@ -125,8 +124,13 @@ class Analyzed(Struct, frozen=True):
         return len(self.reports)
 
     @property
+    def analyses(self) -> list[Analysis]:
+        """The analyses of all kernels, in order."""
+        return [analysis for report in self.reports for analysis in report.analyses]
+
+    @property
     def remarks(self) -> tuple[str, ...]:
-        """What a user should know of the reading, a sentence each; reports that could not be read are in `failures`."""
+        """Notes on reading, one sentence each; `failures` has the reports that could not be read."""
         return (
             *(missing.words for missing in self.missing),
             *(f"{source}: left out: {error}; {error.hint}" for source, error in self.warnings),
@@ -135,28 +139,29 @@ class Analyzed(Struct, frozen=True):
             *([f"{count(len(self.ignored), 'file')} left unread: no reports"] if self.ignored else []),
         )
 
+    def joined(self, others: Iterable[Analyzed]) -> Analyzed:
+        """Return this with all that the others hold, in their order."""
+        every = (self, *others)
+        return Analyzed(
+            tuple(report for one in every for report in one.reports),
+            self.limits,
+            tuple(failure for one in every for failure in one.failures),
+            sum(one.skipped_count for one in every),
+            tuple(file for one in every for file in one.ignored),
+            tuple(missing for one in every for missing in one.missing),
+            self.not_kept,
+            tuple(warning for one in every for warning in one.warnings),
+            tuple(note for one in every for note in one.notes),
+        )
 
-def analyze_paths(
-    paths: Iterable[str | Path],
-    limits: Thresholds | None = None,
-    *,
-    without_nvidia: bool = False,
-    reading: ReadOptions | None = None,
-) -> Analyzed:
-    """Read reports, and folders of them, and analyze every kernel.
 
-    Args:
-        paths: Files and folders, subfolders included.
-        limits: Thresholds of the verdicts; the shipped ones by default.
-        without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
-        reading: Which reader reads the reports, and its limits.
+def analyze_paths(paths: Iterable[str | Path]) -> Analyzed:
+    """Read reports, and folders of them with their subfolders, and analyze every kernel.
 
     Raises:
         InputError: A path does not exist, or no report was found. A damaged report raises nothing: it is in `failures`.
     """
-    return analyze_inputs(
-        find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia, reading=reading
-    )
+    return analyze_inputs(find_inputs([str(path) for path in paths]))
 
 
 def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their defaults
@@ -172,21 +177,24 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
 
     `on_outcome` is called with each report once read.
     """
-    analyzing = _Analyzing(limits or default_thresholds(), without_nvidia=without_nvidia)
+    analyzer = _Analyzer(limits or default_thresholds(), without_nvidia=without_nvidia)
+    ahead: dict[tuple[str, str], Analyzed] = {}
 
     def heard(outcome: Outcome) -> None:
         on_outcome(outcome)
         if not isinstance(outcome.result, InputError):  # while another process may still be reading
-            analyzing.begin(outcome.result.run, outcome.result.kernels)
+            run = outcome.result.run
+            ahead[run.digest, run.source] = analyzer.analyze_file(run, outcome.result.kernels)
 
     loaded = load_reports(inputs.jobs, heard, reading, executor)
-    found = analyzing.finish(loaded.reports)
     return replace(
-        found,
-        failures=(*loaded.failures, *found.failures),
+        analyzer.begun,
+        failures=loaded.failures,
         skipped_count=loaded.skipped_count,
         ignored=inputs.ignored,
         notes=tuple(loaded.notes),
+    ).joined(
+        ahead.get((run.digest, run.source)) or analyzer.analyze_file(run, kernels) for run, kernels in loaded.reports
     )
 
 
@@ -214,29 +222,28 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     """
     from rooflens.model.store.dataset import Store, StoredReport  # noqa: PLC0415 - pyarrow: only where there is a store
 
-    analyzing = _Analyzing(limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence)
+    analyzer = _Analyzer(limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence)
     store, failures = Store.existing(place), []
+    taken: dict[tuple[str, str], Analyzed] = {}
     with _without_collector():
         for one in store.reports(digits):
             if isinstance(one, StoredReport):
-                analyzing.take(one.run, one.kernels, one.unprofiled)
+                taken[one.run.source, one.run.digest] = analyzer.analyze(one.run, one.kernels, one.unprofiled)
             else:
                 failures.append(one)
-        found = analyzing.by_path()
-    if digits and not found.reports and not found.failures and not failures:
+    found = replace(
+        analyzer.begun,
+        failures=tuple(failures),
+        ignored=tuple(Path(store.text_of("runs", name)) for name in store.foreign()),
+    ).joined(taken[key] for key in sorted(taken, key=itemgetter(0)))
+    if digits and not found.reports and not found.failures:
         raise no_report(str(place), digits)
-    not_kept = None
     if keep and found.reports:
         try:
-            store.keep(found.reports, found.limits, analyzing.stamp)
+            store.keep(found.reports, found.limits, analyzer.stamp)
         except Exception as error:  # noqa: BLE001 - the answer is valid without the store
-            not_kept = error if isinstance(error, InputError) else bug_error(error)
-    return replace(
-        found,
-        failures=(*failures, *found.failures),
-        not_kept=not_kept,
-        ignored=tuple(Path(store.text_of("runs", name)) for name in store.foreign()),
-    )
+            return replace(found, not_kept=error if isinstance(error, InputError) else bug_error(error))
+    return found
 
 
 @contextmanager
@@ -251,132 +258,70 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _beside(run: Run) -> Unprofiled | None:
-    """Read the timing without the profiler that lies beside a report; None where there is none."""
-    report = Path(run.source)
-    if not os.path.lexists(sidecar(report)):
-        return None
-    from rooflens.ingest.ncu.unprofiled import read_unprofiled  # noqa: PLC0415 - few reports have one
-
-    return read_unprofiled(report)
-
-
-class Told(Struct):
-    """Messages for the user, gathered while reports are analyzed."""
-
-    failures: list[tuple[str, InputError]] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
-    warnings: list[tuple[str, InputError]] = field(default_factory=list)
-
-    def calibrations(self) -> Sequence[Attainable]:
-        """Load the calibrations; those that cannot be read become warnings."""
-        folder = calibrations_folder()
-        return load_calibrations(folder, lambda error: self.warnings.append((str(folder), error)))
-
-    def add(self, other: Told) -> None:
-        """Add what was gathered elsewhere."""
-        self.failures += other.failures
-        self.missing += other.missing
-        self.warnings += other.warnings
-
-    def about(self, reports: tuple[AnalyzedReport, ...], limits: Thresholds) -> Analyzed:
-        """Return the reports together with these messages."""
-        return Analyzed(
-            reports, limits, tuple(self.failures), missing=tuple(self.missing), warnings=tuple(self.warnings)
-        )
-
-
-class _Analyzing:
-    """Analyzes reports one by one, with the un-profiled run and the calibration of the GPU where there are any.
-
-    An error in one report does not touch the others.
-    """
+class _Analyzer:
+    """Analyzes reports one by one; an error in one report or kernel does not touch the others."""
 
     def __init__(self, limits: Thresholds, *, without_nvidia: bool, with_evidence: bool = True) -> None:
         self._limits = limits
         self._with_evidence = with_evidence
         self._without_nvidia = without_nvidia
-        self._told = Told()
-        self._calibrations = self._told.calibrations()
-        self._done: dict[tuple[str, str], tuple[AnalyzedReport | None, Told]] = {}
+        folder, unread = calibrations_folder(), []
+        self._calibrations = load_calibrations(folder, lambda error: unread.append((str(folder), error)))
+        self.begun = Analyzed((), limits, warnings=tuple(unread))
 
     @property
     def stamp(self) -> str:
         """A short digest of the calibrations: verdicts depend on them."""
         return hashlib.sha256(repr(self._calibrations).encode()).hexdigest()[:12]
 
-    def begin(self, run: Run, kernels: Sequence[Kernel]) -> None:
-        """Analyze a report ahead of `finish`, which may ask for it."""
-        self._done[run.digest, run.source] = self._read(run, kernels)
+    def analyze_file(self, run: Run, kernels: Sequence[Kernel]) -> Analyzed:
+        """Analyze a report with the run without the profiler that lies beside it, where there is one."""
+        report = Path(run.source)
+        if not os.path.lexists(sidecar(report)):
+            return self.analyze(run, kernels, None)
+        from rooflens.ingest.ncu.unprofiled import read_unprofiled  # noqa: PLC0415 - few reports have one
 
-    def take(self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None) -> None:
-        """Analyze a report of a store, for `by_path`."""
-        self._done[run.digest, run.source] = self._analyzed(run, kernels, unprofiled, Told())
-
-    def by_path(self) -> Analyzed:
-        """Return the analyses of all reports that were taken, with the messages about them, sorted by path."""
-        found: list[AnalyzedReport] = []
-        for key in sorted(self._done, key=lambda key: key[1]):
-            report, told = self._done[key]
-            self._told.add(told)
-            found += [report] if report else []
-        return self._told.about(tuple(found), self._limits)
-
-    def finish(self, reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Analyzed:
-        """Return the analyses of these reports in their order, with the messages about them."""
-        found: list[AnalyzedReport] = []
-        for run, kernels in reports:
-            report, told = self._done.get((run.digest, run.source)) or self._read(run, kernels)
-            self._told.add(told)
-            found += [report] if report else []
-        return self._told.about(tuple(found), self._limits)
-
-    def _read(self, run: Run, kernels: Sequence[Kernel]) -> tuple[AnalyzedReport | None, Told]:
-        """Analyze a report with the run without the profiler that lies beside it."""
-        told, unprofiled = Told(), None
         try:
-            unprofiled = _beside(run)
+            return self.analyze(run, kernels, read_unprofiled(report))
         except InputError as error:
-            told.warnings.append((run.source, error))
-        return self._analyzed(run, kernels, unprofiled, told)
+            return replace(self.analyze(run, kernels, None), warnings=((run.source, error),))
 
-    def _analyzed(
-        self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None, told: Told
-    ) -> tuple[AnalyzedReport | None, Told]:
-        """Analyze one report; None in its place where that meets a bug in rooflens."""
+    def analyze(self, run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None) -> Analyzed:
+        """Analyze one report, and name the kernels that it should hold but does not."""
         if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            report, missing = analyze_report(
-                run, kernels, unprofiled, self._limits, self._calibrations, with_evidence=self._with_evidence
-            )
+            outsides, missing = _outsides(run, kernels, unprofiled)
+            analyses: list[Analysis] = []
+            for at in range(0, len(kernels), _TOGETHER):
+                together = slice(at, at + _TOGETHER)
+                analyses += self._analyses(kernels[together], outsides[together])
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
-            told.failures.append((run.source, bug_error(error)))
-            return None, told
-        if missing:
-            told.missing.append(Missing(run.source, missing))
-        return report, told
+            return Analyzed((), self._limits, ((run.source, bug_error(error)),))
+        report = AnalyzedReport(run, tuple(analyses), unprofiled)
+        return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
+
+    def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
+        """Analyze kernels; one that meets a bug in rooflens becomes a failed kernel that says so."""
+        try:
+            known = [self._with_attainable(*one) for one in zip(kernels, outsides, strict=True)]
+            return analyze_all(kernels, self._limits, known, with_evidence=self._with_evidence)
+        except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
+            if len(kernels) > 1:
+                alone = zip(kernels, outsides, strict=True)
+                return [analysis for one, outside in alone for analysis in self._analyses([one], [outside])]
+            failed = failed_kernel(kernels[0], bug_reason(error))
+            return [analyze(failed, self._limits, Outside(key=outsides[0].key))]
+
+    def _with_attainable(self, kernel: Kernel, outside: Outside) -> Outside:
+        attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), self._calibrations)
+        return outside if attainable is None else replace(outside, attainable=attainable)
 
 
-def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
-    run: Run,
-    kernels: Sequence[Kernel],
-    unprofiled: Unprofiled | None,
-    limits: Thresholds,
-    calibrations: Sequence[Attainable],
-    *,
-    with_evidence: bool = True,
-) -> tuple[AnalyzedReport, tuple[str, ...]]:
-    """Analyze one report; return it with the names of kernels that it should hold but does not.
-
-    Args:
-        run: What the report says of itself.
-        kernels: All kernels of the report.
-        unprofiled: The run of its program without the profiler; None where there was none.
-        limits: Thresholds of the verdicts.
-        calibrations: Measured roofs, of any GPUs.
-        with_evidence: Whether verdicts carry their lines of evidence.
-    """
+def _outsides(
+    run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None
+) -> tuple[list[Outside], tuple[str, ...]]:
+    """Return what the program says of each kernel, and the names of kernels that ran but are not in the report."""
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
         command_line=run.command_line,
@@ -397,38 +342,8 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
                 key=named.next(launch_id(kernel)),
             )
         )
-    analyses: list[Analysis] = []
-    for at in range(0, len(kernels), _TOGETHER):
-        together = slice(at, at + _TOGETHER)
-        given = kernels[together], limits, outsides[together], calibrations
-        analyses += _analyze_kernels(*given, with_evidence=with_evidence)
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
-    return AnalyzedReport(run, tuple(analyses), unprofiled), tuple(missing)
-
-
-def _analyze_kernels(
-    kernels: Sequence[Kernel],
-    limits: Thresholds,
-    outsides: Sequence[Outside],
-    calibrations: Sequence[Attainable],
-    *,
-    with_evidence: bool,
-) -> list[Analysis]:
-    """Analyze kernels; one that meets a bug in rooflens becomes a failed kernel that says so."""
-    try:
-        known = [_with_attainable(*one, calibrations) for one in zip(kernels, outsides, strict=True)]
-        return analyze_all(kernels, limits, known, with_evidence=with_evidence)
-    except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
-        if len(kernels) > 1:
-            alone = [([kernel], limits, [outside]) for kernel, outside in zip(kernels, outsides, strict=True)]
-            each = (_analyze_kernels(*one, calibrations, with_evidence=with_evidence) for one in alone)
-            return [*chain.from_iterable(each)]
-        return [analyze(failed_kernel(kernels[0], bug_reason(error)), limits, Outside(key=outsides[0].key))]
-
-
-def _with_attainable(kernel: Kernel, outside: Outside, calibrations: Sequence[Attainable]) -> Outside:
-    attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
-    return outside if attainable is None else replace(outside, attainable=attainable)
+    return outsides, tuple(missing)
 
 
 def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:

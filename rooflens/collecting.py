@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,14 +22,12 @@ from rooflens.ingest.ncu.command import (
     known_metrics,
     profiles_one_of_each,
 )
-from rooflens.ingest.ncu.device import devices_of
-from rooflens.ingest.ncu.estimate import Cost, estimate
 from rooflens.ingest.ncu.nsys import find_nsys, trace
 from rooflens.ingest.ncu.ranks import split_launcher
 from rooflens.ingest.ncu.run import collect
-from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.ingest.ncu.unprofiled import run_program, run_workload, write_unprofiled
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.model.counters.chips import FAMILIES, ChipChoice, check_chip, chip_of
 from rooflens.model.unprofiled import Unprofiled
@@ -37,7 +36,7 @@ from rooflens.workloads.commands import command_for, require_torch
 from rooflens.workloads.registry import RANGE_NAME, find_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rooflens.ingest.ncu.command import Collection, Ncu
     from rooflens.ingest.ncu.log import Progress
@@ -55,6 +54,7 @@ _ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """Variables of the profiled program where the user has not set them: PyTorch's compiler forks workers, which ncu would
 follow as it follows every child, and wait for."""
 
+_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 _SCRIPTS = (".py", ".sh", ".jl")
 _STORED = Path(__file__).parents[1] / "fixtures"
 """Reports that `make replay` draws; only in a clone of the repository."""
@@ -62,7 +62,7 @@ _STORED = Path(__file__).parents[1] / "fixtures"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is profiled: one case of a bundled workload, or a command of the user's, which may start several ranks."""
+    """The program to profile: one case of a bundled workload, or a user's command, which may start several ranks."""
 
     name: str
     workload: Workload | None = None
@@ -162,50 +162,49 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
         EnvironmentMissingError: ncu, a GPU, PyTorch or nvcc is missing; a workload's hint says how to see its page.
         UsageError: The chip is unknown.
     """
+    with _replay_said(request.target):
+        if os.name != "posix":
+            raise EnvironmentMissingError("collecting needs Linux", "run `ncu` yourself: its reports can be read here")
+        ncu = _ncu(request.ncu_path, dry_run=dry_run)
+        gpu = _gpu(request.chip)
+        choice = _chip(request.chip, gpu)
+        plain, profiled = _programs(request.target, _architecture(gpu, choice.chip), dry_run=dry_run)
+        also = () if request.chip or gpu is None else tuple(chip_of(capability).chip for capability in gpu.also)
+        names, lacking = _metrics(ncu, (choice.chip, *also), request.detail)
+        collection = replace(
+            request.collection,
+            program=profiled,
+            nvtx_include=request.collection.nvtx_include or ((RANGE_NAME,) if request.target.workload else ()),
+            metrics=names,
+            sections=_sections(ncu, (choice.chip, *also), request.detail),
+            environment={
+                **{name: value for name, value in _ENVIRONMENT.items() if name not in os.environ},
+                **request.collection.environment,
+            },
+        )
+        assumed = gpu.assumed if gpu is not None and request.chip is None else ""
+        said = (*(obstacles(gpu) if gpu else ()), assumed, choice.reason, lacking)
+        warnings = tuple(warning for warning in said if warning)
+        return Plan(request, ncu, gpu, choice.chip, plain, collection, warnings, TimeLimit(request.timeout_s))
+
+
+@contextmanager
+def _replay_said(target: Target) -> Iterator[None]:
+    """Say in the hint of what is missing how to see a bundled workload without a GPU."""
     try:
-        return _make_plan(request, dry_run=dry_run)
+        yield
     except EnvironmentMissingError as error:
-        raise with_replay(error, request.target) from error
-
-
-def with_replay(error: EnvironmentMissingError, target: Target) -> EnvironmentMissingError:
-    """Say in the hint of an error how to see a bundled workload without a GPU."""
-    if target.workload is None or not _STORED.is_dir():
-        return error
-    name = target.workload.name
-    stored = (f"*/{name}.ncu-rep", f"*/{name}.*.ncu-rep", f"*/*__{name}.ncu-rep")
-    if any(any(_STORED.glob(pattern)) for pattern in stored):
-        replay = f"without a GPU, `make replay WORKLOAD={name}` draws the same page from stored reports"
-    else:
-        replay = f"without a GPU, `make demo` draws such a page from published reports; none of `{name}` is stored"
-    return EnvironmentMissingError(str(error), f"{error.hint}; {replay}" if error.hint else replay)
-
-
-def _make_plan(request: Request, *, dry_run: bool) -> Plan:
-    if os.name != "posix":
-        raise EnvironmentMissingError("collecting needs Linux", "run `ncu` yourself: its reports can be read here")
-    ncu = _ncu(request.ncu_path, dry_run=dry_run)
-    gpu = _gpu(request.chip)
-    choice = _chip(request.chip, gpu)
-    plain, profiled = _programs(request.target, _architecture(gpu, choice.chip), dry_run=dry_run)
-    also = () if request.chip or gpu is None else tuple(chip_of(capability).chip for capability in gpu.also)
-    names, lacking = _metrics(ncu, (choice.chip, *also), request.detail)
-    collection = replace(
-        request.collection,
-        program=profiled,
-        nvtx_include=request.collection.nvtx_include or ((RANGE_NAME,) if request.target.workload else ()),
-        metrics=names,
-        sections=_sections(ncu, (choice.chip, *also), request.detail),
-        environment={**_unset(_ENVIRONMENT), **request.collection.environment},
-    )
-    assumed = gpu.assumed if gpu is not None and request.chip is None else ""
-    said = (*(obstacles(gpu) if gpu else ()), assumed, choice.reason, lacking)
-    warnings = tuple(warning for warning in said if warning)
-    return Plan(request, ncu, gpu, choice.chip, plain, collection, warnings, TimeLimit(request.timeout_s))
-
-
-def _unset(variables: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if name not in os.environ}
+        if target.workload is None or not _STORED.is_dir():
+            raise
+        name = target.workload.name
+        stored = (f"*/{name}.ncu-rep", f"*/{name}.*.ncu-rep", f"*/*__{name}.ncu-rep")
+        if any(any(_STORED.glob(pattern)) for pattern in stored):
+            replay = f"without a GPU, `make replay WORKLOAD={name}` draws the same page from stored reports"
+        else:
+            replay = f"without a GPU, `make demo` draws such a page from published reports; none of `{name}` is stored"
+        told = EnvironmentMissingError(str(error), f"{error.hint}; {replay}" if error.hint else replay)
+        told.is_of_program = error.is_of_program
+        raise told from error
 
 
 def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail) -> tuple[tuple[str, ...], str]:
@@ -287,7 +286,7 @@ def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tupl
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What came of a plan.
+    """The outcome of a plan.
 
     Attributes:
         plan: The plan as it was carried out.
@@ -319,11 +318,12 @@ def profile(
         ProgramError: The program failed without ncu.
         EnvironmentMissingError, InputError, StoppedError: As `run_unprofiled` and `ncu.run.collect` raise them.
     """
-    unprofiled = run_unprofiled(plan, on_progress) if run_first else None
-    if unprofiled is not None:
-        plan = choose_launches(plan, unprofiled)
-    on_first_run(plan, unprofiled)
-    return Recording(plan, unprofiled, _take(plan, unprofiled, on_progress))
+    with _replay_said(plan.request.target):
+        unprofiled = run_unprofiled(plan, on_progress) if run_first else None
+        if unprofiled is not None:
+            plan = choose_launches(plan, unprofiled)
+        on_first_run(plan, unprofiled)
+        return Recording(plan, unprofiled, _take(plan, unprofiled, on_progress))
 
 
 def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unprofiled:
@@ -334,21 +334,14 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
         EnvironmentMissingError: It cannot be started, or a workload misses something.
         StoppedError: Ctrl-C, SIGTERM or SIGHUP.
     """
+    target = plan.request.target
     try:
-        return _run_unprofiled(plan, on_progress)
+        if target.workload is not None:
+            return run_workload(plan.program, plan.limit.left_s(), on_progress)
+        ran = run_program(plan.program, plan.limit.left_s(), on_progress)
     except (ProgramError, EnvironmentMissingError) as error:
         error.is_of_program = True
         raise
-
-
-def _run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unprofiled:
-    target = plan.request.target
-    if target.workload is not None:
-        try:
-            return run_workload(plan.program, plan.limit.left_s(), on_progress)
-        except EnvironmentMissingError as error:
-            raise with_replay(error, target) from error
-    ran = run_program(plan.program, plan.limit.left_s(), on_progress)
     nsys, left_s = None if target.launcher else find_nsys(), plan.limit.left_s()  # it would count all ranks as one
     for_nsys_s = None if left_s is None else left_s / 2  # what nsys adds is nice to have; the profile is the point
     traced = trace(nsys, plan.program, for_nsys_s, on_progress) if nsys else None
@@ -378,8 +371,6 @@ def _take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Prog
     except RooflensError as error:
         if error.kept is not None:
             _keep_unprofiled(error.kept, unprofiled)
-        if isinstance(error, EnvironmentMissingError):
-            raise with_replay(error, plan.request.target) from error
         raise
     _keep_unprofiled(collected.report, unprofiled)
     return collected
@@ -395,7 +386,14 @@ def _keep_unprofiled(report: Path, unprofiled: Unprofiled | None) -> None:
 
 def other_gpu(plan: Plan, report: Path) -> str:
     """Say which GPU of a report has other counters than the chip they were asked for; empty where none has."""
-    for name, capability in devices_of(report).items():
+    try:
+        from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - needs what a bare GPU box may lack
+
+        kernels = read_report(report, report.name).kernels
+    except (ImportError, InputError):
+        return ""
+    ran_on = {kernel.gpu: kernel.compute_capability for kernel in kernels if kernel.gpu and kernel.compute_capability}
+    for name, capability in ran_on.items():
         families = [family for known, family in FAMILIES if known == capability]
         if families and not any(plan.chip in family for family in families):
             words = f"the kernels ran on {name} ({min(families[0])}), but the counters of {plan.chip} were asked for"
@@ -404,20 +402,30 @@ def other_gpu(plan: Plan, report: Path) -> str:
 
 
 def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
-    """Describe what the collection will cost."""
-    unprofiled = unprofiled or Unprofiled(0)
-    iterations = unprofiled.iterations
+    """Say what the collection will cost: launches x passes x time + saved memory, and what of it is not known."""
     collection = plan.collection
-    return estimate(
-        Cost(
-            launches=unprofiled.launches // iterations if unprofiled.launches else None,
-            kernel_ns=unprofiled.kernel_ns // iterations if unprofiled.kernel_ns else None,
-            passes=_passes(plan.chip, collection.metrics),
-            max_launches=collection.launch_count or collection.max_launches,
-            one_of_each=profiles_one_of_each(plan.ncu, collection),
-            saves_memory=collection.replay_mode in {"kernel", "range"},
-        )
-    )
+    most, which = collection.launch_count or collection.max_launches, "launches"
+    if profiles_one_of_each(plan.ncu, collection):
+        which = "distinct launches"
+    launches = kernel_ns = None
+    if unprofiled is not None and unprofiled.launches:
+        launches = unprofiled.launches // unprofiled.iterations
+        most = min(launches, most)
+    if unprofiled is not None and unprofiled.kernel_ns:
+        kernel_ns = unprofiled.kernel_ns // unprofiled.iterations
+    passes = _passes(plan.chip, collection.metrics)
+    counted = f"at most {most} {which}{' (how many is not known)' if launches is None else ''}"
+    times = "passes (not counted)"
+    if passes is not None:
+        times = f"{passes} pass{'' if passes == 1 else 'es'} (ncu adds 1 to 3)"
+    each = "the kernels' time (not known)"
+    if kernel_ns is not None and launches:
+        each = f"{_scaled(kernel_ns / launches)} each"
+        each += "" if passes is None else f" = {_scaled(kernel_ns / launches * most * passes)}"
+    saved = "; the program is run again for each pass, nothing is saved"
+    if collection.replay_mode in {"kernel", "range"}:
+        saved = " + saving and restoring what the kernels write, for each pass (how much is not known)"
+    return f"estimate: {counted} x {times} x {each}{saved}"
 
 
 def _passes(chip: str, metrics: tuple[str, ...]) -> int | None:
@@ -428,3 +436,10 @@ def _passes(chip: str, metrics: tuple[str, ...]) -> int | None:
         return count_passes(chip, metrics).hardware_passes
     except (EnvironmentMissingError, UsageError):
         return None
+
+
+def _scaled(duration_ns: float) -> str:
+    for unit, scale in _UNITS:
+        if duration_ns >= scale:
+            return f"{duration_ns / scale:.3g} {unit}"
+    return f"{duration_ns:.3g} ns"

@@ -233,7 +233,7 @@ def cut_middle(text: str, width: int) -> str:
 
 
 def cut_end(text: str, width: int) -> str:
-    """Shorten a sentence to so many characters by cutting its end: its beginning says what to do."""
+    """Shorten a sentence to a number of characters by cutting its end, because the beginning says what to do."""
     return text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}…"
 
 

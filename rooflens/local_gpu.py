@@ -95,7 +95,7 @@ def _answer(nvidia_smi: str | None) -> str:  # noqa: ARG001 - the key: another o
     """Ask once a process: where nothing keeps the driver awake the answer takes seconds. An error is asked again."""
     answer = query(_ARGV)
     if answer is None:
-        raise EnvironmentMissingError("no NVIDIA GPU or driver was found: `nvidia-smi` does not answer", _NO_GPU_HINT)
+        raise EnvironmentMissingError("no NVIDIA GPU or driver: `nvidia-smi` does not answer", _NO_GPU_HINT)
     return answer
 
 

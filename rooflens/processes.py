@@ -7,6 +7,8 @@ also gets a mark in its environment, which its children inherit, and whatever st
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -35,6 +37,7 @@ _LEFTOVER_SECONDS = 0.5
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _QUERY_SECONDS = 60.0
+_HOMES = ("CUDA_HOME", "CUDA_PATH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,38 @@ def answered(
         )
     except subprocess.TimeoutExpired:
         return None
+
+
+def find_program(
+    name: str, environment: Mapping[str, str], patterns: Sequence[str] = (), root: Path = Path("/")
+) -> str | None:
+    """Find a program of NVIDIA's on PATH, else under CUDA_HOME or CUDA_PATH, else installed, the newest version first.
+
+    Args:
+        name: Its name.
+        environment: Environment variables.
+        patterns: Where it is installed, below `root`.
+        root: Folder under which that is; tests put their own here.
+    """
+    on_path = shutil.which(name, path=environment.get("PATH", ""))
+    if on_path:
+        return on_path
+    homes = (Path(home, "bin", name) for variable in _HOMES if (home := environment.get(variable)))
+    installed = (path for pattern in patterns for path in sorted(root.glob(pattern), key=_version, reverse=True))
+    places = (path for path in (*homes, *installed) if os.access(path, os.X_OK) and path.is_file())
+    return next(map(str, places), None)
+
+
+def _version(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", str(path))]
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as `SIGSEGV`; its number where it has none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def _not_started(name: str, error: OSError) -> EnvironmentMissingError:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 from support import fake_ncu
 
-if TYPE_CHECKING:
-    from rooflens.ingest.load import Loaded
+from rooflens.ingest.load import Loaded, load_reports
+from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 
 _REPOSITORY = Path(__file__).parent.parent
 
@@ -42,24 +43,32 @@ def corpus() -> Path:
 
 
 @pytest.fixture(scope="session")
-def loaded(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
-    """Read the reports of the corpus once for all workers: the first one keeps what it read for the others of this run.
-
-    Exports are left out: they show kernels of these reports once more.
-    """
-    from rooflens.ingest.load import load_reports  # noqa: PLC0415
-    from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report  # noqa: PLC0415 - only where there is a corpus
-
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[], Any]], Any]:
+    """Make something once for all workers: the first one keeps it under a name for the others of this run."""
     base = tmp_path_factory.getbasetemp()
-    kept = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "corpus.pickle"
-    with kept.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if kept.exists():
-            found: Loaded = pickle.loads(kept.read_bytes())  # noqa: S301 - written by this very run
-            return found
-        found = load_reports([job for job in find_inputs([str(corpus)]).jobs if has_name_of_report(job.path)])
-        kept.write_bytes(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
-        return found
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def once_(name: str, make: Callable[[], Any]) -> Any:
+        kept = folder / f"{name}.pickle"
+        with kept.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if kept.exists():
+                return pickle.loads(kept.read_bytes())  # noqa: S301 - written by this very run
+            made = make()
+            kept.write_bytes(pickle.dumps(made, pickle.HIGHEST_PROTOCOL))
+            return made
+
+    return once_
+
+
+@pytest.fixture(scope="session")
+def loaded(corpus: Path, once: Callable[[str, Callable[[], Any]], Any]) -> Loaded:
+    """Read the reports of the corpus. Exports are left out: they show kernels of these reports once more."""
+
+    def read() -> Loaded:
+        return load_reports([job for job in find_inputs([str(corpus)]).jobs if has_name_of_report(job.path)])
+
+    return once("corpus", read)
 
 
 @pytest.fixture(scope="session")

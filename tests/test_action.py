@@ -7,10 +7,11 @@ import re
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
@@ -23,9 +24,6 @@ from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).parent.parent
 ACTION = YAML(typ="safe").load(ROOT / "action.yml")

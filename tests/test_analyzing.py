@@ -5,29 +5,23 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
+from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, ReportSpec, write_report
 
 from rooflens.analyzing import Missing, analyze_paths, analyze_store
 from rooflens.cli.group import main
 from rooflens.errors import InputError
-from rooflens.ingest.load import load_reports
+from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze_all
+from rooflens.model.records import Analysis, Kernel, Run
 from rooflens.model.roofline.calibrations import calibrations_folder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from support.ncu_rep_writer import MetricValue
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Analysis, Kernel, Run
 
 
 @pytest.fixture

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from support.bit_flips import bit_flips
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_flipped_bit_costs_its_kernel_at_most(fixtures: Path) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from support.loops import for_all
 
 from rooflens.checking import Table, parse_json, parse_toml
 from rooflens.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TOML = parse_toml('name = "a"\n[[case]]\nsizes = [1, 2]\n[[case]]\nshare = 0.0\n', "`x.toml`", "see docs")
 
@@ -27,8 +26,8 @@ def test_what_is_right_comes_out_as_it_is() -> None:
     assert "sizes" not in second
 
 
-@pytest.mark.parametrize(
-    ("check", "message"),
+@for_all(
+    "check, message",
     [
         (lambda: TOML.check_keys(("name",)), "`x.toml`: unknown key `case`"),
         (lambda: TOML.check_keys(("name", "case", "kind")), "`x.toml`: missing key `kind`"),
@@ -53,7 +52,7 @@ def test_a_fault_is_named_with_file_table_and_key(check: Callable[[], object], m
     assert caught.value.hint == "see docs"
 
 
-@pytest.mark.parametrize("value", [True, "1", None, float("nan"), float("inf"), -1])
+@for_all("value", [True, "1", None, float("nan"), float("inf"), -1])
 def test_what_is_no_amount_is_refused(value: Any) -> None:
     """Truth values, texts, NaN, infinity and negative numbers are neither numbers nor counts."""
     table = Table("x", {"n": value})

@@ -3,17 +3,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support import fake_ncu, fake_nvcc
 
 from rooflens import doctor
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.doctor import Check
+from rooflens.doctor import Check
 
 ask, find_spec = doctor.query, importlib.util.find_spec
 ALL_CAPABILITIES, NO_SYS_ADMIN = "000001ffffffffff", "00000000a80425fb"
@@ -79,7 +75,7 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
 def test_without_anything_only_what_reads_reports_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without GPU and tools gets warnings, each with its fix and the word that reading needs none of it."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("rooflens.workloads.build._find_nvcc", lambda _: None)
+    monkeypatch.setattr("rooflens.workloads.build.find_program", lambda *_: None)
     torch_is(monkeypatch, there=False)
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
@@ -182,7 +178,7 @@ def test_a_driver_that_does_not_answer_is_told_from_none(root: Path) -> None:
     write(root, "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX 580.65.06\nGCC version: 12\n")
     check = checks(root)["NVIDIA driver"]
     assert check.state == "warn"
-    assert check.finding.startswith("NVIDIA UNIX 580.65.06, but no NVIDIA GPU or driver was found")
+    assert check.finding.startswith("NVIDIA UNIX 580.65.06, but no NVIDIA GPU or driver")
 
 
 @pytest.mark.parametrize(

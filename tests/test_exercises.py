@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
 
 EXERCISES = Path(__file__).parent.parent / "docs" / "tutorials" / "exercises"
 NAMES = sorted(path.stem for path in (EXERCISES / "solution").glob("*.py"))
@@ -50,10 +47,11 @@ def test_the_unsolved_exercise_passes_none(name: str, monkeypatch: pytest.Monkey
             test()
 
 
-def test_every_exercise_has_a_page_and_a_line_in_the_list() -> None:
-    """Each model answer has its page, its file to fill in and its tests, and the list names the page."""
+def test_every_exercise_is_on_the_page_of_exercises() -> None:
+    """Each model answer has its file to fill in and its tests, and the page of exercises names both."""
     listed = (EXERCISES / "index.md").read_text(encoding="utf-8")
     assert len(NAMES) == 3
     for name in NAMES:
-        assert all((EXERCISES / file).is_file() for file in (f"{name}.md", f"{name}.py", f"test_{name}.py"))
-        assert f"({name}.md)" in listed
+        assert all((EXERCISES / file).is_file() for file in (f"{name}.py", f"test_{name}.py"))
+        assert f"({name}.py)" in listed
+        assert f"test_{name}.py" in listed

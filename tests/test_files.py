@@ -6,15 +6,12 @@ import os
 import socket
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from rooflens.errors import InputError
 from rooflens.files import PARTIAL, read_text, refuse_special, replacing, write_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from rooflens import format as fmt
 from rooflens.format import cut_middle, duration, percent, si, significant
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@for_all(
+    "value, expected",
     [
         (3.9412, "3.94"),
         (81.21, "81.2"),
@@ -55,8 +55,8 @@ def test_a_small_number_is_not_written_as_zero(value: float) -> None:
     assert float(significant(value)) != 0
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@for_all(
+    "value, expected",
     [
         (3.94e12, "3.94 TB/s"),
         (989.5e12, "990 TB/s"),
@@ -86,8 +86,8 @@ def test_values_just_under_a_prefix_round_up_into_it(value: float, expected: str
     assert si(value, "B") == expected
 
 
-@pytest.mark.parametrize(
-    ("share", "expected"),
+@for_all(
+    "share, expected",
     [
         (0.812, "81 %"),
         (0.082, "8.2 %"),
@@ -108,8 +108,8 @@ def test_per_cents_have_two_digits(share: float, expected: str) -> None:
     assert percent(share) == expected
 
 
-@pytest.mark.parametrize(
-    ("ns", "expected"),
+@for_all(
+    "ns, expected",
     [
         (850, "850 ns"),
         (12_300, "12.3 µs"),
@@ -131,8 +131,8 @@ def test_a_duration_just_under_a_unit_rounds_up_into_it() -> None:
     assert duration(999.7) == "1.00 µs"
 
 
-@pytest.mark.parametrize(
-    ("text", "width", "expected"),
+@for_all(
+    "text, width, expected",
     [
         ("abcdef", 6, "abcdef"),
         ("abcdefg", 6, "abc…fg"),
@@ -166,8 +166,8 @@ def test_hostile_names_are_only_shortened(name: str) -> None:
     assert cut_middle(name, 100) == name
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
+@for_all(
+    "value, unit, text",
     [
         (1.555e12, "B/s", "1.56 TB/s"),
         (999.6e9, "B/s", "1.00 TB/s"),
@@ -183,8 +183,8 @@ def test_si_numbers(value: float | None, unit: str, text: str) -> None:
     assert fmt.si(value, unit) == text
 
 
-@pytest.mark.parametrize(
-    ("nanoseconds", "text"),
+@for_all(
+    "nanoseconds, text",
     [
         (4.31e6, "4.31 ms"),
         (999_999, "1.00 ms"),

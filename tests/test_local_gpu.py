@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from rooflens import local_gpu as local_gpus
 from rooflens.errors import EnvironmentMissingError
 from rooflens.local_gpu import LocalGpu, local_gpu, obstacles
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 T4 = "GPU-00000000-0000-0000-0000-00000000aaaa"
 A100 = "GPU-00000000-0000-0000-0000-00000000bbbb"

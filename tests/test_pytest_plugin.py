@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -13,9 +13,6 @@ from support.chips import H200
 from support.fixture_kernels import triad
 from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import kernel_spec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 pytest_plugins = ["pytester"]
 

@@ -73,7 +73,7 @@ the counts where a report has both.
 1. **A stall costs time only where an issue slot stays empty.** A scheduler issues at most once per cycle, from any warp
    that is ready. While one warp issues, it does not matter that fifteen wait. So look at the issue slots first: at 90 %
    busy, no stall matters, however large its share.
-2. **A full unit comes before any stall.** When memory is full, all loads wait. The busiest unit gives the
+2. **A full unit comes before any stall.** When memory is full, all loads wait. The limiter gives the
    [verdict](../verdicts/index.md); the stall only says where warps feel it.
 3. **Read cycles, not per cent.** The shares add up to one, so some reason leads in every kernel. In a good matrix
    product `wait` has a third of the warp's time, and that is two cycles.

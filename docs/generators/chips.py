@@ -35,6 +35,18 @@ GENERATIONS: dict[str, tuple[str, ...]] = {
 }
 """Page -> the compute capabilities that it is about."""
 
+_WORDS = {
+    "counters": "Counters that distinguish these chips, with the tier that collects each:",
+    "tensor": "Tensor operations have a counter for these operands, `sm__ops_path_tensor_src_*`, or "
+    "`..._op_INSTRUCTION_src_*` where an instruction is named:",
+    "passes": "The cost of a collection ([why](../../explanation/passes.md)):",
+    "roofs": "From the datasheet: dense, at boost clock, in 10¹² operations per second.",
+    "ridges": "**Ridge points**: peak over DRAM bandwidth, in operations per byte. "
+    "Left of its ridge a kernel is bound by memory.",
+    "sources": "**Sources**: `rooflens gpus NAME` prints each number with its document.",
+}
+"""Name of a table -> the sentence above it, the same on every page."""
+
 _PASSES = Path(__file__).parents[1] / "explanation" / "passes.md"
 _MIB = 2**20
 _WHOLE_FROM = 100
@@ -94,7 +106,7 @@ def _page(name: str) -> dict[str, list[str]]:
     }
     if families:
         tables |= {"passes": _passes(families), "counters": _counters(families), "tensor": _tensor(families)}
-    return {key: lines for key, lines in tables.items() if lines}
+    return {key: [_WORDS[key], "", *lines] for key, lines in tables.items() if lines}
 
 
 def _boards(name: str) -> list[Datasheet]:
@@ -151,7 +163,7 @@ def _ridge(flop_per_byte: float) -> str:
 
 
 def _sources(boards: Sequence[Datasheet]) -> list[str]:
-    """List the documents of each board; what is worked out from SMs, rate and clock stands apart."""
+    """List the documents of each board; what is worked out from SMs, rate and clock has its own column."""
     rows = []
     for board in boards:
         numbers = {
@@ -212,4 +224,4 @@ def _tensor(families: Sequence[frozenset[str]]) -> list[str]:
         for row in tensor_counters(min(family)):
             operands = ", ".join(source.replace("_dst_", " into ").replace("_", "/") for source in row.sources)
             rows.append((min(family), row.op.upper() or "all", operands, "yes" if row.split else "no"))
-    return table(("chip", "instruction", "counters of", "dense and sparse apart"), rows)
+    return table(("chip", "instruction", "counters of", "dense and sparse separately"), rows)

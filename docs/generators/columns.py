@@ -11,7 +11,7 @@ import pyarrow as pa
 from generators.texts import MADE, joined, shown_unit, table, unit_of
 from rooflens.model.catalogue import quantities
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.store.schema import SCHEMA_VERSION, TABLES
+from rooflens.model.store.tables import SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,10 +11,10 @@ from rooflens.addresses import shown
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
 from rooflens.errors import InputError
-from rooflens.model.compare.across import Sides
+from rooflens.model.compare.across import Sides, set_across
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
-from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
+from rooflens.model.compare.pairing import compare_pairs, pair_sides
 from rooflens.model.compare.sentences import total_sentence
 from rooflens.report.versions import path_labels
 
@@ -90,7 +90,7 @@ class Comparison:
         >>> rl.compare(before, before).failed(0.05)
         ()
         """
-        return tuple(Gate(limit, per_kernel, floor_ns).failures(self._compared))
+        return tuple(Gate(limit, per_kernel, floor_ns).judge(self._compared).failures)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens compare --format json` writes.
@@ -137,12 +137,12 @@ class Comparison:
         ...     rl.compare(before, before).save(f"{folder}/change.md").name
         'change.md'
         """
-        from rooflens.api.shown import check_output
         from rooflens.files import write_whole
         from rooflens.writing.comparisons import render
+        from rooflens.writing.outputs import check_named
 
         file = Path(path)
-        style = check_output(file, ("html", "md", "json"), force=force)
+        style = check_named(file, ("html", "md", "json"), force=force)
         write_whole(file, render(self._compared, style, self._sides) + "\n", hint="give another place")
         return file
 
@@ -183,15 +183,14 @@ def compare(
 
 
 def _side(given: Recorded) -> Report:
-    report = given if isinstance(given, Report) else open_reports(*_paths(given))
+    if isinstance(given, Report):
+        report = given
+    else:
+        report = open_reports(given) if isinstance(given, (str, os.PathLike)) else open_reports(*given)
     if report.failures:
         source, error = report.failures[0]
         raise InputError(f"one side cannot be read completely: {source}: {error}", "leave out the damaged reports")
     return report
-
-
-def _paths(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Sequence[str | os.PathLike[str]]:
-    return (given,) if isinstance(given, (str, os.PathLike)) else given
 
 
 def _labels(given: Sequence[Recorded]) -> Sequence[str]:

@@ -12,17 +12,14 @@ from rooflens.api.values import metric_table
 from rooflens.errors import UsageError
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.catalogue import quantities
-from rooflens.model.store.rows import kernel_table
-from rooflens.model.store.schema import METRICS
-from rooflens.model.store.tables.columns import field_of
-from rooflens.model.store.tables.findings import finding_table, hotspot_table
-from rooflens.model.store.tables.roofline import ROOFLINE, roofline_table
+from rooflens.model.store.columns import field_of
+from rooflens.model.store.tables import METRICS, ROOFLINE, finding_table, hotspot_table, kernel_table, roofline_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.api.kernel import Kernel
-    from rooflens.api.sources import Source
+    from rooflens.api.opening import Source
 
 TableName = Literal["summary", "kernels", "roofline", "findings", "hotspots", "metrics"]
 

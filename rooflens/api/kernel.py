@@ -15,7 +15,7 @@ from rooflens.model.records import Grain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.api.sources import Source
+    from rooflens.api.opening import Source
     from rooflens.ingest.metrics.stored import Value
     from rooflens.model.records import Analysis, Finding, Level, Phases, Pipe, Series, Status
 
@@ -152,7 +152,7 @@ class Kernel:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Why it is slower than it could be: first what costs time, then notes.
+        """Reasons why the kernel is slower than it could be: those that cost time first, then notes.
 
         Each has `id`, `title`, `severity` (`limiter`, `contributes` or `note`), `evidence` (numbers with unit and
         source), `where` (places with `share` and `hotspot`), `move` (what to do) and `speedup_up_to`, a factor.

@@ -62,12 +62,30 @@ def display() -> Callable[..., Any] | None:
 
 
 def _run(ipython: Any, line: str, cell: str) -> Report:
-    """Profile a cell; errors show as those of IPython's own magics, without a traceback."""
+    """Profile a cell as `rooflens profile` does a program; errors show as IPython's own, without a traceback."""
     from IPython.core.error import UsageError as MagicError
 
+    from rooflens import collecting
+    from rooflens.api.opening import open as open_report
+    from rooflens.api.profiling import check_place, kept_folder
+    from rooflens.ingest.ncu.command import Collection
+
+    parser = _Parser("%%rooflens", add_help=False)
+    parser.add_argument("--tier", choices=DETAILS, default="standard")
+    parser.add_argument("--name")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--force", action="store_true")
     try:
-        options = _parser().parse_args(line.split())
-        report = _profiled(cell, options)
+        options = parser.parse_args(line.split())
+        folder = kept_folder()
+        file = folder / "cell.py"
+        write_whole(file, cell)
+        if options.output is not None:
+            check_place(options.output, force=options.force)
+        target = collecting.command_target((sys.executable, str(file)))
+        collection = Collection(program=(), output=options.output or folder / "cell.ncu-rep")
+        plan = collecting.make_plan(collecting.Request(target, collection, options.tier), dry_run=False)
+        report = open_report(collecting.profile(plan).collected.report)
     except RooflensError as error:
         raise MagicError(f"{error}\n\nhint: {error.hint}" if error.hint else str(error)) from error
     if options.name:
@@ -75,35 +93,8 @@ def _run(ipython: Any, line: str, cell: str) -> Report:
     return report
 
 
-def _profiled(cell: str, options: argparse.Namespace) -> Report:
-    """Profile a cell as `rooflens profile` does a program."""
-    from rooflens import collecting
-    from rooflens.api.opening import open as open_report
-    from rooflens.api.profiling import check_place, kept_folder
-    from rooflens.ingest.ncu.command import Collection
-
-    folder = kept_folder()
-    file = folder / "cell.py"
-    write_whole(file, cell)
-    if options.output is not None:
-        check_place(options.output, force=options.force)
-    target = collecting.command_target((sys.executable, str(file)))
-    collection = Collection(program=(), output=options.output or folder / "cell.ncu-rep")
-    plan = collecting.make_plan(collecting.Request(target, collection, options.tier), dry_run=False)
-    return open_report(collecting.profile(plan).collected.report)
-
-
 class _Parser(argparse.ArgumentParser):
     """A parser that raises errors instead of ending the notebook's kernel."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, self.format_usage().strip())
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser("%%rooflens", add_help=False)
-    parser.add_argument("--tier", choices=DETAILS, default="standard")
-    parser.add_argument("--name")
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--force", action="store_true")
-    return parser

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from itertools import chain
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thresholds
 from rooflens.api.report import Report
-from rooflens.api.sources import Source
 from rooflens.errors import UsageError
 from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.inputs import find_inputs
@@ -22,15 +21,39 @@ from rooflens.model.selecting import Selection, select
 from rooflens.model.store import store_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    from rooflens.api.values import Metrics
     from rooflens.ingest.reports.jobs import Job
+    from rooflens.model.records import AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
 
-    Place = Job | str
-    """The job that read a report, or the store that holds it."""
 
-T = TypeVar("T")
+class Source:
+    """One report, whole, and where it came from."""
+
+    def __init__(self, report: AnalyzedReport, place: Job | str, gpu: str | None) -> None:
+        """Take a report.
+
+        Args:
+            report: With all of its kernels.
+            place: The job that read it, or the store that holds it.
+            gpu: Name of the GPU that was given to its reader; None where none was.
+        """
+        self.report = report
+        self.place = place
+        self.gpu = gpu
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The metrics that the report itself stores.
+
+        Raises:
+            InputError: It is gone, or has changed since it was opened.
+        """
+        from rooflens.api.values import Metrics, metric_table
+
+        return Metrics(metric_table(self))
 
 
 def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
@@ -78,7 +101,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         )
         warnings.warn(f"{message}: `failures` of what `open` returned says why", UserWarning, stacklevel=2)
     sources = {report.run.digest: Source(report, places[report.run.digest], gpu) for report in found.reports}
-    analyses = timed(analysis for report in found.reports for analysis in report.analyses)
+    analyses = timed(found.analyses)
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
     chosen = replace(found, reports=tuple(select(found.reports, selection)))
     return Report(chosen, sources, sum(analysis.gpu_time_ns or 0.0 for analysis in analyses))
@@ -88,12 +111,14 @@ def _texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _read(given: Sequence[str], reading: ReadOptions, limits: Thresholds | None) -> tuple[Analyzed, dict[str, Place]]:
+def _read(
+    given: Sequence[str], reading: ReadOptions, limits: Thresholds | None
+) -> tuple[Analyzed, dict[str, Job | str]]:
     """Read what was given; return it with the place of each report, by digest."""
     stores = {path: at for path in dict.fromkeys(given) if (at := store_at(path)) is not None}
     files = [path for path in given if path not in stores]
     found: list[Analyzed] = []
-    places: dict[str, Place] = {}
+    places: dict[str, Job | str] = {}
     if files:
         inputs = find_inputs(files)
         jobs = {as_unicode(job.source): job for job in inputs.jobs}
@@ -106,23 +131,4 @@ def _read(given: Sequence[str], reading: ReadOptions, limits: Thresholds | None)
         places |= {report.run.digest: store for report in new}
         skipped = of_store.skipped_count + len(chosen) - len(new)
         found.append(replace(of_store, reports=new, skipped_count=skipped))
-    return _joined(found), places
-
-
-def _joined(found: Sequence[Analyzed]) -> Analyzed:
-    if len(found) == 1:
-        return found[0]
-    return Analyzed(
-        reports=_all(one.reports for one in found),
-        limits=found[0].limits,
-        failures=_all(one.failures for one in found),
-        skipped_count=sum(one.skipped_count for one in found),
-        ignored=_all(one.ignored for one in found),
-        missing=_all(one.missing for one in found),
-        warnings=_all(one.warnings for one in found),
-        notes=_all(one.notes for one in found),
-    )
-
-
-def _all(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
-    return tuple(chain.from_iterable(parts))
+    return found[0].joined(found[1:]), places

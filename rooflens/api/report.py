@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from msgspec.structs import replace
 
+from rooflens.api import notebook
 from rooflens.api.kernel import Kernel
-from rooflens.errors import EnvironmentMissingError
+from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.format import count, duration, printable
 from rooflens.model.selecting import Selection, select
 
@@ -24,9 +27,13 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.api.frames import TableName
-    from rooflens.api.sources import Source
+    from rooflens.api.opening import Source
     from rooflens.errors import InputError
     from rooflens.model.records import AnalyzedReport, Run
+    from rooflens.report.document import Block
+
+_MOST_ROWS = 50
+"""Kernels of each GPU that a notebook lists: a longer table is what the page is for."""
 
 
 class Report:
@@ -203,7 +210,7 @@ class Report:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def digest(self, max_tokens: int = 1500) -> str:
-        """Summarise the kernels in Markdown, most to win first, short enough for a language model or a chat message.
+        """Summarise the kernels in Markdown, largest gain first, short enough for a language model or a chat message.
 
         Args:
             max_tokens: At most this many tokens, of three bytes each; what does not fit is counted at the end.
@@ -227,7 +234,7 @@ class Report:
         """
         from rooflens.report.data import to_document
 
-        return to_document((found for report in self._found.reports for found in report.analyses), self._found.reports)
+        return to_document(self._found.analyses, self._found.reports)
 
     def chart(self, level: str | None = None, *, dark: bool = False) -> alt.VConcatChart:
         """Draw the roofline of each GPU, one below another, as a chart of Altair that can stand beside others.
@@ -248,9 +255,16 @@ class Report:
         >>> type(report.chart(level="dram") | report.chart(level="l2"))
         <class 'altair.vegalite.v6.api.HConcatChart'>
         """
-        from rooflens.api.shown import draw
+        from rooflens.model.records import LEVELS
+        from rooflens.report.content import build_content
+        from rooflens.report.plane.plane import ALL
+        from rooflens.report.roofline.inlined import inlined
+        from rooflens.report.roofline.picture import placed_planes, spec_of
 
-        return draw(self._found, level, dark=dark)
+        if level not in {None, *LEVELS, ALL}:
+            raise UsageError(f"there is no level `{level}`", f"choose one of {', '.join((*LEVELS, ALL))}")
+        page = build_content(self._found.reports, "", self._found.limits)
+        return inlined([spec_of(plane, page, level) for plane in placed_planes(page)], dark=dark)
 
     def save(self, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False) -> Path:
         """Write one file about all kernels.
@@ -273,9 +287,15 @@ class Report:
         ...     rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").save(f"{folder}/page.html").name
         'page.html'
         """
-        from rooflens.api.shown import write
+        from rooflens.files import write_whole
+        from rooflens.writing.outputs import check_named
+        from rooflens.writing.rendering import default_title, render
 
-        return write(self._found, Path(path), title, force=force)
+        file = Path(path)
+        style = check_named(file, ("html", "md", "png", "svg", "json", "csv"), force=force)
+        title = default_title(self.runs) if title is None else title
+        write_whole(file, render(self._found, style, title=title).data, hint="give another place")
+        return file
 
     def show(self, height: int = 800) -> None:
         """Show the page in a frame below the notebook's cell.
@@ -289,15 +309,36 @@ class Report:
         >>> import rooflens as rl
         >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").show(height=600)
         """
-        from rooflens.api.shown import show_page
+        from rooflens.writing.rendering import default_title, render
 
-        show_page(self._found, height)
+        display = notebook.display()
+        if display is None:
+            hint = 'write it to a file, `report.save("page.html")`, and open that in a browser'
+            raise UsageError("only a notebook can show a page", hint)
+        page = render(self._found, "html", title=default_title(self.runs)).data.decode()
+        # A frame of its own origin, which can reach nothing of the notebook.
+        frame = (
+            f'<iframe sandbox="allow-scripts allow-downloads" style="border:1px solid #888;width:100%;'
+            f'height:{height:d}px" srcdoc="{escape(page)}"></iframe>'
+        )
+        display({"text/html": frame, "text/plain": "the page of rooflens, which only HTML can show"}, raw=True)
 
     def _repr_html_(self) -> str:
         """Write the table that a notebook shows: no script, and nothing in names is markup."""
-        from rooflens.api.shown import table_html
+        from rooflens.model.summary import summarize
+        from rooflens.report.document import Table, paragraph
+        from rooflens.report.text.table import kernels_document
+        from rooflens.report.writers.html import to_html
 
-        return table_html(self._found.reports, [self._words(), *self._unread(), *self.warnings])
+        blocks: list[Block] = []
+        for block in kernels_document(summarize(self._found.analyses)):
+            if isinstance(block, Table) and len(block.rows) > _MOST_ROWS:
+                more = paragraph(f"{len(block.rows) - _MOST_ROWS:,} more")
+                blocks += [dataclasses.replace(block, rows=block.rows[:_MOST_ROWS]), more]
+            else:
+                blocks.append(block)
+        unread = [f"{source}: {error}; {error.hint}" for source, error in self.failures]
+        return f"<div>{to_html((*blocks, paragraph(self._words(), *unread, *self.warnings)))}</div>"
 
     def _words(self) -> str:
         failed = sum(kernel.status == "failed" for kernel in self.kernels)
@@ -309,6 +350,3 @@ class Report:
             *([f"{count(len(self.failures), 'report')} unread"] if self.failures else []),
         ]
         return printable(", ".join(parts))
-
-    def _unread(self) -> list[str]:
-        return [f"{source}: {error}; {error.hint}" for source, error in self.failures]

@@ -9,16 +9,14 @@ import pyarrow.compute as pc
 
 from rooflens.addresses import shown
 from rooflens.errors import InputError
+from rooflens.ingest.reports.jobs import fetched
 from rooflens.ingest.reports.read import ReadOptions, read_report
-from rooflens.ingest.reports.remote import fetched
 from rooflens.model.store.dataset import Store
-from rooflens.model.store.schema import METRICS
+from rooflens.model.store.tables import METRICS
 
 if TYPE_CHECKING:
-    from rooflens.api.sources import Source
+    from rooflens.api.opening import Source
     from rooflens.ingest.metrics.stored import Value
-    from rooflens.ingest.reports.jobs import Job
-    from rooflens.model.records import Run
 
 _VALUES = ("value_double", "value_uint64", "value_string")
 
@@ -54,20 +52,14 @@ def metric_table(source: Source) -> pa.Table:
         InputError: It is gone, or has changed since it was opened.
     """
     run, place = source.report.run, source.place
-    return _of_store(run, place) if isinstance(place, str) else _of_file(run, place, source.gpu)
-
-
-def _of_file(run: Run, job: Job, gpu: str | None) -> pa.Table:
-    with fetched(job) as path:
-        report = read_report(path, job.source, ReadOptions(raw="values", gpu=gpu))
+    if isinstance(place, str):
+        rows = Store.existing(place).metrics(run.digest)
+        if rows is None:
+            raise InputError(f"`{shown(place)}` no longer holds `{run.source}`", "open it again")
+        digests = pa.array([run.digest] * rows.num_rows, METRICS.field("digest").type)
+        return rows.set_column(0, METRICS.field("digest"), digests).select(METRICS.names).cast(METRICS)
+    with fetched(place) as path:
+        report = read_report(path, place.source, ReadOptions(raw="values", gpu=source.gpu))
     if report.run.digest != run.digest:
         raise InputError(f"`{run.source}` has changed since it was opened", "open it again")
     return METRICS.empty_table() if report.raw is None else report.raw
-
-
-def _of_store(run: Run, place: str) -> pa.Table:
-    rows = Store.existing(place).metrics(run.digest)
-    if rows is None:
-        raise InputError(f"`{shown(place)}` no longer holds `{run.source}`", "open it again")
-    digests = pa.array([run.digest] * rows.num_rows, METRICS.field("digest").type)
-    return rows.set_column(0, METRICS.field("digest"), digests).select(METRICS.names).cast(METRICS)

@@ -5,26 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rooflens.errors import UsageError
+from rooflens.files import write_whole
 from rooflens.format import count, harmless, printable
-from rooflens.writing.outputs import check_place, format_of
+from rooflens.writing.outputs import check_free, format_of, refuse_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
     from rooflens.ingest.load import Ingested
-    from rooflens.model.records import Analysis, AnalyzedReport
+    from rooflens.model.records import Analysis
     from rooflens.report.document import Document
-
-FORMAT_HELP = "What to write; by default the table, or what the file's extension says."
 
 
 def echo(text: str, *, nl: bool = True) -> None:
@@ -46,28 +45,19 @@ def show_error(error: RooflensError, about: str = "") -> None:
         say(f"hint: {error.hint}")
 
 
-class progress:  # noqa: N801 - a context manager used like a function
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[object], None]]:
     """Show a bar on stderr while reports are read; nothing where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    def __init__(self, total: int) -> None:
-        self._total = total
-
-    def __enter__(self) -> Callable[[object], None]:
-        self._progress: Any = None
-        if not sys.stderr.isatty():
-            return lambda _: None
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn("reading reports"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._progress.start()
-        task = self._progress.add_task("", total=self._total)
-        return lambda _: self._progress.advance(task)
-
-    def __exit__(self, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+    columns = (TextColumn("reading reports"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda _: bar.advance(task)
 
 
 def show_failures(read: Ingested | Analyzed) -> None:
@@ -91,11 +81,11 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
         click.get_current_context().exit(1)
 
 
-def show_bugs(reports: Sequence[AnalyzedReport]) -> None:
+def show_bugs(analyses: Iterable[Analysis]) -> None:
     """Name every kernel that is left out because rooflens failed on it."""
     from rooflens.model.failed import is_bug
 
-    for kernel in (analysis.kernel for analysis in analyses_of(reports)):
+    for kernel in (analysis.kernel for analysis in analyses):
         if is_bug(kernel):
             say(f"warning: result {kernel.index} of {kernel.source} is left out: {kernel.status_reason}")
 
@@ -111,18 +101,6 @@ def show(document: Document) -> None:
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     click.echo(to_terminal(document, terminal_width(), colour=colour), nl=False)
-
-
-def analyses_of(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
-    """Return the analyses of all kernels, in order."""
-    return [analysis for report in reports for analysis in report.analyses]
-
-
-def print_parts(parts: Iterable[str], at_once: int = 256) -> None:
-    """Print a long text that comes in parts, some of them at once."""
-    coming = iter(parts)
-    while some := list(islice(coming, at_once)):
-        echo("".join(some), nl=False)
 
 
 def show_table(
@@ -145,7 +123,7 @@ def show_table(
     from rooflens.model.summary import summarize
     from rooflens.report.text.table import LEGEND, kernels_document, steps
 
-    analyses = analyses_of(found.reports)
+    analyses = found.analyses
     kernels = summarize(analyses)
     rows = summarize(analyses, each_launch=True) if each_launch else kernels
     show((*kernels_document(rows, top, columns), *steps(kernels, place)))
@@ -155,16 +133,42 @@ def show_table(
         say(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator")
 
 
-def print_programs(reports: Sequence[AnalyzedReport]) -> None:
-    """Print the facts of each program: its gaps without the profiler."""
-    from rooflens.report.program import program_lines
+def with_output(formats: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of what it writes and where: `style`, `output` and `force`."""
 
-    for line in program_lines(reports):
-        say(line)
+    def command(function: Callable[..., None]) -> Callable[..., None]:
+        for option in (
+            click.option("--force", is_flag=True, help="Overwrite an existing file."),
+            click.option(
+                "-o",
+                "--output",
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="Write to a file instead of stdout.",
+            ),
+            click.option(
+                "--format",
+                "style",
+                type=click.Choice(formats),
+                help="What to write; by default the table, or what the file's extension says.",
+            ),
+        ):
+            function = option(function)
+        return function
+
+    return command
+
+
+def deliver(text: str, output: Path | None) -> None:
+    """Print a text, or write it to a file and say so."""
+    if output is None:
+        echo(text)
+    else:
+        write_whole(output, f"{text}\n")
+        say(f"wrote {output}")
 
 
 def check_output(output: Path | None, style: str | None, formats: Sequence[str], page: str, *, force: bool) -> str:
-    """Find the format; refuse a page without a file, a table in one, and what `check_place` refuses.
+    """Find the format; refuse a page without a file, a table in one, and a place that is taken.
 
     Args:
         output: The file that was asked for; None for stdout.
@@ -186,5 +190,6 @@ def check_output(output: Path | None, style: str | None, formats: Sequence[str],
     if output is not None and style == "table":
         raise UsageError("a table is for the terminal", "choose another --format for a file, for example json")
     if output is not None:
-        check_place(output, force=force)
+        refuse_report(output)
+        check_free(output, force=force)
     return style

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,7 @@ from rooflens.files import read_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.predict.expectations import Prediction, Rule
+    from rooflens.model.predict.measured import Prediction, Rule
     from rooflens.model.records import AnalyzedReport
     from rooflens.writing.rendering import Expected
 
@@ -25,15 +25,8 @@ PREDICT = click.option(
 )
 
 
-class Stated(NamedTuple):
-    """What a user predicts: of all that a report holds, or of kernels by name."""
-
-    whole: Prediction | None
-    rules: tuple[Rule, ...] = ()
-
-
-def read_stated(given: str | None) -> Stated | None:
-    """Read what `--predict` was given, before any report is read.
+def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
+    """Read what `--predict` was given, before any report is read: a prediction of all kernels, or rules by name.
 
     Raises:
         UsageError: The prediction cannot be read.
@@ -44,11 +37,11 @@ def read_stated(given: str | None) -> Stated | None:
     from rooflens.model.predict.expectations import parse_prediction, parse_rules
 
     if not given.endswith(".toml"):
-        return Stated(parse_prediction(given))
-    return Stated(None, parse_rules(read_text(Path(given), "docs/how-to/predict.md shows a file"), given))
+        return parse_prediction(given)
+    return parse_rules(read_text(Path(given), "docs/how-to/predict.md shows a file"), given)
 
 
-def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> Expected:
+def find_expected(reports: Sequence[AnalyzedReport], stated: Prediction | tuple[Rule, ...] | None) -> Expected:
     """Take what the user predicts, and for the other reports what bundled workloads are known to do.
 
     Names on stderr the patterns that no kernel has.
@@ -58,16 +51,16 @@ def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> E
     runs = [report.run for report in reports]
     if stated is None:
         return Expected(bundled(runs))
-    if stated.whole is not None:
-        return Expected(dict.fromkeys((run.digest for run in runs), stated.whole))
+    if not isinstance(stated, tuple):
+        return Expected(dict.fromkeys((run.digest for run in runs), stated))
     from rooflens.model.predict.expectations import rule_of
 
     analyses = (analysis for report in reports for analysis in report.analyses)
-    met = {rule.kernel for a in analyses if (rule := rule_of(a.kernel.name, stated.rules))}
-    for rule in stated.rules:
+    met = {rule.kernel for a in analyses if (rule := rule_of(a.kernel.name, stated))}
+    for rule in stated:
         if rule.kernel not in met:
             say(f"warning: the prediction of `{rule.kernel}` matches no kernel")
-    return Expected(bundled(runs), stated.rules)
+    return Expected(bundled(runs), stated)
 
 
 def print_expected(reports: Sequence[AnalyzedReport], expected: Expected) -> None:

@@ -9,7 +9,7 @@ import errno
 import importlib
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,9 +19,6 @@ from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError, near_names
 from rooflens.machine import collect_seldom, without_pandas
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SECTIONS = {
     "Read reports": ("analyze", "report", "explain", "hotspots", "ingest"),
@@ -33,12 +30,6 @@ SECTIONS = {
 """The commands as `--help` lists them. Each is a file of `commands/`, imported when used."""
 
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
-
-_FOLDERS = {
-    **dict.fromkeys(("explain", "mcp", "skill"), "agents."),
-    **dict.fromkeys(SECTIONS["Look up"], "lookup."),
-}
-"""Folders of those that stand in one."""
 
 _SUMMARY = 100
 """Characters of a command's summary, which is then wrapped, not cut."""
@@ -54,7 +45,11 @@ class _Group(NamedGroup):
         collect_seldom()
         try:
             with ended_by_signals():
-                return _flushed(super().invoke, ctx)
+                try:
+                    with without_pandas():
+                        return super().invoke(ctx)
+                finally:
+                    flush()  # while errors can still be shown
         except RooflensError as error:
             show_error(error)
             ctx.exit(error.exit_code)
@@ -79,7 +74,7 @@ class _Group(NamedGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"rooflens.cli.commands.{_FOLDERS.get(cmd_name, '')}{cmd_name}")
+        module = importlib.import_module(f"rooflens.cli.commands.{cmd_name}")
         found = getattr(module, cmd_name)
         return found if isinstance(found, click.Command) else None
 
@@ -120,15 +115,6 @@ def _is_report(name: str) -> bool:
         return Path(name).is_file() or (Path(name).is_dir() and not near_names(name, COMMANDS))
     except OSError:  # a name too long for one
         return False
-
-
-def _flushed(invoke: Callable[[click.Context], Any], ctx: click.Context) -> Any:
-    """Run a command, and flush what it printed while errors can still be shown."""
-    try:
-        with without_pandas():
-            return invoke(ctx)
-    finally:
-        flush()
 
 
 def _of_system(error: OSError) -> InputError:

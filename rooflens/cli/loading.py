@@ -9,31 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import progress, say
-from rooflens.cli.selecting import chosen
-from rooflens.cli.usage import completed_by_files
-from rooflens.errors import InputError, UsageError
+from rooflens.cli.console import progress, say, show_failures
+from rooflens.cli.usage import GPUS, completed_by_files
+from rooflens.errors import InputError, NoMatchError, UsageError
 from rooflens.format import count
 from rooflens.ingest.reports.unpacking import is_incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from click.shell_completion import CompletionItem
-
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.load import Ingested
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.jobs import Job
-    from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.selecting import Selection
-    from rooflens.model.verdict.thresholds import Thresholds
+    from rooflens.ingest.reports.report import Reader, ReadOptions
+    from rooflens.model.selecting import Chooser, Selection
 
 _MOST_REMARKS = 10
 """Warnings, and notes, that are printed; of more, only the count is told."""
 
 _NAMED = 3
-"""Files left unread that are named; of more, only the count is told."""
+"""Number of unread files that are named; of the others only the count is given."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=completed_by_files)
 STORE = click.option(
@@ -47,54 +43,70 @@ THRESHOLDS = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     help="TOML file with a [thresholds] table that overrides the defaults.",
 )
-
-
-def _complete_gpus(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    from rooflens.cli.names import GPUS  # a table need not load it
-
-    return GPUS(context, parameter, begun)
-
-
 RAW_CELLS = click.option(
     "--csv-raw-cells",
     "raw_cells",
     is_flag=True,
     help="Leave CSV cells as they are, even those a spreadsheet would run as a formula.",
 )
-_READING = (
-    click.option(
-        "--reader",
-        type=click.Choice(["auto", "direct", "ncu-report"]),
-        help="What reads reports: rooflens, with the text of instructions from NVIDIA's module or without that module "
-        "(direct), or the module alone.  [default: auto]",
-    ),
-    click.option(
-        "--gpu",
-        metavar="NAME",
-        shell_complete=_complete_gpus,
-        help="GPU of CSV exports that do not name one: a name that `rooflens gpus` lists. With --store: only kernels "
-        "on GPUs whose names contain this.",
-    ),
+_READER = click.option(
+    "--reader",
+    type=click.Choice(["auto", "direct", "ncu-report"]),
+    help="What reads reports: rooflens, with the text of instructions from NVIDIA's module or without that module "
+    "(direct), or the module alone.  [default: auto]",
 )
+_GPU = click.option(
+    "--gpu",
+    metavar="NAME",
+    shell_complete=GPUS,
+    help="GPU of CSV exports that do not name one: a name that `rooflens gpus` lists. With --store: only kernels "
+    "on GPUs whose names contain this.",
+)
+_KERNEL = click.option(
+    "--kernel",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only kernels whose name contains this; or a glob (`flash*`), `re:` and a regular expression, or a "
+    "key. Repeatable.",
+)
+_NVTX = click.option(
+    "--nvtx",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only kernels launched in an NVTX range of this name: a glob, or `re:` and a regular expression. Repeatable.",
+)
+
+
+def with_selection(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that choose kernels; they come together, as `selection`, None where all are wanted."""
+
+    @_KERNEL
+    @_NVTX
+    @functools.wraps(function)
+    def command(*arguments: Any, kernel: tuple[str, ...], nvtx: tuple[str, ...], **given: Any) -> None:
+        selection = None
+        if kernel or nvtx:
+            from rooflens.model.selecting import Selection
+
+            selection = Selection(kernel, nvtx)
+        function(*arguments, selection=selection, **given)
+
+    return command
 
 
 def with_reading(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of how reports are read; they come together, as `reading`."""
 
+    @_READER
+    @_GPU
     @functools.wraps(function)
-    def command(*arguments: Any, **given: Any) -> None:
+    def command(*arguments: Any, reader: Reader | None = None, gpu: str | None = None, **given: Any) -> None:
         from rooflens.ingest.reports.report import ReadOptions
 
-        told = {name: given.pop(name, None) for name in _READING_NAMES}
-        reading = ReadOptions(**{name: value for name, value in told.items() if value is not None})
+        reading = ReadOptions(gpu=gpu) if reader is None else ReadOptions(reader=reader, gpu=gpu)
         function(*arguments, reading=reading, **given)
 
-    for option in reversed(_READING):
-        command = option(command)
     return command
-
-
-_READING_NAMES = ("reader", "gpu")
 
 
 def find_reports(
@@ -167,8 +179,8 @@ def _some(names: Sequence[str]) -> str:
 def load_analyzed(
     paths: Sequence[str],
     store: str | None,
-    limits: Thresholds | None = None,
     *,
+    thresholds: Path | None = None,
     digits: str = "",
     keep: bool = False,
     without_nvidia: bool = False,
@@ -181,7 +193,7 @@ def load_analyzed(
     Args:
         paths: Reports, or folders of them.
         store: A store, in their place.
-        limits: Thresholds; the shipped ones by default.
+        thresholds: File of thresholds that override the shipped ones.
         digits: What the digests of the wanted reports of a store begin with; empty for all of them.
         keep: Write the verdicts into the store.
         without_nvidia: Withhold what NVIDIA's own rules say.
@@ -193,6 +205,9 @@ def load_analyzed(
         UsageError: Neither was given, or both; or a pattern cannot be read.
         InputError: There is nothing to read, or nothing of it is wanted.
     """
+    from rooflens.analyzing import read_thresholds
+
+    limits = read_thresholds(thresholds)
     if bool(paths) == bool(store):
         command = context.info_name if (context := click.get_current_context(silent=True)) else "analyze"
         raise UsageError("give either reports or --store", f"`rooflens {command} report.ncu-rep`")
@@ -225,8 +240,29 @@ def load_analyzed(
     return chosen(found, chooser) if chooser else found
 
 
+def chosen(found: Analyzed, chooser: Chooser) -> Analyzed:
+    """Leave out the launches that are not wanted, and the reports that hold none of the others.
+
+    Raises:
+        NoMatchError: No launch is wanted.
+    """
+    from msgspec.structs import replace
+
+    left = replace(found, reports=tuple(one for one in map(chooser.chosen, found.reports) if one.analyses))
+    if not found.reports and found.failures:
+        return left
+    try:
+        chooser.check()
+    except NoMatchError:
+        show_failures(found)
+        raise
+    for pattern in chooser.idle:
+        say(f"warning: nothing matches `{pattern}`")
+    return left
+
+
 def print_remarks(read: Analyzed | Ingested) -> None:
-    """Say what could not be used beside reports, and how reports were read where that is worth a word."""
+    """Report files that could not be used, and how reports were read where that matters."""
     warnings = [f"warning: {source}: left out: {error}; {error.hint}" for source, error in read.warnings]
     warnings += [f"warning: {source}: {note}" for source, note in read.notes if is_incomplete(Path(source))]
     notes = [f"note: {source}: {note}" for source, note in read.notes if not is_incomplete(Path(source))]

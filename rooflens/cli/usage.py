@@ -1,4 +1,4 @@
-"""Usage of a command line: its forms, and suggestions where it cannot be parsed."""
+"""Usage of a command line: its forms, the names that a shell completes, and suggestions where it cannot be parsed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rooflens.errors import UnknownNameError, UsageError
 from rooflens.format import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from click.shell_completion import CompletionItem
 
@@ -40,6 +40,38 @@ def completed_by_files(_context: click.Context, _parameter: click.Parameter, beg
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(begun, type="file")]
+
+
+def _gpus() -> list[str]:
+    from rooflens.model.roofline.datasheets import load_datasheets
+
+    return [gpu.id for gpu in load_datasheets()]
+
+
+def _chips() -> Sequence[str]:
+    from rooflens.model.counters.chips import CHIPS
+
+    return CHIPS
+
+
+def _workloads() -> list[str]:
+    from rooflens.workloads.registry import load_workloads
+
+    return [workload.name for workload in load_workloads()]
+
+
+GPUS = completed_by(_gpus)
+CHIPS = completed_by(_chips)
+WORKLOADS = completed_by(_workloads)
+
+
+def complete_cases(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete the cases of the workload on the line; none where it names no workload."""
+    from rooflens.workloads.registry import load_workloads
+
+    typed = {context.params.get("workload"), *context.args}  # click leaves it in `args` where `--case` has no value yet
+    cases = [case.name for workload in load_workloads() if workload.name in typed for case in workload.cases]
+    return completed_by(lambda: cases)(context, parameter, begun)
 
 
 class NamedGroup(click.Group):

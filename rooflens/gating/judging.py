@@ -18,8 +18,7 @@ from rooflens.format import cut_name, duration, percent, plain_name, printable
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
-from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.compare.pairing import pair_programs
+from rooflens.model.compare.pairing import compare_pairs, pair_programs
 from rooflens.model.compare.sentences import limiter_sentence
 from rooflens.model.records import timed
 from rooflens.model.selecting import Chooser, Selection, select
@@ -183,7 +182,7 @@ def _read(paths: Iterable[str | Path], selection: Selection) -> Sequence[Analyze
 
 
 def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
-    """Sum up the launches of each kernel; failed ones stay apart."""
+    """Sum up the launches of each kernel; failed ones are kept separate."""
     recordings: defaultdict[tuple[str, str | None], list[list[Analysis]]] = defaultdict(list)
     for report in reports:
         of_report: defaultdict[tuple[str, str | None], list[Analysis]] = defaultdict(list)
@@ -193,18 +192,14 @@ def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
             recordings[key].append(analyses)
         yield from (_Kernel(one, one.launches, None) for one in report.analyses if one.kernel.failed)
     for found in recordings.values():
-        times = [_mean_launch_ns(analyses) for analyses in found]
-        known = [time for time in times if time is not None]
         every = [one for analyses in found for one in analyses]
-        mean_ns = median(known) if len(known) == len(times) else None
+        mean_ns = None
+        if all(one.gpu_time_ns is not None for one in every):
+            mean_ns = median(
+                sum(one.gpu_time_ns or 0.0 for one in analyses) / sum(one.launches for one in analyses)
+                for analyses in found
+            )
         yield _Kernel(median_launch(every), sum(one.launches for one in every), mean_ns)
-
-
-def _mean_launch_ns(analyses: Sequence[Analysis]) -> float | None:
-    """Divide the GPU time by the launches; None where one was not timed."""
-    times = [one.gpu_time_ns for one in analyses]
-    known = [time for time in times if time is not None]
-    return sum(known) / sum(one.launches for one in analyses) if len(known) == len(times) else None
 
 
 def _slower(head: Sequence[AnalyzedReport], wanted: Wanted) -> Iterator[str]:

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
-from rooflens.ingest.reports.jobs import MEMORY, Outcome, said
+from rooflens.ingest.reports.jobs import MEMORY, Job, Outcome, bytes_of, fetched, said
 from rooflens.ingest.reports.read import read_report
-from rooflens.ingest.reports.remote import bytes_of, fetched
 from rooflens.ingest.reports.report import ReadOptions, Report, lacks_texts
 from rooflens.ingest.reports.unpacking import chunks, is_packed
 from rooflens.machine import usable_cores
@@ -29,11 +28,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from rooflens.ingest.reports.jobs import Job
     from rooflens.ingest.running import ExecutorChoice, Workers
     from rooflens.model.records import Kernel, Run
     from rooflens.model.store.dataset import Store
-    from rooflens.model.store.rows import ReportRows
+    from rooflens.model.store.tables import ReportRows
     from rooflens.model.store.writing import Writer
     from rooflens.model.unprofiled import Unprofiled
 
@@ -44,42 +42,55 @@ _MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 2_000, 4 << 20, 128 << 20
 _GROUPS_PER_WORKER = 4
 
 
-class Loaded(Struct):
+class Remarks(Struct, kw_only=True):
+    """What is to be said of the reports that were asked for.
+
+    Attributes:
+        failures: Path as it was given, and error, of those that could not be read, or not wholly.
+        skipped_count: How many were the same as another one under a different name, or in the store already.
+        notes: Path, and what a user should know about how that report was read.
+    """
+
+    failures: list[tuple[str, InputError]] = field(default_factory=list)
+    skipped_count: int = 0
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+    def take(self, outcome: Outcome) -> Report | None:
+        """Keep what is to be said of an outcome; return its report, if there is one."""
+        source, report = outcome.job.source, outcome.result
+        if isinstance(report, InputError):
+            self.failures.append((source, report))
+            return None
+        self.notes += ((source, note) for note in report.notes)
+        if report.loss is not None:
+            self.failures.append((source, report.loss))
+        return report
+
+
+class Loaded(Remarks, kw_only=True):
     """Reports in the order they were asked for, and the errors of those that could not be read.
 
     Attributes:
         reports: Each run with its kernels.
-        failures: Path as it was given, and error.
-        skipped_count: How many reports were the same as another one under a different name.
         digests: Digests of the reports read.
-        notes: Path, and what a user should know about how that report was read.
     """
 
     reports: list[tuple[Run, tuple[Kernel, ...]]] = field(default_factory=list)
-    failures: list[tuple[str, InputError]] = field(default_factory=list)
-    skipped_count: int = 0
     digests: set[str] = field(default_factory=set)
-    notes: list[tuple[str, str]] = field(default_factory=list)
 
 
-class Ingested(Struct):
+class Ingested(Remarks, kw_only=True):
     """What became of the reports that were to be stored.
 
     Attributes:
         report_count: How many reports were stored.
         kernel_count: How many kernels they have.
-        failures: Path as it was given, and error, of those that could not be read.
-        skipped_count: How many were in the store already, or the same as another one under a different name.
         warnings: Path of a report, and why a file beside it is not stored with it.
-        notes: Path, and what a user should know about how that report was read.
     """
 
     report_count: int = 0
     kernel_count: int = 0
-    failures: list[tuple[str, InputError]] = field(default_factory=list)
-    skipped_count: int = 0
     warnings: list[tuple[str, InputError]] = field(default_factory=list)
-    notes: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Batch(Struct, frozen=True):
@@ -114,22 +125,12 @@ def load_reports(
     for batch in _batches(partial(read_group, options or ReadOptions()), jobs, jobs, executor):
         for outcome in batch.outcomes:
             on_outcome(outcome)
-            _sort_in(loaded, outcome)
+            if isinstance(outcome.result, Report) and outcome.result.run.digest in loaded.digests:
+                loaded.skipped_count += 1
+            elif (report := loaded.take(outcome)) is not None:
+                loaded.digests.add(report.run.digest)
+                loaded.reports.append((report.run, report.kernels))
     return loaded
-
-
-def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
-    """Add an outcome; a report that came before under another name counts as skipped."""
-    if isinstance(outcome.result, InputError):
-        loaded.failures.append((outcome.job.source, outcome.result))
-    elif outcome.result.run.digest in loaded.digests:
-        loaded.skipped_count += 1
-    else:
-        loaded.digests.add(outcome.result.run.digest)
-        loaded.reports.append((outcome.result.run, outcome.result.kernels))
-        loaded.notes += ((outcome.job.source, note) for note in outcome.result.notes)
-        if outcome.result.loss is not None:
-            loaded.failures.append((outcome.job.source, outcome.result.loss))
 
 
 def read_group(options: ReadOptions, jobs: Sequence[Job]) -> Batch:
@@ -188,41 +189,31 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
     """
     tabulate = partial(tabulate_group, options or ReadOptions(raw="values"), unprofiled_of)
     ingested, held = Ingested(), _Held(store, unprofiled_of)
+    unread: list[tuple[str, InputError]] = []
     with store.writing() as writer:
         for batch in _batches(tabulate, jobs, _new(jobs, held, ingested), executor):
             counts = [writer.add_reports(tables)["kernel_count"].to_pylist() for tables in batch.tables]
             new = [count for one in counts for count in one]
             ingested.report_count += len(new)
             ingested.kernel_count += sum(new)
-            ingested.skipped_count += _count(batch, ingested, held, on_read) - len(new)
-        held.write(writer)
+            ingested.skipped_count -= len(new)
+            ingested.warnings += batch.warnings
+            for outcome in batch.outcomes:
+                if ingested.take(outcome) is not None:
+                    ingested.skipped_count += 1  # unless it is among those just written
+                else:
+                    unread.append(ingested.failures[-1])
+                on_read(outcome.job)
+        held.write(writer, unread)
     ingested.failures.sort(key=lambda failure: failure[0])
     return ingested
-
-
-def _count(batch: Batch, ingested: Ingested, held: _Held, on_read: Callable[[Job], None]) -> int:
-    """Add what is to be said of a batch; return how many of its reports were read."""
-    read_count = 0
-    for outcome in batch.outcomes:
-        source = outcome.job.source
-        if isinstance(outcome.result, InputError):
-            ingested.failures.append((source, outcome.result))
-            held.unread.append((source, outcome.result))
-        else:
-            read_count += 1
-            ingested.notes += ((source, note) for note in outcome.result.notes)
-            if outcome.result.loss is not None:
-                ingested.failures.append((source, outcome.result.loss))
-        on_read(outcome.job)
-    ingested.warnings += batch.warnings
-    return read_count
 
 
 def tabulate_group(
     options: ReadOptions, unprofiled_of: Callable[[Path], Unprofiled | None], jobs: Sequence[Job]
 ) -> Batch:
     """Read some reports, here or on a worker, and make their tables."""
-    from rooflens.model.store.rows import ReportRows  # noqa: PLC0415 - pyarrow: only where it is needed
+    from rooflens.model.store.tables import ReportRows  # noqa: PLC0415 - pyarrow: only where it is needed
 
     outcomes = list(read_group(options, jobs).outcomes)
     rows: dict[int, ReportRows] = {}
@@ -245,7 +236,7 @@ def tabulate_group(
 
 def _tables(rows: Mapping[int, ReportRows]) -> tuple[list[Mapping[str, pa.Table]], dict[int, InputError]]:
     """Make the tables of reports together, or of each by itself where one holds what no table takes."""
-    from rooflens.model.store.rows import report_tables  # noqa: PLC0415 - as above
+    from rooflens.model.store.tables import report_tables  # noqa: PLC0415 - as above
 
     if not rows:
         return [], {}
@@ -342,14 +333,9 @@ def _new(jobs: Sequence[Job], held: _Held, ingested: Ingested) -> Iterator[Job]:
 
 
 class _Held:
-    """What a store holds before an ingest, and what the ingest adds to it beside new reports.
-
-    Attributes:
-        unread: Path of each report that could not be read, and why.
-    """
+    """What a store holds before an ingest, and what the ingest adds to it besides new reports."""
 
     def __init__(self, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> None:
-        self.unread: list[tuple[str, InputError]] = []
         self._store = store
         self._unprofiled_of = unprofiled_of
         self._run_ids = store.run_ids()
@@ -372,14 +358,14 @@ class _Held:
             notes.append((job.source, "is stored already; its run without the profiler is new, and stored too"))
         return True
 
-    def write(self, writer: Writer) -> None:
+    def write(self, writer: Writer, unread: Iterable[tuple[str, InputError]]) -> None:
         """Write un-profiled runs that came later, and failures, each once however often it was tried."""
         if self._later:
             self._store.keep_unprofiled(writer, self._later)
         known = {*self._store.failures()}
-        rows = [(as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)) for source, error in self.unread]
+        rows = [(as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)) for source, error in unread]
         if new := [row for row in rows if row[:2] not in known]:
-            from rooflens.model.store.rows import failure_table  # noqa: PLC0415 - pyarrow: only where there are some
+            from rooflens.model.store.tables import failure_table  # noqa: PLC0415 - pyarrow: only where there are some
 
             writer.add_rows("failures", failure_table(new))
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from rooflens import format as fmt
 from rooflens.errors import InputError, UsageError
 from rooflens.mcp.root import Root
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.compare.pairing import pair_programs
+from rooflens.model.compare.pairing import compare_pairs, pair_programs
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.predict.sizes import checked_sizes
@@ -39,71 +41,93 @@ MOST_TOKENS = 4000
 
 PAGE_TOKENS = 1000
 ROWS = 25
-MOST_ROWS = 100
 _GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
+
+Path = Annotated[str, Field(description="report, folder of reports or store, relative to the root folder")]
+Pattern = Annotated[str, Field(description="text in its name, a glob such as flash*, or its key; empty for all")]
+Nvtx = Annotated[str, Field(description="NVTX range it was launched in; a glob; empty for all")]
+Offset = Annotated[int, Field(description="where to continue, as the previous answer says", ge=0)]
 
 
 class Answers:
-    """Answers about the reports below one folder."""
+    """Answers about the reports below one folder; clients see signatures and docstrings of the public methods."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
 
-    def list_reports(self, folder: str = ".", offset: int = 0) -> str:
-        """List reports with their sizes, and stores."""
+    def list_reports(self, folder: Path = ".", offset: Offset = 0) -> str:
+        """List the reports and stores that can be opened."""
         inputs = self._root.inputs(folder)
         rows: list[Words] = [
             (code(job.source or job.path.name), f" {fmt.si(job.path.stat().st_size, 'B')}") for job in inputs.jobs
         ]
         rows += [(code(name), " store") for name in self._root.stores()] if folder == "." else []
-        return _rows(rows, offset, ROWS)
+        shown = rows[offset : offset + ROWS]
+        return _more(to_markdown((bullets(shown),)), offset + len(shown), len(rows))
 
-    def open_report(self, path: str, kernel: str = "", nvtx: str = "", max_tokens: int = 600) -> str:
-        """Digest a report: the kernels with most to win, each with verdict, shares, evidence, move and hot lines."""
+    def open_report(
+        self,
+        path: Path,
+        kernel: Pattern = "",
+        nvtx: Nvtx = "",
+        max_tokens: Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)] = 600,
+    ) -> str:
+        """Digest a report: most to win first, each kernel with verdict, shares, evidence, one move and hot lines."""
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
-        return digest(reports, min(max(max_tokens, LEAST_TOKENS), MOST_TOKENS), unread=found.failures)
+        return digest(reports, max_tokens, unread=found.failures)
 
-    def list_kernels(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:
-        """List kernels, most time at stake first, each with its time, verdict and key."""
+    def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> str:
+        """List all kernels of a report with time, share of GPU time, verdict, possible factor and key."""
         reports = self._reports(path, kernel, nvtx)
         kernels = by_stake(build_content(reports, "", default_thresholds()).kernels)
         rows = [_kernel_row(place, group) for place, group in enumerate(kernels, start=1)]
         headings = ("#", "kernel", "time", "share", "verdict", "up to", "key")
         columns = tuple(Column(heading, right=heading in {"#", "time", "share"}) for heading in headings)
-        shown = rows[max(offset, 0) : max(offset, 0) + ROWS]
-        text = to_markdown((Table(columns, tuple(shown)),))
-        return _more(text, max(offset, 0) + len(shown), len(rows))
+        shown = rows[offset : offset + ROWS]
+        return _more(to_markdown((Table(columns, tuple(shown)),)), offset + len(shown), len(rows))
 
-    def explain_kernel(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:
-        """Explain, page by page, the chosen kernel with most time at stake."""
+    def explain_kernel(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> str:
+        """Explain one kernel: why it is slow, where, what to try in which order, what confirms it, and the counters."""
         chosen = self._chosen(path, kernel, nvtx)
         whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
         return _page(explain(whole, chosen), offset)
 
-    def hotspots(self, path: str, kernel: str = "", by: str = "", top: int = 10) -> str:
-        """List the lines, instructions or functions of one kernel that take its time."""
-        if by not in {"", *_GRAINS}:
+    def hotspots(
+        self,
+        path: Path,
+        kernel: Pattern = "",
+        by: Annotated[str, Field(description="line, sass or function; empty for lines where they are known")] = "",
+        top: Annotated[int, Field(description="how many", ge=1, le=100)] = 10,
+    ) -> str:
+        """List the source lines or instructions of one kernel that take its time, with what warps wait for there."""
+        grain = next((grain for grain in _GRAINS if grain == by), None)
+        if by and grain is None:
             raise UsageError(
                 f"`{by}` is not one of {', '.join(_GRAINS)}", "leave it out for lines where they are known"
             )
         chosen = self._chosen(path, kernel, "")
-        grain = next((grain for grain in _GRAINS if grain == by), None)
-        shown = listings([chosen], grain, min(max(top, 1), MOST_ROWS))
+        shown = listings([chosen], grain, top)
         if not shown:
             raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
         head = paragraph((code(short_name(chosen.kernel.name)), f", {fmt.duration(chosen.kernel.duration_ns)}"))
         return _page(to_markdown((head, hot_table(chosen.kernel, shown[0].hotspots))), 0)
 
-    def compare(self, base: str, head: str, kernel: str = "", offset: int = 0) -> str:
-        """Compare two recordings of a program."""
+    def compare(self, base: Path, head: Path, kernel: Pattern = "", offset: Offset = 0) -> str:
+        """Compare two recordings of one program, before and after a change, kernel by kernel."""
         sides = (self._reports(base, kernel), self._reports(head, kernel))
         pairs = pair_programs(*sides, (base, head)).pairs
         compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint="compare what was collected alike")
         return _page(comparison.to_markdown(compared), offset)
 
-    def predict(self, operation: str, sizes: Mapping[str, int], dtype: str = "bf16", gpu: str = "h100-sxm") -> str:
-        """Predict an operation on a GPU by formula and datasheet, before anything is measured."""
+    def predict(
+        self,
+        operation: Annotated[str, Field(description="gemm, gemv, attention, decode, ...")],
+        sizes: Annotated[dict[str, int], Field(description="such as m, n and k of a gemm")],
+        dtype: Annotated[str, Field(description="bf16, fp16, fp32, fp8, ...")] = "bf16",
+        gpu: Annotated[str, Field(description="h100-sxm, b200, a100-sxm4-80gb, ...")] = "h100-sxm",
+    ) -> str:
+        """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, bounds of time."""
         found = the_operation(operation)
         held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
         written = {name: str(value) for name, value in held.items()}
@@ -145,16 +169,10 @@ def _kernel_row(place: int, group: KernelSummary) -> tuple[Words, ...]:
     )
 
 
-def _rows(rows: Sequence[Words], offset: int, count: int) -> str:
-    start = max(offset, 0)
-    shown = rows[start : start + count]
-    return _more(to_markdown((bullets([*shown]),)), start + len(shown), len(rows))
-
-
 def _page(text: str, offset: int) -> str:
     """Return a page of a text: whole lines, from line `offset` on."""
     lines = text.splitlines()
-    start = end = max(offset, 0)
+    start = end = offset
     size = 0
     while end < len(lines):
         size += tokens_of(f"{lines[end]}\n")

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import InputError
-from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import Inputs, find_inputs
 from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.store import MARKER
 
 Stamp = tuple[tuple[str, int, int], ...]
@@ -56,10 +56,6 @@ class Root:
         if not place.is_relative_to(self.folder):
             raise InputError(f"`{given}` is outside the folder that this server reads", _LISTED)
         return place
-
-    def name(self, place: Path) -> str:
-        """Name a place as clients do: relative to the folder."""
-        return place.relative_to(self.folder).as_posix()
 
     def inputs(self, given: str) -> Inputs:
         """Find the reports of a file or a folder; links that lead out of the folder are skipped.

@@ -1,4 +1,4 @@
-"""What the stages hand to one another: frozen records, SI base units, missing values absent or None."""
+"""Records passed between stages: frozen, in SI base units, with missing values absent or None."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Rule(Struct, frozen=True):
 
 
 class Hotspot(Struct, frozen=True):
-    """What one source line, SASS instruction or function takes of its kernel.
+    """The share of a kernel that one source line, SASS instruction or function takes.
 
     Attributes:
         by: Which of the three it is; `pc` and `sass` are those of an instruction only.
@@ -423,7 +423,7 @@ class Outside(Struct, frozen=True):
 
 
 class Analysis(Struct, frozen=True):
-    """Everything the model says of one kernel: the record that every report reads.
+    """Everything the model says about a kernel: the record that every output is made from.
 
     Attributes:
         levels: By level name, all of `LEVELS` present.
@@ -433,7 +433,7 @@ class Analysis(Struct, frozen=True):
         flop_total: Sum of `flop`, upper bounds left out; None when a part of it is unknown.
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
-        launches: How many launches this one stands for.
+        launches: Number of launches that this one represents.
         findings: Why it is slower than it could be: first those that cost time, by what they cost, then notes.
         phases: How its run divides; None without a series, or without a clear plateau.
         key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
@@ -462,7 +462,7 @@ class Analysis(Struct, frozen=True):
 
     @property
     def gpu_time_ns(self) -> float | None:
-        """GPU time of all the launches it stands for, in nanoseconds."""
+        """GPU time in nanoseconds of all launches that this one represents."""
         duration_ns = self.kernel.counters.get("duration_ns")
         return None if duration_ns is None else duration_ns * self.launches
 

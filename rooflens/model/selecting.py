@@ -40,7 +40,7 @@ _WORD = re.compile(r"[^\W_]{3,}")
 
 
 class Selection(Struct, frozen=True):
-    """Which launches are wanted; all where there is no pattern.
+    """The launches to select; all of them without a pattern.
 
     Attributes:
         kernel: Patterns of kernels.
@@ -185,7 +185,7 @@ def _is_glob(pattern: str) -> bool:
 
 
 def _covers(pattern: str) -> Matcher:
-    """Match whole texts; what a table has cut may stand for anything, and so may the namespaces before it."""
+    """Match whole texts; the part that a table has cut matches anything, as do the namespaces before it."""
     before = "(?:.*::|.* )?" if _CUT in pattern else ""
     found = re.compile(before + _translated(pattern), re.IGNORECASE | re.DOTALL)
     return lambda text: found.fullmatch(text) is not None

@@ -42,7 +42,7 @@ def kernel_name(analysis: Analysis) -> str:
 
 
 def identity(analysis: Analysis) -> Identity:
-    """Tell kernels apart: by GPU, name and report; what two reports hold of one kernel are two versions of it."""
+    """Identify a kernel by GPU, name and report; one kernel in two reports counts as two versions."""
     return gpu_name(analysis), kernel_name(analysis), analysis.kernel.digest
 
 
@@ -177,7 +177,7 @@ class KernelSummary(Struct, frozen=True):
 
     @property
     def launch_count(self) -> int:
-        """How many launches the profiled ones stand for."""
+        """The number of launches that the profiled ones represent."""
         return sum(launch.analysis.launches for launch in self.launches)
 
     @property

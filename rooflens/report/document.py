@@ -7,6 +7,7 @@ The records are of the standard library, so that a machine that only collects sh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -59,6 +60,12 @@ def joined(separator: str, several: list[Words]) -> tuple[str | Span, ...]:
     for words in several:
         found += [*([separator] if found else []), *spans(words)]
     return tuple(found)
+
+
+def few(names: Sequence[Words], shown: int, amount: int | None = None) -> tuple[str | Span, ...]:
+    """Name the first few of several, and count the others of `amount`, by default of those given."""
+    more = (len(names) if amount is None else amount) - min(len(names), shown)
+    return *joined(", ", [*names[:shown]]), f" and {more:,} more" if more > 0 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +151,11 @@ def paragraph(*lines: Words) -> Paragraph:
 def facts(*lines: Words) -> Paragraph:
     """Make a paragraph of the lines that are not empty, each a line of its own."""
     return Paragraph(tuple(line for line in lines if line), "facts")
+
+
+def rest_note(amount: int, shown: int, words: str) -> tuple[Paragraph, ...]:
+    """Count below a table the rows that it does not show; nothing where it shows all."""
+    return (Paragraph((f"and {amount - shown} more{words}",), "note"),) if amount > shown else ()
 
 
 def bullets(lines: list[Words], *, numbered: bool = False) -> Bullets:

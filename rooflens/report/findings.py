@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.findings import nvidia
 from rooflens.model.findings.find import RULES
-from rooflens.model.records import Confidence, Finding, Hotspot, Severity
+from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity
 from rooflens.report.labels import evidence_words, place_label
 
 _EXPLAINED = frozenset((*(rule.id for rule in RULES), nvidia.NVIDIA_RULE))
@@ -62,6 +64,11 @@ class ShownFinding(Struct, frozen=True):
         gain = f", {self.gain}" if self.gain else ""
         shown = ", ".join(self.numbers[:numbers])
         return f"{self.title}{gain}{f': {shown}' if shown else ''}"
+
+
+def costing(analysis: Analysis) -> Iterator[Finding]:
+    """Yield the findings that cost time, worst first."""
+    return (finding for finding in analysis.findings if finding.severity != "note")
 
 
 def shown(finding: Finding) -> ShownFinding:

@@ -65,7 +65,7 @@ _STALLED = re.compile(r"stall_\w+_cycles")
 
 
 def evidence_name(evidence: Evidence) -> str:
-    """Name a number that a finding stands on in words."""
+    """Name in words a number that supports a finding."""
     if _STALLED.fullmatch(evidence.name):
         return "cycles stalled"
     return _EVIDENCE_NAMES.get(evidence.name) or evidence.name.removesuffix("_ns").replace("_", " ")

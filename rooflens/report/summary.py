@@ -23,7 +23,6 @@ from rooflens.model.summary import (
     first_findings,
     first_move,
     kernel_name,
-    notes,
     place_of_move,
     summarize,
     time_part,
@@ -171,7 +170,7 @@ def own_reports(content: Content) -> dict[str, ReportBar]:
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
     """Rank the kernels by the time that can be won, each as its newest version; the first ones, if worth a line."""
-    return rank(_newest(content))
+    return tuple(ranked(place, group) for place, group in enumerate(worth_a_line(_newest(content)), start=1))
 
 
 def unranked(content: Content) -> list[KernelSummary]:
@@ -218,11 +217,6 @@ def _same_work(one: Launch, other: Launch) -> bool:
     return len(totals) == 2 and works[0].unit == works[1].unit and min(totals) >= SAME_WORK_RATIO * max(totals)
 
 
-def rank(groups: Iterable[KernelSummary]) -> tuple[Ranked, ...]:
-    """Rank kernels as `ranking` does."""
-    return tuple(ranked(place, group) for place, group in enumerate(worth_a_line(groups), start=1))
-
-
 def worth_a_line(kernels: Iterable[Staked]) -> list[Staked]:
     """Return the few kernels with most at stake, in that order."""
     first = by_stake(kernels)[:RANKED_SHOWN]
@@ -240,14 +234,9 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         distance=distance_words(analysis.verdict, group.gpu),
         beyond=beyond_words(analysis.verdict.distances),
         move=first_move(analysis),
-        gain=_gain(analysis),
+        gain=next((finding.speedup_up_to for finding in first_findings(analysis)), None),
         where=place_of_move(analysis),
     )
-
-
-def _gain(analysis: Analysis) -> float | None:
-    """Return how much faster the first move alone makes a kernel at most; None where that is not known."""
-    return next((finding.speedup_up_to for finding in first_findings(analysis)), None)
 
 
 def limiter(launch: Launch) -> str:
@@ -296,13 +285,14 @@ def facts(content: Content) -> list[str]:
     kernels = [analysis.kernel for analysis in content.analyses]
     capabilities = sorted({k.compute_capability for k in kernels if k.compute_capability})
     passes = [round(k.counters["passes"]) for k in kernels if "passes" in k.counters]
+    dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
     facts = [
         _listed(content.gpus, "GPUs"),
         f"CC {', '.join(capabilities)}" if len(content.gpus) == 1 and capabilities else "",
         _clock(content),
         _listed(sorted({f"ncu {run.ncu_version}" for run in content.runs if run.ncu_version}), "ncu versions"),
-        _span(passes, "pass", "passes"),
-        _recorded(content),
+        f"{fmt.span(str(min(passes)), str(max(passes)))} {'pass' if max(passes) == 1 else 'passes'}" if passes else "",
+        f"recorded {fmt.span(dates[0], dates[-1])}" if dates else "",
     ]
     return [fact for fact in facts if fact]
 
@@ -345,18 +335,6 @@ def _listed(names: Iterable[str], plural: str) -> str:
     return ", ".join(known) if len(known) <= GPUS_NAMED else f"{len(known)} {plural}"
 
 
-def _span(values: list[int], one: str, several: str) -> str:
-    """Write `7 passes` or `3 to 7 passes`."""
-    if not values:
-        return ""
-    return f"{fmt.span(str(min(values)), str(max(values)))} {one if max(values) == 1 else several}"
-
-
-def _recorded(content: Content) -> str:
-    dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
-    return f"recorded {fmt.span(dates[0], dates[-1])}" if dates else ""
-
-
 def counts(content: Content) -> list[str]:
     """Count kernels, launches and reports, and sum up the GPU time."""
     kernels, launches = len(content.kernels), sum(group.launch_count for group in content.kernels)
@@ -375,24 +353,17 @@ def noun(content: Content) -> str:
     return "kernel" if len(content.kernels) == len(timed(content.analyses)) else "launch"
 
 
-def flag_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
-    """Count the launches of each flag that changes verdicts, the most frequent flag first."""
-    return _amounts(analyses, cautions)
-
-
-def note_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
-    """Count the launches of each flag that is information, the most frequent flag first."""
-    return _amounts(analyses, notes)
+def flag_counts(
+    analyses: Iterable[Analysis], flags_of: Callable[[Analysis], tuple[str, ...]] = cautions
+) -> list[tuple[str, int]]:
+    """Count the launches of each flag, the most frequent first: by default of those that change verdicts."""
+    return most_first(Counter(flag for analysis in timed(analyses) for flag in flags_of(analysis)))
 
 
 def failure_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
     """Count the launches by the reason they were not analyzed for, the most frequent first; failed profiles apart."""
     reasons = (analysis.kernel.status_reason or ALL_NAN for analysis in analyses if analysis.kernel.failed)
     return Counter(reason for reason in reasons if reason != ALL_NAN).most_common()
-
-
-def _amounts(analyses: Iterable[Analysis], flags_of: Callable[[Analysis], tuple[str, ...]]) -> list[tuple[str, int]]:
-    return most_first(Counter(flag for analysis in timed(analyses) for flag in flags_of(analysis)))
 
 
 def most_first(amounts: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -405,7 +376,7 @@ def caveats(content: Content) -> tuple[Caveat, ...]:
     known = timed(content.analyses)
     return tuple(
         Caveat(flag_label(flag), amount, _about(content, [one for one in known if flag in cautions(one)]))
-        for flag, amount in _amounts(known, cautions)
+        for flag, amount in flag_counts(known)
     )
 
 

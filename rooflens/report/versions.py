@@ -46,7 +46,7 @@ def in_time(runs: Sequence[Run]) -> tuple[Run, ...]:
 
 
 def _apart(names: Sequence[str]) -> list[str]:
-    """Cut the words that all names begin and end with; a name of which nothing is left stays whole."""
+    """Cut the words that all names begin and end with; a name that would become empty stays whole."""
     split = [_WORDS.findall(name) for name in names]
     shortest = min(len(words) for words in split)
     if len(names) == 1 or shortest == 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from rooflens.cache import cache_folder
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.files import replacing
 from rooflens.local_gpu import local_gpu
-from rooflens.processes import capture
+from rooflens.processes import capture, find_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +27,7 @@ FLAGS = ("-O3", "-std=c++17", "-lineinfo")
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 """Architectures that every CUDA workload compiles for."""
 
+_INSTALLED = ("usr/local/cuda/bin/nvcc",)
 _COMMON = Path(__file__).parent / "common.cuh"
 _SOURCE_SUFFIXES = {".cu", ".cuh"}
 _CUBLAS_HEADER = "cublas_v2.h"
@@ -78,25 +78,17 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
     Raises:
         EnvironmentMissingError: It is in none of them, or does not run.
     """
-    path = _find_nvcc(os.environ if environment is None else environment)
-    if path is None:
+    found = find_program("nvcc", os.environ if environment is None else environment, _INSTALLED)
+    if found is None:
         raise EnvironmentMissingError(
             "no `nvcc` found on PATH, in CUDA_HOME, in CUDA_PATH or in /usr/local/cuda",
             "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc",
         )
-    done = capture([str(path), "--version"])
+    path = Path(found)
+    done = capture([found, "--version"])
     if done.status != 0:
         raise EnvironmentMissingError(f"`{path} --version` fails: {_tail(done.stderr)}", "reinstall the CUDA toolkit")
     return Compiler(path, done.stdout, _find_cublas(path))
-
-
-def _find_nvcc(environment: Mapping[str, str]) -> Path | None:
-    on_path = shutil.which("nvcc", path=environment.get("PATH"))
-    if on_path:
-        return Path(on_path)
-    roots = (environment.get("CUDA_HOME"), environment.get("CUDA_PATH"), "/usr/local/cuda")
-    candidates = (Path(root) / "bin" / "nvcc" for root in roots if root)
-    return next((path for path in candidates if os.access(path, os.X_OK)), None)
 
 
 def _find_cublas(nvcc: Path) -> Path | None:

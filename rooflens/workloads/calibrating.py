@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.model.cases import Workload
-from rooflens.processes import capture
+from rooflens.processes import capture, signal_name
 from rooflens.workloads.build import build, local_architecture
 
 PROGRAM = Workload(
@@ -85,15 +84,8 @@ def _failure(status: int, stderr: str, command: list[str]) -> EnvironmentMissing
             f"calibrating needs a GPU: {said}",
             "run `rooflens calibrate` on a machine with an NVIDIA GPU and its driver",
         )
-    ending = f"status {status}" if status > 0 else f"signal {_signal_name(-status)}"
+    ending = f"status {status}" if status > 0 else f"signal {signal_name(-status)}"
     return ProgramError(f"the calibration failed ({ending}): {said}", _hint(command))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
 
 
 def _is_document(text: str) -> bool:

@@ -125,24 +125,15 @@ def _program(words: Sequence[str]) -> Recognized | None:
     workload = _workload(name)
     if workload.kind != "cuda":
         return None
-    given = _pairs(words[at + 1 :])
     names = set(workload.cases[0].parameters)
-    if given is None or not names <= set(given) <= names | _PROGRAM_OPTIONS:
+    options = _options(words[at + 1 :], names | _PROGRAM_OPTIONS, set())
+    if options is None or not names <= options.keys() or not all(map(_NUMBER.fullmatch, options.values())):
         return None
+    given = {name: int(value) for name, value in options.items()}
     parameters = {name: given[name] for name in workload.cases[0].parameters}
     case = _case_of(workload, parameters)
     iterations = given.get("iterations", _PROGRAM_ITERATIONS)
     return Recognized(workload, case, parameters, iterations) if case is not None and iterations > 0 else None
-
-
-def _pairs(words: Sequence[str]) -> dict[str, int] | None:
-    """Read `--name number` pairs to the end, as the programs do; None where anything else stands there."""
-    names, values = words[::2], words[1::2]
-    if len(names) != len(values) or not all(name.startswith("--") for name in names):
-        return None
-    if not all(_NUMBER.fullmatch(value) for value in values):
-        return None
-    return {name.removeprefix("--"): int(value) for name, value in zip(names, values, strict=True)}
 
 
 def _case_of(workload: Workload, parameters: Mapping[str, int]) -> Case | None:

@@ -11,7 +11,6 @@ import dataclasses
 import importlib
 import json
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, RooflensError, UsageError
@@ -26,59 +25,25 @@ if TYPE_CHECKING:
     from rooflens.workloads.torch_measure import Measurement
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line asks for.
-
-    Attributes:
-        toy: Use the shape that a CPU checks in a blink.
-        profiled: Run the iterations a second time under PyTorch's profiler to see when kernels ran.
-    """
-
-    workload: str
-    case: str | None
-    iterations: int
-    device: str
-    toy: bool
-    profiled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The JSON line; times and launches are totals over all iterations.
-
-    Attributes:
-        launches: Kernels that were launched; None where nobody counted.
-        wall_ns: Host time of the iterations, with the device idle before and after.
-        kernel_ns: Time in which the device was busy with at least one kernel or copy; None where nobody looked.
-        max_relative_error: Largest difference from the reference over the largest value of the reference; None if the
-            result holds a value that is not finite.
-    """
-
-    workload: str
-    case: str
-    iterations: int
-    launches: int | None
-    wall_ns: int
-    kernel_ns: int | None
-    max_relative_error: float | None
-    tolerance: float
-    ok: bool
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the case that the arguments name, print its result and return the exit status."""
     options = parse_options(arguments)
     try:
-        result = run_case(options)
+        workload = find_workload(options.workload)
+        case = workload.case(options.case)
+        if workload.kind != "torch":
+            hint = f"profile it: rooflens profile {workload.name}"
+            raise UsageError(f"workload `{workload.name}` is not a PyTorch program", hint)
+        measurement = _measure(workload, case, options)
     except RooflensError as error:
         sys.stderr.write(f"error: {error}\n" + (f"\nhint: {error.hint}\n" if error.hint else ""))
         return error.exit_code
-    sys.stdout.write(json.dumps(dataclasses.asdict(result)) + "\n")
-    return 0 if result.ok else 1
+    named = {"workload": workload.name, "case": case.name, "iterations": options.iterations}
+    sys.stdout.write(json.dumps(named | dataclasses.asdict(measurement)) + "\n")
+    return 0 if measurement.ok else 1
 
 
-def parse_options(arguments: Sequence[str] | None) -> Options:
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line; a wrong one ends the process with status 2."""
     parser = argparse.ArgumentParser(prog="python -m rooflens.workloads.torch_harness", description=__doc__)
     parser.add_argument("workload", metavar="NAME", help="folder of the workload")
@@ -87,8 +52,7 @@ def parse_options(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="where to run (cuda)")
     parser.add_argument("--toy", action="store_true", help="take the toy shape of the case")
     parser.add_argument("--timing", choices=("wall", "profiler"), default="wall", help="profiler: look at kernels too")
-    given = parser.parse_args(arguments)
-    return Options(given.workload, given.case, given.iterations, given.device, given.toy, given.timing == "profiler")
+    return parser.parse_args(arguments)
 
 
 def _positive(text: str) -> int:
@@ -98,27 +62,7 @@ def _positive(text: str) -> int:
     return number
 
 
-def run_case(options: Options) -> Result:
-    """Prepare, warm up, measure and check one case.
-
-    Raises:
-        InputError: There is no such workload or case.
-        UsageError: The workload is not one of PyTorch's.
-        EnvironmentMissingError: PyTorch, a GPU, or what the case needs of it is missing.
-    """
-    workload = find_workload(options.workload)
-    case = workload.case(options.case)
-    if workload.kind != "torch":
-        raise UsageError(
-            f"workload `{workload.name}` is not a PyTorch program", f"profile it: rooflens profile {workload.name}"
-        )
-    measurement = _measure(workload, case, options)
-    return Result(
-        workload=workload.name, case=case.name, iterations=options.iterations, **dataclasses.asdict(measurement)
-    )
-
-
-def _measure(workload: Workload, case: Case, options: Options) -> Measurement:
+def _measure(workload: Workload, case: Case, options: argparse.Namespace) -> Measurement:
     check_torch(_import("torch").__version__)
     torch_measure = _import("rooflens.workloads.torch_measure")
     device = torch_measure.find_device(options.device, case.dtype)
@@ -126,7 +70,7 @@ def _measure(workload: Workload, case: Case, options: Options) -> Measurement:
         load_program(workload),
         case.toy if options.toy else case.parameters,
         case.dtype,
-        torch_measure.Plan(device, options.iterations, options.profiled),
+        torch_measure.Plan(device, options.iterations, options.timing == "profiler"),
     )
     return measurement
 

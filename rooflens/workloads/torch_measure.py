@@ -58,7 +58,7 @@ class Program(Protocol):
         """Make the operands, outside the range."""
 
     def run(self, state: Any) -> Tensors:
-        """Do the work once; called again, it does the same work on the same operands."""
+        """Do the work once; every call repeats it on the same operands."""
 
     def reference(self, state: Any) -> Tensors:
         """Compute what `run` should have returned, in higher precision."""
@@ -75,7 +75,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What was measured and found; `torch_harness.Result` explains the fields."""
+    """What was measured; times and launches are totals over all iterations.
+
+    Attributes:
+        launches: Kernels that were launched; None where nobody counted.
+        wall_ns: Host time of the iterations, with the device idle before and after.
+        kernel_ns: Time in which the device was busy with at least one kernel or copy; None where nobody looked.
+        max_relative_error: Largest difference from the reference over the largest value of the reference; None if the
+            result holds a value that is not finite.
+    """
 
     launches: int | None
     wall_ns: int

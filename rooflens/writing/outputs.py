@@ -42,6 +42,23 @@ def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
     raise UsageError(f"the extension of `{output}` is not a known format", f"give --format, or one of {endings}")
 
 
+def check_named(file: Path, formats: Sequence[str], *, force: bool) -> str:
+    """Return the format that a file's extension names, and refuse to overwrite a report, or any file without `force`.
+
+    Raises:
+        UsageError: The extension names none of these formats, or the file exists.
+    """
+    style = FORMATS.get(file.suffix.lower())
+    if style is None or style not in formats:
+        endings = ", ".join(ending for ending, known in FORMATS.items() if known in formats)
+        raise UsageError(
+            f"the extension of `{file}` names no format that this can be written in", f"choose one of {endings}"
+        )
+    refuse_report(file, "give another name")
+    check_free(file, force=force, hint="give another name, or force=True to overwrite it")
+    return style
+
+
 def refuse_report(output: Path, hint: str = "name another file with -o, for example page.html") -> None:
     """Refuse to overwrite a report, forced or not; `hint` says what to do.
 
@@ -55,17 +72,9 @@ def refuse_report(output: Path, hint: str = "name another file with -o, for exam
         raise UsageError(f"`{output}` is {what}", hint)
 
 
-def check_place(output: Path, *, force: bool) -> None:
-    """Refuse to overwrite a report, and what `check_free` refuses.
-
-    Raises:
-        UsageError: The place is taken.
-    """
-    refuse_report(output)
-    check_free(output, force=force, hint="give another name with -o, or --force to overwrite it")
-
-
-def check_free(output: Path, *, force: bool, hint: str) -> None:
+def check_free(
+    output: Path, *, force: bool, hint: str = "give another name with -o, or --force to overwrite it"
+) -> None:
     """Refuse to overwrite what is not a regular file, and a file unless forced; `hint` says how to force it.
 
     Raises:

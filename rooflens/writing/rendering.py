@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from rooflens.analyzing import Analyzed
-from rooflens.model.predict.expectations import Prediction, Rule
-from rooflens.model.records import Analysis, AnalyzedReport, Run
+from rooflens.model.predict.measured import Prediction, Rule
+from rooflens.model.records import Run
 
 
 class Expected(Struct, frozen=True):
@@ -49,11 +49,11 @@ def render(
     if style == "json":
         from rooflens.report.data import to_json
 
-        return _encoded(to_json(_analyses(found.reports), found.reports) + "\n")
+        return _encoded(to_json(found.analyses, found.reports) + "\n")
     if style == "csv":
         from rooflens.report.data import to_csv
 
-        return _encoded(to_csv(_analyses(found.reports)))
+        return _encoded(to_csv(found.analyses))
     if style == "html":
         from rooflens.report.page.page import render_page
 
@@ -77,10 +77,6 @@ def render(
 
     picture = draw_rooflines(page, dark=dark)
     return Rendered(picture.png() if style == "png" else _encoded(picture.svg).data, picture.notes)
-
-
-def _analyses(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
-    return [analysis for report in reports for analysis in report.analyses]
 
 
 def _encoded(text: str) -> Rendered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,9 +13,6 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 import rooflens as rl
 from rooflens.cli.group import main
 from rooflens.errors import InputError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def recorded(folder: Path, *times_ns: float) -> Path:

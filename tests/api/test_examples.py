@@ -6,21 +6,17 @@ import doctest
 import inspect
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.loops import for_all
-from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
+from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, ReportSpec, write_report
 
 import rooflens as rl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from support.ncu_rep_writer import MetricValue
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(path.stem for path in (ROOT / "rooflens" / "api").glob("*.py") if path.stem != "__init__")

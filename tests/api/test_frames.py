@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -16,11 +17,8 @@ import pytest
 import rooflens as rl
 from rooflens.cli.group import main
 from rooflens.errors import UsageError
-from rooflens.model.store.schema import TABLES
+from rooflens.model.store.tables import TABLES
 from rooflens.report.data import to_csv
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

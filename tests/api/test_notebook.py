@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nbformat
 import pytest
@@ -14,9 +15,6 @@ from nbclient import NotebookClient
 from support import fake_ncu
 
 import rooflens as rl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import gzip
 import shutil
 import warnings
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.packing import pack
 
 import rooflens as rl
 from rooflens.errors import InputError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

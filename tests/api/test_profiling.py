@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support import fake_ncu
@@ -13,9 +13,6 @@ import rooflens as rl
 from rooflens.api import marking
 from rooflens.errors import UsageError
 from rooflens.ingest.ncu.command import NEWEST, Collection, build_argv
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCRIPT = """
 import sys

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pytest
@@ -19,9 +20,6 @@ from rooflens.cli.group import main
 from rooflens.errors import InputError, UsageError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model import records
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>\x1b[31m\u202egemm'
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAVY = {"altair", "click", "google", "IPython", "jinja2", "msgspec", "multiprocessing", "ncu_report", "numpy"}
 HEAVY |= {"pandas", "polars", "pyarrow", "rich", "subprocess", "typing", "vl_convert"}

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -17,14 +17,11 @@ from support.packing import pack
 
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
-from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.ncu.unprofiled import write_unprofiled
 from rooflens.ingest.reports.inputs import has_name_of_report
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.store.dataset import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCHEMA = json.loads(files("rooflens.report").joinpath("analysis.schema.json").read_text(encoding="utf-8"))
 KERNEL = KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8})

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -9,9 +9,6 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, write_re
 
 from rooflens.cli.expectations import find_expected
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = f"ncu --nvtx-include rooflens /cache/saxpy-sm_90-{'0123456789abcdef' * 4}"
 KERNEL = KernelSpec("saxpy(int, float *)", {"gpu__time_duration.sum": 3000.0})

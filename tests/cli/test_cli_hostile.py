@@ -6,17 +6,14 @@ import csv
 import io
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 STEERING = "\x1b]0;title\x07\x1b[2J\x7f\x9b31m\u202e\u2066\u2028\u061c"
 STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

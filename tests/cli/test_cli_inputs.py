@@ -7,8 +7,8 @@ import os
 import subprocess
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
@@ -18,9 +18,6 @@ from support.packing import packed
 from rooflens.cli.group import main
 from rooflens.errors import UsageError
 from rooflens.ingest.reports.report import ReadOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REPORT = encode_report(ReportSpec([KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1000.0})]))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from support.chips import H200
 from support.fixture_kernels import triad
@@ -16,11 +17,6 @@ from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, write_repo
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 LAUNCHES = (
     ("void ns::gemm<64>(float *)", "forward", 8, 900_000),

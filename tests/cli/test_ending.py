@@ -7,12 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")

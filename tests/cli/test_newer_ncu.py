@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,9 +11,6 @@ from support.damage import with_unknown_fields
 
 from rooflens.cli.group import main
 from rooflens.ingest.reports.read import read_report
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ("published/GPU_workshop__MW_Baseline.ncu-rep", "synthetic/attention.synthetic.ncu-rep")
 

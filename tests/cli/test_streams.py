@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -15,9 +15,6 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 from rooflens.cli.group import main
 from rooflens.model.roofline import datasheets
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROOFLENS = f"{shlex.quote(sys.executable)} -m rooflens"
 

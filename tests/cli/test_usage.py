@@ -7,7 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -15,10 +16,6 @@ from click.testing import CliRunner
 
 from rooflens.cli.group import COMMANDS, main
 from rooflens.cli.welcome import welcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _ON_A_GPU = {"profile", "collect", "calibrate"}
 _SERVES = {"mcp"}

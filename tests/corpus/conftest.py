@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
-from oracle_rows import read_folder
+from oracle_rows import Row, read_folder
 from oracles import compare
 
+from rooflens.ingest.load import Loaded
 from rooflens.model.analyze import analyze
-
-if TYPE_CHECKING:
-    from oracle_rows import Row
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Analysis, Kernel
+from rooflens.model.records import Analysis, Kernel
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,7 +39,6 @@ def analyses(kernels: list[Kernel]) -> list[Analysis]:
 
 
 @pytest.fixture(scope="session")
-def rows(corpus: Path) -> dict[str, Row]:
-    """Compare the whole corpus with the independent numbers it holds, once."""
-    results, _ = read_folder(corpus)
-    return {row.key: row for row in compare(results, corpus)}
+def rows(corpus: Path, once: Callable[[str, Callable[[], Any]], Any]) -> dict[str, Row]:
+    """Compare the whole corpus with the independent numbers it holds."""
+    return once("rows", lambda: {row.key: row for row in compare(read_folder(corpus)[0], corpus)})

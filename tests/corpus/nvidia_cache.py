@@ -6,23 +6,17 @@ import hashlib
 import os
 import pickle
 import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nvidia_results import digest_of, read_nvidia_kernels
+from nvidia_results import NvidiaKernel, digest_of, read_nvidia_kernels
 
 import rooflens
-from rooflens.ingest.load import load_reports
+from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from nvidia_results import NvidiaKernel
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.ingest.reports.jobs import Job
-    from rooflens.model.records import Kernel, Run
+from rooflens.ingest.reports.jobs import Job
+from rooflens.model.records import Kernel, Run
 
 _PACKAGE = Path(rooflens.__file__).parent
 _READS_KERNELS = ("ingest", "model/counters", "model/records.py")

@@ -8,21 +8,16 @@ takes seconds. `test_nvidia_findings.py` holds the same numbers to `finding_goal
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 import finding_goals as goals
 from msgspec import Struct
 from msgspec.structs import replace
+from nvidia_results import NvidiaKernel, NvidiaResult
 from nvidia_topics import LOAD, STORE, Excluded, choice_of
 
 from rooflens.model.analyze import analyze
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from nvidia_results import NvidiaKernel, NvidiaResult
-
-    from rooflens.model.records import Analysis, Kernel
+from rooflens.model.records import Analysis, Kernel
 
 LIMITER = "limiter"
 _SPOKEN = ("optimization", "warning")

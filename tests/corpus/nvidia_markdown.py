@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import finding_goals as goals
 from nvidia_findings import (
     LIMITER,
+    Judged,
     expected,
     findings_of,
     part,
@@ -22,11 +23,6 @@ from nvidia_ranks import first_ranks
 
 from rooflens.report.document import Column, Table
 from rooflens.report.writers.markdown import to_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from nvidia_findings import Judged
 
 DOC = Path(__file__).parents[2] / "docs" / "explanation" / "accuracy.md"
 BEGIN = "<!-- Written by tests/corpus/nvidia_findings.py --write. -->"

@@ -8,16 +8,12 @@ accesses, and all lines), our top three must be marked, and of three marked plac
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
+from nvidia_results import Marker, NvidiaKernel
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from nvidia_results import Marker, NvidiaKernel
-
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 TOP = 3
 

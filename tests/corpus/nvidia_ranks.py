@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from nvidia_findings import Judged
 
-from rooflens.model.records import AnalyzedReport
+from rooflens.model.records import AnalyzedReport, Run
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.summary import ranking
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from nvidia_findings import Judged
-
-    from rooflens.model.records import Run
 
 
 class FirstRank(Struct, frozen=True):

@@ -6,14 +6,12 @@ import contextlib
 import hashlib
 import io
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
 
 from msgspec import Struct, field
 from nvidia_topics import LOAD, STORE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 Kind = Literal["none", "ok", "optimization", "warning", "error"]
 

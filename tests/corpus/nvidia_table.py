@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import finding_goals as goals
 from nvidia_cache import folders_beside, read_all, user_cache
 from nvidia_findings import (
     LIMITER,
+    Expected,
     Judged,
+    Silent,
     expected,
     findings_of,
     first_move,
@@ -29,11 +31,6 @@ from nvidia_findings import (
 from nvidia_markdown import write
 from nvidia_markers import marked
 from nvidia_ranks import first_ranks
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nvidia_findings import Expected, Silent
 
 _CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 _SHOWN = 34

@@ -5,14 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-from accuracy import markdown
+from accuracy import main, markdown
+from oracle_rows import Row
 from oracle_tensors import WARPGROUP
-
-if TYPE_CHECKING:
-    from oracle_rows import Row
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "accuracy.py"
 ROUNDING = 1e-9
@@ -83,15 +80,15 @@ def test_script_prints_its_table(corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_script_says_where_no_reports_are(tmp_path: Path, damaged: bool) -> None:  # noqa: FBT001 - a table
+def test_script_says_where_no_reports_are(tmp_path: Path, capsys: pytest.CaptureFixture[str], *, damaged: bool) -> None:
     """A folder without reports, or with none that can be read, is one line and a hint on stderr."""
     if damaged:
         (tmp_path / "cut.ncu-rep").write_bytes(b"NVR")
-    done = subprocess.run([sys.executable, SCRIPT, tmp_path], capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: no report")
-    assert done.stderr.splitlines()[1:] == [
+    assert main([str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("error: no report")
+    assert err.splitlines()[1:] == [
         "",
         "hint: give a folder of `.ncu-rep` files, or name it in ROOFLENS_CORPUS",
     ]
-    assert done.stdout == ""
+    assert out == ""

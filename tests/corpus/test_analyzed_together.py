@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rooflens.model.analyze import analyze_all
-from rooflens.model.records import Outside
+from rooflens.model.records import Analysis, Kernel, Outside
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis, Kernel
 
 
 def test_no_kernel_sees_its_neighbours(kernels: list[Kernel], analyses: list[Analysis]) -> None:

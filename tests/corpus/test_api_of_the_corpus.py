@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import ncu_report
 import pytest
@@ -11,9 +11,6 @@ from click.testing import CliRunner
 
 import rooflens as rl
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.corpus
 

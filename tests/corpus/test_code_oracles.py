@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ncu_report
 import pytest
 
+from rooflens.ingest.load import Loaded
 from rooflens.model.hotspots import hottest, leading_stall, places
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 SUMS = {
     ("samples",): "smsp__pcsamp_sample_count",

@@ -6,7 +6,8 @@ import html
 import json
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -14,17 +15,11 @@ from msgspec import Struct
 from rooflens.format import duration
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
-from rooflens.model.compare.compare import compare
+from rooflens.model.compare.compare import Change, compare
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.pairing import pair_programs, warnings
-from rooflens.model.records import AnalyzedReport
+from rooflens.model.records import AnalyzedReport, Rule
 from rooflens.report.comparison.page import render_comparison
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.model.compare.compare import Change
-    from rooflens.model.records import Rule
 
 DURATION = "gpu__time_duration.sum"
 DRAM_PCT = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -105,7 +100,7 @@ def pair_of(base: Path, head: Path) -> Pair:
         reports.append(Report(path, stored, names, {kernel.index: kernel.rules for kernel in loaded.kernels}))
         sides.append([AnalyzedReport(loaded.run, tuple(analyze(kernel) for kernel in loaded.kernels))])
     (pair,) = pair_programs(sides[0], sides[1], ("base", "head")).pairs
-    compared = Compared(pair.program, compare(pair.base, pair.head), warnings(pair))
+    compared = Compared(pair.program, compare(pair.base, pair.head), tuple(warnings(pair)))
     return Pair(reports[0], reports[1], compared, render_comparison([compared], None))
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import datasheet_of
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 WAVEFRONT_BYTES = 128
 PACKED_FMA_FLOP = 4

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from statistics import median
-from typing import TYPE_CHECKING
 
 import pytest
 
+from rooflens.ingest.load import Loaded
 from rooflens.model.analyze import analyze
 from rooflens.model.records import AnalyzedReport, timed
 from rooflens.model.summary import identity
 from rooflens.report.text.digest import DEFAULT_TOKENS, digest, explain, tokens_of
-
-if TYPE_CHECKING:
-    from rooflens.ingest.load import Loaded
 
 
 @pytest.fixture(scope="module")

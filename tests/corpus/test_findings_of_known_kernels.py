@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import ncu_report
 import pytest
 from support.findings import unsaid
 
+from rooflens.model.records import Analysis, Finding, Kernel
 from rooflens.model.roofline.occupancy import blocks_by_registers, find_occupancy, next_step, set_aside_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis, Finding, Kernel
 
 MINE = ("stall_", "low_occ", "achieved_", "small_", "tail_", "load_", "partition_", "short_", "launch_")
 

@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rooflens.model.records import Analysis
 from rooflens.model.summary import cautions
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 RARE = 1 / 8
 """A badge on more launches than this says nothing."""

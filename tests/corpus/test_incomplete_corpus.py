@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -13,11 +13,7 @@ from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.keys import function_of, short_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 
 @pytest.mark.parametrize(

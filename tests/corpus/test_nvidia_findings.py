@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import finding_goals as goals
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
-from nvidia_cache import AlreadyRead, folders_beside, read_all
+from nvidia_cache import AlreadyRead, Read, folders_beside, read_all
 from nvidia_findings import (
     Judged,
     expected,
@@ -27,15 +27,10 @@ from nvidia_markers import marked
 from nvidia_ranks import first_ranks
 from nvidia_results import Marker, NvidiaKernel, NvidiaResult, _side
 from nvidia_topics import LOAD, STORE, choice_of, stall_id
+from support.loops import for_all
 
+from rooflens.ingest.load import Loaded
 from rooflens.model.records import Kernel
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nvidia_cache import Read
-
-    from rooflens.ingest.load import Loaded
 
 
 @pytest.fixture(scope="module")
@@ -208,8 +203,8 @@ def test_every_spelling_of_a_stall_is_its_own_topic(title: str, topic: str) -> N
     assert stall_id(title) == topic
 
 
-@pytest.mark.parametrize(
-    ("instruction", "access_type", "side"),
+@for_all(
+    "instruction, access_type, side",
     [
         ("@!P3 LDG.E.SYS R11, [R4+-0x4]", 0, LOAD),
         ("     LDGSTS.E.BYPASS.128 [R5], [R2.64]", 6, LOAD),
@@ -278,8 +273,8 @@ def test_an_explicit_ok_is_a_case() -> None:
     assert (case.topic, case.why, case.false) == ("low_occupancy", "ok", True)
 
 
-@pytest.mark.parametrize(
-    ("move", "value", "holds"),
+@for_all(
+    "move, value, holds",
     [
         ("only 25 % of each sector is used", 0.25, True),
         ("only 25 % of each sector is used", 0.256, False),

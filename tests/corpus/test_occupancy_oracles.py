@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import ncu_report
 import pytest
 
-from rooflens.model.roofline.occupancy import occupancy_curves
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Kernel
-    from rooflens.model.roofline.occupancy import Curve
+from rooflens.ingest.load import Loaded
+from rooflens.model.records import Kernel
+from rooflens.model.roofline.occupancy import Curve, occupancy_curves
 
 TABLES = {
     "registers": "launch__occupancy_per_register_count",

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from oracle_rows import Row
 
+from rooflens.ingest.load import Loaded
 from rooflens.ingest.reports.container import inspect
+from rooflens.model.records import Analysis, Kernel
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.time_bounds import time_bounds
-
-if TYPE_CHECKING:
-    from oracle_rows import Row
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Analysis, Kernel
 
 ROUNDING_POINTS = 1.0
 """NVIDIA's rule text rounds to whole per cents and truncates some of them: a point is what the text can say."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from support.unpruned import resolved_without_a_plan
 
+from rooflens.ingest.load import Loaded
 from rooflens.ingest.reports.container import outline
 from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.ingest.reports.unpacking import MAGIC
 from rooflens.model.failed import ALL_NAN
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.ingest.load import Loaded
 
 MOST_OF_A_REPORT = 4
 """Kernels of one report store the same names: more of them show nothing more."""

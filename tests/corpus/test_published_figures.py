@@ -5,24 +5,22 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "fixtures"))
 
+from collections.abc import Iterator
+
 import publish
 
+from rooflens.ingest.load import Loaded
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.read import read_report
 from rooflens.model.analyze import analyze
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 each_report = pytest.mark.parametrize("name", publish.PUBLISHED)
 

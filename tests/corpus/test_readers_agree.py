@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.nvidia_reads import read_all
@@ -14,9 +14,6 @@ from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.ingest.reports.texts import add_texts
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.corpus
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import ncu_report
 
-if TYPE_CHECKING:
-    from rooflens.ingest.load import Loaded
+from rooflens.ingest.load import Loaded
 
 _OF_UNIT, _OF_KERNEL = 1, 2
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis
 
 AVERAGES_AGREE = 0.08
 """The samples are of another pass than the counter, and their first and last reach over the kernel's ends."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import ncu_report
 import pytest
 from support.findings import unsaid
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis, Finding
+from rooflens.model.records import Analysis, Finding
 
 MINE = (
     "uncoalesced_",

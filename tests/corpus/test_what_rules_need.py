@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -11,12 +10,9 @@ from msgspec.structs import replace
 from rooflens.model import analyze as analyzing
 from rooflens.model.findings.find import CAUSES
 from rooflens.model.findings.rule import held_of, holdings_of
-from rooflens.model.records import Outside
+from rooflens.model.records import Finding, Kernel, Outside
+from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Finding, Kernel
-    from rooflens.model.verdict.facts import Facts
 
 pytestmark = pytest.mark.corpus
 

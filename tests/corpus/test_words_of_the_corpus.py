@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import pytest
 
-from rooflens.model.records import AnalyzedReport
+from rooflens.ingest.load import Loaded
+from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.sentences import distance_words
@@ -16,12 +17,6 @@ from rooflens.report.labels import evidence_words
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.table import LEGEND, kernels_document, steps
 from rooflens.report.writers.terminal import to_terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Analysis
 
 AVOIDED = (
     r"time is lost",

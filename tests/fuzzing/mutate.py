@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random
 
 from rooflens.ingest.messages.messages import message
-
-if TYPE_CHECKING:
-    from random import Random
 
 _LENGTH_BYTES = 4
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5

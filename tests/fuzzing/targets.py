@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from fuzzing.mutate import mutated_report, mutated_table
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
@@ -16,11 +16,10 @@ from rooflens.ingest.reports.read import ReadOptions, read_bytes
 
 sys.path.append(str(Path(__file__).parents[1] / "ingest" / "exports"))
 
-from texts import LONG, SHARE, TIME, launch, metric, text
+from collections.abc import Callable
+from random import Random
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
+from texts import LONG, SHARE, TIME, launch, metric, text
 
 FOUND = Path(__file__).parent / "found"
 """What was found, a file each, its name beginning with its target's: read again by the tests."""

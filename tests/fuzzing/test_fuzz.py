@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from random import Random
 
 import pytest
 from fuzzing.targets import FOUND, TARGETS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-if TYPE_CHECKING:
-    from random import Random
 
 INPUTS = {name: target.seeds() for name, target in TARGETS.items()}
 

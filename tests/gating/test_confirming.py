@@ -1,19 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from support import fake_ncu, samples
 
 from rooflens.gating.confirming import reruns
 from rooflens.model.compare.compare import Side
 from rooflens.workloads.registry import find_workload
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 
 def test_a_bundled_workload_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pandas as pd
@@ -29,16 +29,12 @@ from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.report import ReadOptions
-from rooflens.model.store import rows
+from rooflens.ingest.running import ExecutorChoice
+from rooflens.model.records import Run
+from rooflens.model.store import tables
 from rooflens.model.store.dataset import Store, StoredReport
+from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.ingest.running import ExecutorChoice
-    from rooflens.model.records import Run
-    from rooflens.model.unprofiled import Unprofiled
 
 
 def _reports(folder: Path, count: int, name: str = "kernel") -> Path:
@@ -267,14 +263,14 @@ def test_a_report_that_no_table_takes_is_a_failure_and_the_others_are_stored(
     tmp_path: Path, jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A value that cannot be written costs its report, not those whose tables are made with it."""
-    make = rows.run_table
+    make = tables.run_table
 
     def refuse(runs: Sequence[Run], time_s: int) -> pa.Table:
         if any(run.source == jobs[4].source for run in runs):
             raise pa.ArrowInvalid("no such value")
         return make(runs, time_s)
 
-    monkeypatch.setattr(rows, "run_table", refuse)
+    monkeypatch.setattr(tables, "run_table", refuse)
     done = ingest_reports(jobs, Store(tmp_path / "store"))
     assert (done.report_count, [source for source, _ in done.failures]) == (5, [jobs[3].source, jobs[4].source])
     assert "the store cannot take: ArrowInvalid at test_load.py:" in str(done.failures[1][1])

@@ -6,8 +6,11 @@ import contextlib
 import os
 import signal
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, cast
 
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
@@ -23,13 +26,7 @@ from rooflens.ingest.load import ingest_reports, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.running import find_workers
 from rooflens.model.store.dataset import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from rooflens.model.unprofiled import Unprofiled
+from rooflens.model.unprofiled import Unprofiled
 
 
 class Killed(BaseException):

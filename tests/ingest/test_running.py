@@ -9,23 +9,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.loops import for_all
 
 import rooflens
 from rooflens.errors import EnvironmentMissingError, InputError, UsageError
-from rooflens.ingest.running import Workers, find_workers, processes, run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rooflens.ingest.running import ExecutorChoice
+from rooflens.ingest.running import ExecutorChoice, Workers, find_workers, processes, run
 
 KILLER, FAILING = 7, 5
 ANSWERS, FAILS, DIES = "answers", "fails", "dies"
@@ -208,7 +204,7 @@ def test_groups_are_taken_as_there_is_room() -> None:
         results.close()  # type: ignore[attr-defined]  # a generator
 
 
-@pytest.mark.parametrize("choice", ["process:0", "process:x", "process:2000", "dask:", "mpi", "threads"])
+@for_all("choice", ["process:0", "process:x", "process:2000", "dask:", "mpi", "threads"])
 def test_a_choice_that_is_none_is_refused(choice: str) -> None:
     """The message repeats it, and the hint shows one that works."""
     with pytest.raises(UsageError, match=choice) as caught:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -22,11 +23,8 @@ from rooflens.cli.group import main
 from rooflens.mcp.answers import PAGE_TOKENS
 from rooflens.report.text.digest import tokens_of
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 READER = "For anyone who wonders what a model sees of a report when it asks."
-TRANSCRIPT = Path(__file__).parents[2] / "docs" / "how-to" / "mcp-transcript.md"
+TRANSCRIPT = Path(__file__).parent / "transcript.md"
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
 ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("list_reports", {}),
@@ -194,7 +192,7 @@ def test_no_answer_is_over_a_page(said: Said) -> None:
 
 @pytest.mark.corpus
 def test_the_transcript_finds_kernel_line_and_move_in_four_calls_and_6_kb(said: Said, root: Path) -> None:
-    """The transcript in the documentation is what the server says of a published report, and it is short."""
+    """The stored transcript is what the server says of a published report, and it is short."""
     if not (root / "published").is_dir():
         pytest.skip("no corpus of published reports")
     answers = [said.of(name, **given) for name, given in TRANSCRIBED]
@@ -211,7 +209,7 @@ def test_the_transcript_finds_kernel_line_and_move_in_four_calls_and_6_kb(said: 
 
 
 def transcript(answers: list[str]) -> str:
-    """Write calls and answers as a page of the documentation."""
+    """Write calls and answers as Markdown."""
     size = len("".join(answers).encode())
     told = f"What a client asked of a published report, and what it was told: {len(answers)} calls, {size:,} bytes."
     parts = ["# A transcript of the MCP server", READER, f"{told} A test holds that the server says this."]

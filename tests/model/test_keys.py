@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +8,7 @@ from support.kernels import make_kernel
 
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.keys import Keys, first_key, launch_id
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 NAMES = st.sampled_from(["gemm<64>", "gemm<128>", "void ns::copy(float *)", "operator()", "a b", "κ<1>", ""])
 LAUNCHES = st.lists(st.tuples(NAMES, st.integers(1, 3), st.sampled_from([None, "step", "step/forward"])), max_size=30)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 from support.loops import for_all
 
@@ -13,13 +11,10 @@ from rooflens.model.counters.chips import CHIPS
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, NAMES
 from rooflens.model.findings.find import RULES
-from rooflens.model.findings.rule import CODE, OTHERS
+from rooflens.model.findings.rule import CODE, OTHERS, FindingRule
 from rooflens.model.hotspots import MEASURES, STORED_AS
 from rooflens.model.needs import lacking, tier_of, untold
 from rooflens.model.records import Kernel
-
-if TYPE_CHECKING:
-    from rooflens.model.findings.rule import FindingRule
 
 KERNEL = Kernel("0", "x.ncu-rep", 0, "kernel", "kernel", "ok")
 BY_ID = {rule.id: rule for rule in RULES}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from support import samples
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.errors import NoMatchError, UsageError
 from rooflens.model.analyze import analyze
@@ -32,8 +33,8 @@ def chosen(kernel: tuple[str, ...] = (), nvtx: tuple[str, ...] = ()) -> list[int
     return [places[id(analysis)] for one in select([given], Selection(kernel, nvtx)) for analysis in one.analyses]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "places"),
+@for_all(
+    "pattern, places",
     [
         ("adamw", [1, 2]),
         ("ADAMW", [1, 2]),
@@ -73,8 +74,8 @@ def test_a_key_is_one_launch_and_a_glob_over_keys_is_several() -> None:
         assert len(found.analyses) == count
 
 
-@pytest.mark.parametrize(
-    ("pattern", "places"),
+@for_all(
+    "pattern, places",
     [
         ("train", [0, 1, 2]),
         ("forward", [0]),

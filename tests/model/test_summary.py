@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.failed import ALL_NAN
+from rooflens.model.records import Analysis
 from rooflens.model.summary import median_launch, parted, summarize, whole
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 
 def lasting(us: float, index: int = 0, *, launches: int = 1, digest: str = "d") -> Analysis:

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import judge
-import pytest
 from judge import Judged, Judgement, truths
+from support.loops import for_all
 from support.recorded import ENTRY
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 GOOD = Judged(
     path=ENTRY.path,
@@ -30,8 +27,8 @@ GOOD = Judged(
 )
 
 
-@pytest.mark.parametrize(
-    ("change", "states"),
+@for_all(
+    "change, states",
     [
         ({}, {"verdict": "pass", "FLOP": "pass", "DRAM": "pass"}),
         ({"flop": {"fp32": 1002.0}}, {"FLOP": "fail"}),
@@ -69,8 +66,8 @@ def test_the_table_marks_what_was_not_expected() -> None:
     assert " ".join(lines[2].split()) == "saxpy n28 latency memory dram NOT as expected >= 1.0000 -"
 
 
-@pytest.mark.parametrize(
-    ("verdict", "expected", "agree"),
+@for_all(
+    "verdict, expected, agree",
     [
         (("compute", "tensor_bf16_wgmma"), ("compute", "tensor_bf16"), True),
         (("compute", "fp32"), ("compute", "fp32"), True),

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import tomllib
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import publish
 import pytest
@@ -15,11 +16,7 @@ import pytest
 from rooflens.analyzing import analyze_paths
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.reports.container import inspect, outline
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis
 
 MOST_POINTS = 1.0
 """So far an achieved per cent of ours may be from NVIDIA's, which is rounded to whole ones."""

@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 import script
 
 from rooflens.errors import UsageError
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_nothing_begins_after_the_time() -> None:

@@ -6,8 +6,9 @@ import re
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from slim import in_command, in_prose, last_part, plain_file, slim, slim_file
 from stored import write_entries
 from support.damage import block_starts, certain_damage
+from support.loops import for_all
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
 from support.packing import packed
 from support.recorded import ENTRY
@@ -27,14 +29,9 @@ from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.read import ReadOptions, read_report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.ingest.reports.read import Reader
-    from rooflens.ingest.reports.report import Report
-    from rooflens.model.records import Kernel
+from rooflens.ingest.reports.read import Reader, ReadOptions, read_report
+from rooflens.ingest.reports.report import Report
+from rooflens.model.records import Kernel
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
 
@@ -159,8 +156,8 @@ def test_what_says_nothing_keeps_every_byte() -> None:
     assert slim(report + odd) == report + odd
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
+@for_all(
+    "text, kept",
     [
         ("/opt/n/ncu -o /tmp/a/b /usr/bin/python3 /home/al/t.py --n 3 ", "ncu -o b python3 t.py --n 3 "),
         ("ncu ./run ../a/b reports/c L1/TEX", "ncu ./run ../a/b reports/c L1/TEX"),

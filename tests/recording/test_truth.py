@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from truth import Measured, Row, read_measured, rows
 
 from rooflens.model.records import Kernel
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 FLOP = 2.0 * 4096**3
 COUNT = int(FLOP / (2 * 64 * 256 * 16))

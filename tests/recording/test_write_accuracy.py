@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import write_accuracy
 from first_light import SCHEMA_VERSION
+from support.loops import for_all
 
 from rooflens.errors import InputError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OFF = {
     "name": "gemm.fp8: a|b",
@@ -96,7 +95,7 @@ def test_the_document_is_what_the_results_give() -> None:
     assert document.count("Not yet run on a GPU.") == (0 if results else 8)
 
 
-@pytest.mark.parametrize(
+@for_all(
     "line",
     [
         "| date | 2026-01-02 |",

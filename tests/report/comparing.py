@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.compare.compare import Side, compare
-from rooflens.model.compare.gate import Compared
+from rooflens.model.compare.gate import Compared, Gate
+from rooflens.model.records import Analysis
 from rooflens.report.comparison.page import render_comparison
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.compare.gate import Gate
-    from rooflens.model.records import Analysis
 
 EVEN = (1.0, 1.004, 0.997, 1.002, 0.999)
 """Times of five recordings, as parts of the first one."""

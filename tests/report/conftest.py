@@ -36,6 +36,18 @@ ARGUMENTS = (
 )
 
 BLANK = "about:blank"
+START_OVER = """async () => {
+  document.activeElement.blur();
+  for (const row of document.querySelectorAll("tr:has(a[aria-expanded=true])")) lens.cards.toggle(row);
+  lens.set(atFirst.state);
+  lens.save();
+  for (const details of document.querySelectorAll("details")) details.open = atFirst.open.has(details);
+  scrollTo({ top: 0, behavior: "instant" });
+  await lens.settled();
+}"""
+"""Takes back what tests choose, open and scroll; not a zoom, nor a theme."""
+
+AT_FIRST = "() => { window.atFirst = { state: lens.state, open: new Set(document.querySelectorAll('details[open]')) } }"
 VIEWPORT: Viewport = {"width": 1280, "height": 720}
 
 
@@ -88,10 +100,20 @@ class Tab:
         self.page.evaluate(ready)
         return self.page
 
+    def start_over(self) -> Page:
+        """Go back to the start of the page that is open."""
+        self.page.mouse.move(0, 0)
+        self.page.evaluate(START_OVER)
+        return self.page
+
     def leave(self) -> list[str]:
         """Close the file; return what it did that it may not."""
         if not self.page.is_closed():
             self.page.goto(BLANK)
+        return self.taken()
+
+    def taken(self) -> list[str]:
+        """Return what the page did since the last time that it may not."""
         troubles, self.troubles = self.troubles, []
         return troubles
 
@@ -126,6 +148,38 @@ def open_file(browser: Browser, tabs: Tabs) -> Iterator[Callable[..., Page]]:
         if not tab.page.is_closed():
             tabs[kind].append(tab)
     assert troubles == []
+
+
+@pytest.fixture(scope="session")
+def shared() -> dict[str, Tab]:
+    """Keep the pages that stay open from test to test, by what they show."""
+    return {}
+
+
+@pytest.fixture
+def same_page(
+    browser: Browser, shared: dict[str, Tab], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., Page]]:
+    """Open the page of these analyses once for many tests; each finds it at its start, none zooms or changes themes.
+
+    Loading a page and drawing its charts takes most of the time of a test: whoever does not test that, shares one.
+    """
+    used: list[Tab] = []
+
+    def open_(analyses: Sequence[Analysis]) -> Page:
+        text = rendered([samples.report(analyses)], "attention")
+        if text in shared:
+            used.append(shared[text])
+            return used[-1].start_over()
+        used.append(shared.setdefault(text, Tab(browser.new_page())))
+        file = tmp_path_factory.mktemp("shared") / "page.html"
+        file.write_text(text, encoding="utf-8")
+        page = used[-1].show(file, "", {"width": 1440, "height": 900}, "light", "lens.settled()")
+        page.evaluate(AT_FIRST)
+        return page
+
+    yield open_
+    assert [trouble for tab in used for trouble in tab.taken()] == []
 
 
 @pytest.fixture

@@ -6,13 +6,11 @@ point of one lies in the other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from math import atan2, cos, hypot, log10, sin, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 CHAR_PX = 5.6
 """Width of a character of the usual fonts at 12 px, over words of small letters and digits."""

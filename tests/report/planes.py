@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from support import samples
 
-from rooflens.model.records import AnalyzedReport
+from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.plane.plane import plane
+from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.datasheet import DatasheetRoofs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.model.records import Analysis
-    from rooflens.report.plane.plane import Plane
 
 START_UNIX_S = 1_700_000_000
 

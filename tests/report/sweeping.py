@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.predict.expectations import predict_case
+from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
+from rooflens.report.content import Content, build_content
 from rooflens.report.page.expectations import with_predictions
-from rooflens.report.page.sweeps import find_sweeps
+from rooflens.report.page.sweeps import Sweep, find_sweeps
 from rooflens.workloads.registry import find_workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rooflens.model.records import AnalyzedReport
-    from rooflens.report.content import Content
-    from rooflens.report.page.sweeps import Sweep
 
 Report = tuple[str, str, list[samples.Sample]]
 CHIP = replace(samples.A100, pipe_peaks={**samples.A100.pipe_peaks, "tensor_fp16": 312e12, "tensor_tf32": 156e12})

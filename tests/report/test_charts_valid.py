@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import altair as alt
 from click.testing import CliRunner
 
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 _SPEC = re.compile(r'<script type="application/json" id="spec-([^"]*)">(.*?)</script>', re.DOTALL)
 

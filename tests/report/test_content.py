@@ -1,27 +1,21 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 
-from rooflens.model.records import Bottleneck, Distances
+from rooflens.model.records import Analysis, Bottleneck, Distances
 from rooflens.model.summary import bound_times_ns, summarize, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Limiter
 from rooflens.report.comparison.rows import limiter as comparison_limiter
-from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, build_content
-from rooflens.report.page.kernels.table import kernels
+from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, Content, build_content
+from rooflens.report.page.kernels import kernels
 from rooflens.report.summary import RANKED_SHOWN, limiter, ranking, unranked
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import to_markdown
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
-    from rooflens.report.content import Content
 
 
 def make_page(*analyses: object) -> Content:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from markdown_it import MarkdownIt
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.compare.pairing import pair_programs
+from rooflens.model.compare.pairing import compare_pairs, pair_programs
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.roofline.datasheets import load_datasheets, the_datasheet
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.document import Bullets, Column, Heading, Item, Paragraph, Span, Table, code, strong
+from rooflens.report.document import Bullets, Column, Document, Heading, Item, Paragraph, Span, Table, code, strong
 from rooflens.report.text.comparison import comparison_document
 from rooflens.report.text.digest import explain_document
 from rooflens.report.text.forecast import forecasts_document
@@ -29,11 +28,6 @@ from rooflens.report.text.table import kernels_document, steps
 from rooflens.report.writers.html import to_html
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.report.document import Document
 
 WIDE = 10_000
 """Columns of a terminal on which nothing is cut."""

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 from support import samples
 
-from rooflens.model.records import Distances, Level, Verdict
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis, Distances, Level, Verdict
 
 VERDICT = Verdict(
     bound="unknown",

@@ -6,17 +6,13 @@ reach.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from support.chips import A100
 from support.fixture_kernels import Shares, by_shares
 from support.make_fixtures import Fixture
+from support.ncu_rep_writer import KernelSpec
 from support.synthetic_kernels import Launch, kernel_spec
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.ncu_rep_writer import KernelSpec
 
 N = 1 << 26
 STEPS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from rooflens.analyzing import analyze_inputs, analyze_store
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import RooflensError
 from rooflens.ingest.load import ingest_reports
 from rooflens.ingest.reports.container import outline
@@ -33,11 +33,6 @@ from rooflens.report.page.page import render_page
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.table import kernels_document, steps
 from rooflens.report.writers.markdown import to_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from rooflens.analyzing import Analyzed
 
 READING = ReadOptions(reader="direct", raw="values")
 """NVIDIA's module only adds the text of instructions, which takes longer than all else."""

@@ -6,12 +6,9 @@ Peaks are units per cycle of the unit's clock. Those of CC 7.0, 7.5, 8.0, 9.0 an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec import Struct, field
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Chip(Struct, frozen=True):

@@ -7,15 +7,13 @@ so that their code is read.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
 from rooflens.ingest.messages.messages import message
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 SET_ADDRESS = b"\0\x09\x02" + bytes(8)
 """Begins a sequence; the address is relocated."""

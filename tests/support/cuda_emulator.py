@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from support.one_source import write_one_source
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.cases import Workload
+from rooflens.model.cases import Workload
 
 HEADERS = Path(__file__).parent / "cuda"
 FLAGS = (

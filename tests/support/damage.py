@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from rooflens.ingest.messages.messages import message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MAGIC_BYTES = 4
 _LENGTH_BYTES = 4

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 from support.kernels import make_kernel
 
 from rooflens import format as fmt
 from rooflens.model.findings.find import find_findings
-from rooflens.model.records import LEVELS, Bottleneck, Level, Pipe
+from rooflens.model.records import LEVELS, Bottleneck, Evidence, Finding, Level, Pipe
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from rooflens.model.records import Evidence, Finding
 
 
 def make_facts(

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
+from support.chips import Chip
 from support.synthetic_kernels import SCHEDULERS_PER_SM, SECTOR_BYTES, THREADS_PER_WARP, WAVEFRONT_BYTES, Launch, Work
-
-if TYPE_CHECKING:
-    from support.chips import Chip
 
 _BF16_BYTES = 2
 _COPY_BYTES = 512  # a warp's 128-bit loads, stores and asynchronous copies

@@ -5,14 +5,12 @@ None has lone surrogates: readers replace them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import is_dataclass
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Record = TypeVar("Record")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain, repeat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 from support.damage import block_starts
@@ -13,10 +14,6 @@ from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_rep
 
 from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports.container import outline
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
 _HEADER = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from rooflens.model.findings.find import find_findings
-from rooflens.model.records import LEVELS, Kernel, Level, Pipe
-from rooflens.model.roofline.flops import count_flops
+from rooflens.model.records import LEVELS, Kernel, Level, Pipe, Verdict
+from rooflens.model.roofline.flops import Work, count_flops
 from rooflens.model.roofline.levels import place_levels
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.verdict.decide import decide, write_verdict
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Verdict
-    from rooflens.model.roofline.flops import Work
 
 
 def make_kernel(counters: Mapping[str, float] | None = None, **overrides: Any) -> Kernel:

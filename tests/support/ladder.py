@@ -6,22 +6,18 @@ every other unit has a share of its own. Each report has the un-profiled run bes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 from support.chips import A100
 from support.fixture_kernels import Shares, by_shares, square_gemm
 from support.make_fixtures import Fixture
+from support.ncu_rep_writer import KernelSpec
 from support.synthetic_kernels import Launch, kernel_spec
 
 from rooflens.ingest.ncu.unprofiled import write_unprofiled
 from rooflens.model.unprofiled import Unprofiled
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.ncu_rep_writer import KernelSpec
 
 N = 4096
 FLOP = 2 * N**3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+import pytest
 
 
 def for_all(
@@ -28,8 +28,8 @@ def for_all(
                 values = case if len(arguments) > 1 else (case,)
                 try:
                     test(**dict(zip(arguments, values, strict=True)), **fixtures)
-                except AssertionError as error:
-                    wrong.append(f"{named(case)}: {error}")
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - all cases are tried, and all offenders named
+                    wrong.append(f"{named(case)}: {type(error).__name__}: {error}")
             assert all_cases
             assert not wrong, f"{len(wrong)} of {len(all_cases)} cases\n" + "\n".join(wrong)
 

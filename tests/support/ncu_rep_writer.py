@@ -8,18 +8,16 @@ same bytes.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from itertools import chain, groupby, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.ingest.messages.messages import message
 from rooflens.ingest.messages.sessions import SYNTHETIC_PROVIDER
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 Scalar: TypeAlias = int | float | str | None
 """ncu stores counts it knows itself as uint64, counters as double, names as text; None has a name but no value."""

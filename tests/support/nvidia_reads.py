@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.nvidia import read_with_nvidia
+from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.ingest.reports.unpacking import unpacked
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from rooflens.ingest.reports.report import ReadOptions, Report
 
 
 def read_all(files: Sequence[Path], options: ReadOptions) -> list[Report | InputError]:

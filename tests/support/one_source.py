@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from rooflens.model.cases import Workload
+from rooflens.model.cases import Workload
 
 _SYSTEM_HEADER = re.compile(r"^#include <.*>$", re.MULTILINE)
 _CUBLAS = "#include <cublas_v2.h>"

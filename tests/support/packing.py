@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def packed(report: bytes) -> bytes:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from operator import add, eq, floordiv, le, lt, mod, mul, neg, sub
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 
 def _divided(a: float, b: float) -> float:

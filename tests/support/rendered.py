@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from rooflens.model.records import AnalyzedReport
 from rooflens.report.page.page import render_page
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import AnalyzedReport
 
 _PAGES: dict[str, str] = {}
 

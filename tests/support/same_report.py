@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pyarrow as pa
 from msgspec.structs import replace
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.ingest.reports.report import Report
+from rooflens.ingest.reports.report import Report
 
 
 def differences_of(ours: Report, theirs: Report) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rooflens.model.bounds import Bound
 from rooflens.model.records import (
     LEVELS,
     Analysis,
@@ -30,11 +31,6 @@ from rooflens.model.records import (
     Verdict,
 )
 from rooflens.model.roofline.levels import shares_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from rooflens.model.bounds import Bound
 
 HOSTILE_NAMES = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>")
 

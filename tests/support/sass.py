@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ARCHITECTURE = re.compile(r"^arch = (sm_\w+)$")
 _FUNCTION = re.compile(r"^\s*Function : (\S+)$")

@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import click
+import pytest
 from click.testing import CliRunner
 
 from rooflens.cli import console
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import pytest
 
 SHELL = frozenset({"cat", "cd", "cp", "echo", "grep", "head", "ls", "mkdir", "mv", "sort", "tail", "wc"})
 """Programs that are run as they are."""

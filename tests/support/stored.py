@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from support.kernels import make_kernel
 
 from rooflens.model.records import Hotspot, Kernel, Run
 from rooflens.model.store.dataset import Store, StoredReport
-from rooflens.model.store.rows import ReportRows, report_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-    from typing import Any
-
-    import pyarrow as pa
+from rooflens.model.store.tables import ReportRows, report_tables
 
 
 def digest_of(number: int) -> str:

@@ -6,16 +6,12 @@ few tiles for the SMs and leaves its result in L2; the large ones read operands 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 from msgspec.structs import replace
 from support.chips import H200
 from support.fixture_kernels import Gemm, tensor_gemm
+from support.ncu_rep_writer import KernelSpec
 from support.synthetic_kernels import SECTOR_BYTES, kernel_spec
-
-if TYPE_CHECKING:
-    from support.ncu_rep_writer import KernelSpec
 
 PROGRAM = (
     "python -m rooflens.workloads.torch_harness gemm --case bf16_{size} --iterations 1"  # what `rooflens profile` runs

@@ -6,16 +6,11 @@ cannot contradict one another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec import Struct, field
-from support.ncu_rep_writer import Instances, KernelSpec, RuleText
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from support.chips import Chip
-    from support.ncu_rep_writer import MetricValue
+from support.chips import Chip
+from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, RuleText
 
 THREADS_PER_WARP = 32
 SECTOR_BYTES = 32

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from support.ncu_rep_writer import Instances
+from support.ncu_rep_writer import Instances, MetricValue
 
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.model.counters.chips import CHIPS, FAMILIES, GV100, TCGEN05, TU10X, TU11X
-
-if TYPE_CHECKING:
-    from support.ncu_rep_writer import MetricValue
 
 SHARE = 0.3
 """Every other counter reaches this part of its peak."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 
 from rooflens.ingest.reports.resolve import Step, ways_of
 from rooflens.model.counters.recipes import CyclesOverTime, Exact, bases_of
 from rooflens.model.counters.table import COUNTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 FORMS = (
     "sum",

@@ -6,17 +6,14 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.model.cases import Workload
 from rooflens.workloads.build import build, find_compiler, local_architecture
 from rooflens.workloads.registry import find_workload
-
-if TYPE_CHECKING:
-    from rooflens.model.cases import Workload
 
 H200 = "0, GPU-0123, NVIDIA H200, 9.0, 580.65.06, Disabled"
 """A line of nvidia-smi's answer."""

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from support.loops import for_all
-from support.sass import count, parse_sass
+from support.sass import Kernel, count, parse_sass
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.workloads.build import ARCHITECTURES, FLAGS, find_compiler
 from rooflens.workloads.calibrating import PROGRAM
-
-if TYPE_CHECKING:
-    from support.sass import Kernel
 
 pytestmark = [pytest.mark.nvcc, pytest.mark.thorough]
 

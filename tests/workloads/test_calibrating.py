@@ -43,7 +43,7 @@ def only_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for tool in ("cat", "chmod", "cp", "sh"):
         (folder / tool).symlink_to(shutil.which(tool) or tool)
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr(build, "_find_nvcc", lambda _: path if (path := folder / "nvcc").exists() else None)
+    monkeypatch.setattr(build, "find_program", lambda *_: str(path) if (path := folder / "nvcc").exists() else None)
     return folder
 
 

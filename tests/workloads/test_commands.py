@@ -49,7 +49,7 @@ def test_the_harness_understands_its_command(watch_kernels: bool) -> None:  # no
     assert torch_harness.__name__ == HARNESS
     options = torch_harness.parse_options(command[3:])
     assert (options.workload, options.case, options.iterations) == ("attention", "naive", 3)
-    assert options.profiled == watch_kernels
+    assert (options.timing == "profiler") == watch_kernels
     assert not options.toy
 
 

@@ -14,18 +14,16 @@ import sysconfig
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from support.one_source import namespace_of, write_one_source
 
 from rooflens.errors import EnvironmentMissingError
+from rooflens.model.cases import Workload
 from rooflens.workloads import build
 from rooflens.workloads.build import FLAGS, Compiler, compile_command, find_compiler, library_flags
 from rooflens.workloads.registry import load_workloads
-
-if TYPE_CHECKING:
-    from rooflens.model.cases import Workload
 
 pytestmark = pytest.mark.nvcc
 

@@ -7,17 +7,14 @@ import os
 import shutil
 import subprocess
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from support.cuda_emulator import build_for_cpu, rewrite
 
+from rooflens.model.cases import Case, Workload
 from rooflens.workloads.registry import RANGE_NAME, find_workload, load_workloads
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.model.cases import Case, Workload
 
 pytestmark = pytest.mark.emulated
 

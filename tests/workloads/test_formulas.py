@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from rooflens.model.cases import evaluate
+from rooflens.model.cases import Case, Workload, evaluate
 from rooflens.workloads.registry import load_workloads
-
-if TYPE_CHECKING:
-    from rooflens.model.cases import Case, Workload
 
 CASES = [(workload, case) for workload in load_workloads() if workload.kind == "cuda" for case in workload.cases]
 

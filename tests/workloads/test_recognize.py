@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.loops import for_all
 
 from rooflens.workloads.commands import HARNESS, command_for
 from rooflens.workloads.recognize import Recognized, recognize
@@ -63,7 +64,7 @@ def test_the_harness_is_read_as_it_reads_itself() -> None:
     assert toy.iterations == 3
 
 
-@pytest.mark.parametrize(
+@for_all(
     "command_line",
     [
         None,

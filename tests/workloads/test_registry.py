@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.loops import for_all
 
 from rooflens.errors import InputError, UnknownNameError
 from rooflens.model.bounds import BOUNDS
@@ -56,7 +57,7 @@ def test_every_folder_with_a_toml_is_a_workload() -> None:
     assert {workload.name for workload in load_workloads()} == {path.parent.name for path in FOLDER.glob("*/*.toml")}
 
 
-@pytest.mark.parametrize("workload", load_workloads(), ids=lambda workload: workload.name)
+@for_all("workload", load_workloads(), lambda workload: workload.name)
 def test_expectations_use_the_words_of_verdicts(workload: Workload) -> None:
     """Every case predicts a class that a verdict can have, a level that exists, and says why."""
     for case in workload.cases:
@@ -66,7 +67,7 @@ def test_expectations_use_the_words_of_verdicts(workload: Workload) -> None:
         assert case.source
 
 
-@pytest.mark.parametrize("workload", load_workloads(), ids=lambda workload: workload.name)
+@for_all("workload", load_workloads(), lambda workload: workload.name)
 def test_toys_name_the_same_parameters(workload: Workload) -> None:
     """A toy changes sizes and adds no parameter; case names are unique."""
     for case in workload.cases:
@@ -74,7 +75,7 @@ def test_toys_name_the_same_parameters(workload: Workload) -> None:
     assert len({case.name for case in workload.cases}) == len(workload.cases)
 
 
-@pytest.mark.parametrize("workload", [w for w in load_workloads() if w.kind == "cuda"], ids=lambda w: w.name)
+@for_all("workload", [w for w in load_workloads() if w.kind == "cuda"], lambda w: w.name)
 def test_programs_take_the_parameters_of_their_cases(workload: Workload) -> None:
     """Every parameter of a case is an argument that the program reads."""
     text = (workload.folder / workload.program).read_text(encoding="utf-8")
@@ -100,7 +101,7 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
     assert "n28" in caught.value.hint
 
 
-@pytest.mark.parametrize(
+@for_all(
     "text",
     [
         "kind = ",
@@ -112,7 +113,6 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         GOOD.replace("[[case]]", "[case]"),
         GOOD.replace("{ n = 8 }", "8"),
     ],
-    ids=["no-toml", "empty", "no-kind", "no-program", "no-dtype", "no-expect", "one-table", "no-table"],
 )
 def test_bad_files_are_refused(text: str) -> None:
     """A `workload.toml` that lacks something is an input error that names the folder."""
@@ -120,7 +120,7 @@ def test_bad_files_are_refused(text: str) -> None:
         parse_workload(Path("broken"), text)
 
 
-@pytest.mark.parametrize(
+@for_all(
     "formula",
     [
         "__import__('os').getcwd()",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.loops import for_all
 
 from rooflens.model.bounds import BOUNDS
+from rooflens.model.cases import Case, Workload
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, load_datasheets
 from rooflens.workloads.registry import load_workloads
-
-if TYPE_CHECKING:
-    from rooflens.model.cases import Case, Workload
 
 CASES = [(workload, case) for workload in load_workloads() if workload.kind == "torch" for case in workload.cases]
 EVERY_CASE = for_all("workload, case", CASES, lambda one: f"{one[0].name} {one[1].name}")

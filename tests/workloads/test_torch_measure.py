@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from rooflens.errors import EnvironmentMissingError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch

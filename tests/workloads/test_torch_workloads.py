@@ -6,18 +6,15 @@ import json
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
+from rooflens.model.cases import Case, Workload
 from rooflens.workloads import torch_harness
 from rooflens.workloads.registry import load_workloads
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
-
-if TYPE_CHECKING:
-    from rooflens.model.cases import Case, Workload
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "torch"]
 CASES = [(workload, case) for workload in WORKLOADS for case in workload.cases]

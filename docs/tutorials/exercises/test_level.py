@@ -60,17 +60,17 @@ def test_a_level_of_which_nothing_is_known_has_no_share() -> None:
     assert "l2" not in answer.shares(TILED, TILED_PEAKS, {})
 
 
-def test_the_wall_of_the_naive_product_is_l1() -> None:
+def test_the_limiter_of_the_naive_product_is_l1() -> None:
     """Not DRAM, whatever a chart of DRAM alone suggests."""
     assert answer.limiting_level(answer.shares(MATMUL, MATMUL_PEAKS, MATMUL_STAGES)) == "l1"
 
 
-def test_the_wall_of_the_tiled_product_is_l1_too() -> None:
+def test_the_limiter_of_the_tiled_product_is_l1_too() -> None:
     """By instructions: its bytes are 2 % of the peak."""
     assert answer.limiting_level(answer.shares(TILED, TILED_PEAKS, TILED_STAGES)) == "l1"
 
 
-def test_the_wall_of_adamw_is_dram() -> None:
+def test_the_limiter_of_adamw_is_dram() -> None:
     """398 of 435 GB/s."""
     rates = {"dram": 398e9, "l2": 396e9, "l1": 337e9}
     peaks = {"dram": 435e9, "l2": 1.02e12, "l1": 6.72e12}

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, show_table
+from rooflens.cli.console import echo, finish, say, show_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of, with_reading
-from rooflens.cli.selecting import with_selection
+from rooflens.cli.loading import (
+    PATHS,
+    RAW_CELLS,
+    STORE,
+    THRESHOLDS,
+    load_analyzed,
+    place_of,
+    with_reading,
+    with_selection,
+)
 from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
@@ -21,7 +30,6 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
 
 
@@ -82,16 +90,17 @@ def analyze(
     """Show what limits each kernel."""
     from msgspec.structs import replace
 
-    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
-    from rooflens.analyzing import read_thresholds
+    from rooflens.addresses import shown
 
+    _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
     stated = read_stated(predict)
     keep = not without_nvidia
+    names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
     place = place_of(paths, store)
     found = load_analyzed(
         paths,
         store,
-        read_thresholds(thresholds),
+        thresholds=thresholds,
         keep=keep,
         without_nvidia=without_nvidia,
         with_evidence=style not in {"table", "md"},
@@ -99,23 +108,26 @@ def analyze(
         selection=selection,
     )
     if style == "table":
-        show_table(found, top, each_launch=launches, place=place, columns=_names(columns))
-        print_programs(found.reports)
+        from rooflens.report.program import program_lines
+
+        show_table(found, top, each_launch=launches, place=place, columns=names)
+        for line in program_lines(found.reports):
+            say(line)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
     elif style == "json" and not sys.stdout.isatty():
         from rooflens.report.data import json_lines
 
-        print_parts(json_lines(analyses_of(found.reports), found.reports))
+        parts = json_lines(found.analyses, found.reports)
+        while some := "".join(islice(parts, 256)):
+            echo(some, nl=False)
     elif style == "digest":
-        echo(_digest(found, max_tokens, top), nl=False)
+        from rooflens.report.text.digest import digest
+
+        echo(digest(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures), nl=False)
     else:
-        echo(_document(found.reports, style, top, _names(columns), raw_cells=raw_cells), nl=False)
-    finish(found, _last_line(found, store, keep=keep))
-
-
-def _names(columns: str | None) -> list[str]:
-    return [name.strip() for name in columns.split(",") if name.strip()] if columns else []
+        echo(_document(found, style, top, names, raw_cells=raw_cells), nl=False)
+    finish(found, f"wrote {shown(store)}" if store and keep and found.not_kept is None else "")
 
 
 def _check_options(
@@ -138,27 +150,13 @@ def _check_options(
         raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")
 
 
-def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
-    from rooflens.addresses import shown
-
-    return f"wrote {shown(store)}" if store and keep and found.not_kept is None else ""
-
-
-def _digest(found: Analyzed, max_tokens: int | None, top: int | None) -> str:
-    from rooflens.report.text.digest import digest
-
-    return digest(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
-
-
-def _document(
-    reports: Sequence[AnalyzedReport], style: str, top: int | None, columns: Sequence[str], *, raw_cells: bool
-) -> str:
+def _document(found: Analyzed, style: str, top: int | None, columns: Sequence[str], *, raw_cells: bool) -> str:
     """Write reports as JSON for people, as CSV, SARIF or Markdown."""
-    analyses = analyses_of(reports)
+    analyses = found.analyses
     if style == "json":
         from rooflens.report.data import to_json
 
-        return f"{to_json(analyses, reports)}\n"
+        return f"{to_json(analyses, found.reports)}\n"
     if style == "csv":
         from rooflens.report.data import to_csv
 

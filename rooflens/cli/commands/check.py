@@ -8,8 +8,7 @@ import click
 
 from rooflens.cli.commands.compare import GATE_FAILED, per_cent
 from rooflens.cli.console import echo, say, show
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
-from rooflens.cli.selecting import with_selection
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_selection
 from rooflens.cli.usage import examples
 
 if TYPE_CHECKING:
@@ -68,7 +67,6 @@ def check(
     Launches of the same name, shape and version that do the same FLOPs are runs of one kernel. If you ask for
     nothing, it only prints the table.
     """
-    from rooflens.analyzing import read_thresholds
     from rooflens.model.compare import checklist
     from rooflens.report.ci.checklist import checklist_document, to_json
 
@@ -80,8 +78,8 @@ def check(
         plateau=_share(plateau, "--plateau"),
         steps=steps,
     )
-    limits = read_thresholds(thresholds)
-    found = checklist.check(load_analyzed(paths, store, limits, selection=selection).reports, asked, limits)
+    analyzed = load_analyzed(paths, store, thresholds=thresholds, selection=selection)
+    found = checklist.check(analyzed.reports, asked, analyzed.limits)
     if style == "json":
         echo(to_json(found))
     else:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import click
 
 from rooflens.cli.console import echo, say, show_error
-from rooflens.cli.names import CHIPS, WORKLOADS, complete_cases
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import CHIPS, WORKLOADS, complete_cases, examples
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import printable
 from rooflens.writing.outputs import check_free
@@ -35,7 +34,7 @@ class ProgramCommand(click.Command):
     """A command that takes the user's program after `--` and reads none of its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep what stands after `--` apart."""
+        """Keep the arguments after `--` separate."""
         place = args.index("--") if "--" in args else len(args)
         ctx.meta[_AFTER_DASHES] = tuple(args[place + 1 :]) if "--" in args else None
         return super().parse_args(ctx, args[:place])
@@ -177,10 +176,10 @@ def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
     """
     targets = targets_of(ctx, options)
     reports = [_place(output, target, alone=len(targets) == 1) for target in targets]
-    taken = take_profiles(targets, reports, options)
-    for written in taken.reports:
+    taken, exit_code = take_profiles(targets, reports, options)
+    for written in taken:
         say(f"wrote {written}")
-    ctx.exit(taken.exit_code)
+    ctx.exit(exit_code)
 
 
 def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
@@ -221,28 +220,24 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
     return [target]
 
 
-@dataclass(slots=True)
-class Taken:
-    """What came of the cases that were asked for.
-
-    Attributes:
-        reports: Those that were written, in the order asked for.
-        exit_code: 0, or that of the first case that failed.
-    """
-
-    reports: list[Path] = field(default_factory=list)
-    exit_code: int = 0
-
-
-def take_profiles(targets: Sequence[Target], reports: Sequence[Path], options: Mapping[str, Any]) -> Taken:
+def take_profiles(
+    targets: Sequence[Target], reports: Sequence[Path], options: Mapping[str, Any]
+) -> tuple[list[Path], int]:
     """Take one profile after another; of several, a case that fails by itself costs only itself.
+
+    Returns:
+        The reports that were written, in this order, and the exit code of the first case that failed, else 0.
 
     Raises:
         RooflensError: The only one failed, or this machine is in the way of all.
     """
+    from rooflens.ingest.ncu.run import both_names
+
     for report in reports:
-        _keep_report(report, options)
-    taken = Taken()
+        for place in both_names(report):
+            keep(place, options)
+    taken: list[Path] = []
+    exit_code = 0
     for target, report in zip(targets, reports, strict=True):
         if len(targets) > 1:
             say(f"{target.name}:")
@@ -252,17 +247,10 @@ def take_profiles(targets: Sequence[Target], reports: Sequence[Path], options: M
             if len(targets) == 1 or not (error.is_of_program or isinstance(error, InputError)):
                 raise
             show_error(error, target.name)
-            taken.exit_code = taken.exit_code or error.exit_code
+            exit_code = exit_code or error.exit_code
         else:
-            taken.reports += written
-    return taken
-
-
-def _keep_report(report: Path, options: Mapping[str, Any]) -> None:
-    from rooflens.ingest.ncu.run import both_names
-
-    for place in both_names(report):
-        keep(place, options)
+            taken += written
+    return taken, exit_code
 
 
 def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> list[Path]:
@@ -347,8 +335,7 @@ def _repeated(options: Mapping[str, Any]) -> list[str]:
 
 def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Request:
     from rooflens.collecting import Request
-    from rooflens.ingest.ncu.command import Collection
-    from rooflens.ingest.ncu.further import further_options
+    from rooflens.ingest.ncu.command import Collection, further_options
 
     return Request(
         target=target,

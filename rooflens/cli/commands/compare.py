@@ -7,18 +7,16 @@ import re
 import shlex
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from rooflens.addresses import shown
 from rooflens.cli.commands.collect import Shown
-from rooflens.cli.console import FORMAT_HELP, check_output, echo, say, show, show_bugs, show_error
-from rooflens.cli.loading import load_analyzed
-from rooflens.cli.selecting import with_selection
+from rooflens.cli.console import check_output, deliver, echo, say, show, show_bugs, show_failures, with_output
+from rooflens.cli.loading import load_analyzed, with_selection
 from rooflens.cli.usage import completed_by_files, examples
 from rooflens.errors import InputError, RooflensError, UsageError
-from rooflens.files import write_whole
 from rooflens.model.store import store_at
 
 if TYPE_CHECKING:
@@ -44,11 +42,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 )
 @click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...", shell_complete=completed_by_files)
 @with_selection
-@click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file instead of stdout."
-)
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@with_output(FORMATS)
 @click.option(
     "--fail-on", metavar="PER_CENT", help="Exit with code 5 if GPU time grew by more than this, beyond noise."
 )
@@ -92,11 +86,13 @@ def compare(
     """
     from msgspec.structs import replace
 
-    from rooflens.model.compare.paired import compare_pairs, set_across
-    from rooflens.model.compare.pairing import reports_of
+    from rooflens.model.compare.across import set_across
+    from rooflens.model.compare.pairing import compare_pairs, reports_of
     from rooflens.report.text.comparison import comparison_document
 
-    style = check_output(output, style, _formats(style), "compare.html", force=force)
+    # GitHub's summary is Markdown: a file ending in .md fits it.
+    formats = tuple(name for name in FORMATS if style != "github" or name != "md")
+    style = check_output(output, style, formats, "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel, confirm=confirm)
     smallest = per_cent(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.
@@ -109,19 +105,19 @@ def compare(
     if gated is not None and confirm:
         gated = _confirmed(gated, compared)
     sides = replace(sides, across=tuple(set_across(pairs, compared)))
-    drawn = _text(compared, gated, style=style, sides=sides)
-    show_bugs(reports_of(pairs))
-    if drawn is None:
+    text, annotations = _text(compared, gated, style=style, sides=sides)
+    show_bugs(analysis for report in reports_of(pairs) for analysis in report.analyses)
+    if style == "table":
         show(comparison_document(compared, None, replace(sides, unpaired=())))
     else:
-        _write(drawn, style, output)
+        deliver(text, output)
+    if style == "github":
+        if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with Path(place).open("a", encoding="utf-8") as file:
+                file.write(f"{text}\n")
+        echo(annotations, nl=False)
     if gated is not None:
         _tell(gated)
-
-
-def _formats(style: str | None) -> tuple[str, ...]:
-    """Return what a file may hold: GitHub's summary is Markdown, and no other kind for it."""
-    return tuple(name for name in FORMATS if style != "github" or name != "md")
 
 
 def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -> Gate | None:
@@ -160,7 +156,7 @@ def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, 
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
     from rooflens.model.compare.across import Sides
-    from rooflens.model.compare.paired import pair_sides
+    from rooflens.model.compare.pairing import pair_sides
     from rooflens.report.versions import path_labels
 
     if len(places) == 1:
@@ -201,51 +197,20 @@ def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     """
     store, digits = store_at(place) or (None, "")
     found = load_analyzed((place,) if store is None else (), store, digits=digits, selection=selection)
-    for source, error in found.failures:
-        show_error(error, source)
+    show_failures(found)
     if found.failures:
         raise InputError(f"`{shown(place)}` cannot be read completely", "leave out the damaged reports")
     return list(found.reports)
 
 
-class Text(NamedTuple):
-    """A comparison in one of the formats, and GitHub's annotations beside its summary."""
-
-    text: str
-    annotations: str = ""
-
-
-def _write(drawn: Text, style: str, output: Path | None) -> None:
-    """Print the comparison, or write it to a file; GitHub's summary to its file for it, too, where there is one."""
-    _place(drawn.text, output)
-    if style == "github":
-        if place := os.environ.get("GITHUB_STEP_SUMMARY"):
-            with Path(place).open("a", encoding="utf-8") as file:
-                file.write(f"{drawn.text}\n")
-        echo(drawn.annotations, nl=False)
-
-
-def _text(compared: list[Compared], gated: Gated | None, *, style: str, sides: Sides) -> Text | None:
-    """Write the comparison in one of the formats; None for the table, which is shown."""
-    if style == "github":
-        return _github(compared, gated, sides)
+def _text(compared: list[Compared], gated: Gated | None, *, style: str, sides: Sides) -> tuple[str, str]:
+    """Write the comparison in one of the formats, with GitHub's annotations for its summary; a table is shown."""
     if style == "table":
-        return None
-    from rooflens.writing.comparisons import render
+        return "", ""
+    if style != "github":
+        from rooflens.writing.comparisons import render
 
-    return Text(render(compared, style, sides, gated))
-
-
-def _place(text: str, output: Path | None) -> None:
-    if output is None:
-        echo(text)
-    else:
-        write_whole(output, f"{text}\n")
-        say(f"wrote {output}")
-
-
-def _github(compared: list[Compared], gated: Gated | None, sides: Sides) -> Text:
-    """Write the job summary and the annotations."""
+        return render(compared, style, sides, gated), ""
     from rooflens.model.compare.gate import DEFAULT_FLOOR_NS
     from rooflens.report.ci import github
     from rooflens.report.ci.annotations import commands
@@ -254,7 +219,7 @@ def _github(compared: list[Compared], gated: Gated | None, sides: Sides) -> Text
     root = checkout()
     lines = github.hot_lines(compared, gated.gate.floor_ns if gated else DEFAULT_FLOOR_NS)
     summary = github.to_summary(compared, gated, sides, lines, root)
-    return Text(summary, commands(github.annotations_of(lines), root))
+    return summary, commands(github.annotations_of(lines), root)
 
 
 def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:

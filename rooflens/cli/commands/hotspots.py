@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, echo, finish, say, show, show_bugs, show_failures
-from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading
-from rooflens.cli.selecting import with_selection
+from rooflens.cli.console import echo, finish, say, show, show_bugs, show_failures
+from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import examples
 from rooflens.errors import InputError
 from rooflens.format import count
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.records import Analysis, AnalyzedReport, Grain
+    from rooflens.model.records import Analysis, Grain
     from rooflens.model.selecting import Selection
     from rooflens.report.text.hotspots import Listing
 
@@ -67,33 +66,26 @@ def hotspots(
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
     from rooflens.model.failed import is_bug
+    from rooflens.report.text.hotspots import hotspots_document, listings
 
     found = load_analyzed(paths, store, reading=reading, selection=selection)
     by = "line" if style == "github" else by
     try:
-        shown = _listings(found.reports, by, top)
-        show_bugs(found.reports)
-        analyses = [analysis for analysis in analyses_of(found.reports) if not is_bug(analysis.kernel)]
+        shown = listings(found.analyses, by, top)
+        show_bugs(found.analyses)
+        analyses = [analysis for analysis in found.analyses if not is_bug(analysis.kernel)]
         if analyses and not shown:
             raise _nothing(analyses, by)
     except InputError:
         show_failures(found)
         raise
     if style == "table":
-        from rooflens.report.text.hotspots import hotspots_document
-
         show(hotspots_document(shown))
     else:
         echo(_written(shown, style, raw_cells=raw_cells), nl=False)
     if left := len(analyses) - len(shown):
         say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
     finish(found, "")
-
-
-def _listings(reports: tuple[AnalyzedReport, ...], by: Grain | None, top: int) -> tuple[Listing, ...]:
-    from rooflens.report.text.hotspots import listings
-
-    return listings(analyses_of(reports), by, top)
 
 
 def _written(shown: tuple[Listing, ...], style: str, *, raw_cells: bool) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import FORMAT_HELP, check_output, echo, say, show
-from rooflens.cli.names import GPUS
-from rooflens.cli.usage import NamedGroup, completed_by
+from rooflens.cli.console import check_output, deliver, echo, say, show, with_output
+from rooflens.cli.usage import GPUS, NamedGroup, completed_by
 from rooflens.errors import InputError, UsageError
-from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,44 +73,6 @@ def predict(ctx: click.Context) -> None:
 
 
 def _command(operation: Operation) -> click.Command:
-    sizes = [_size_option(size) for size in operation.sizes]
-    shared = [
-        click.Option(
-            ["--dtype"],
-            default="bf16",
-            show_default=True,
-            shell_complete=completed_by(_types),
-            help="Type of the operands; separate several by commas.",
-        ),
-        click.Option(
-            ["--out-dtype"],
-            shell_complete=completed_by(_types),
-            help="Type of the results of products; by default that of the operands, bf16 where these are narrower.",
-        ),
-        click.Option(
-            ["--gpu", "gpu_names"],
-            multiple=True,
-            default=(DEFAULT_GPU,),
-            show_default=True,
-            shell_complete=GPUS,
-            help="Short name of a GPU, part of its name, or `all`. Repeatable.",
-        ),
-        click.Option(
-            ["--link"],
-            type=click.Choice(LINKS),
-            help="Link between GPUs that share the work; by default NVLink where it connects that many, else PCIe.",
-        ),
-        click.Option(
-            ["--achieved", "achieved_flop_per_s"], type=float, help="Measured FLOP/s, to compare with the roof."
-        ),
-        click.Option(["--format", "form"], type=click.Choice(FORMATS), help=FORMAT_HELP),
-        click.Option(
-            ["-o", "--output"],
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Write to a file instead of stdout.",
-        ),
-        click.Option(["--force"], is_flag=True, help="Overwrite an existing file."),
-    ]
     sent = f" Sent by each of N GPUs: {operation.sent_source}." if operation.sent_source else ""
     also = f" Also counted: {operation.extra_costs}." if operation.extra_costs else ""
     about = (
@@ -121,13 +80,41 @@ def _command(operation: Operation) -> click.Command:
         f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{also}{sent}\n\n"
         "SIZE is a number, a list 1,2,4, a sweep 128:8192:x2 or 64:1024:+64, or the name of another size."
     )
-    return _OperationCommand(
-        operation.name,
-        params=[*sizes, *shared],
-        help=about,
-        short_help=operation.summary,
-        callback=lambda **given: _run(operation, given),
+
+    @click.command(operation.name, cls=_OperationCommand, help=about, short_help=operation.summary)
+    @click.option(
+        "--dtype",
+        default="bf16",
+        show_default=True,
+        shell_complete=completed_by(_types),
+        help="Type of the operands; separate several by commas.",
     )
+    @click.option(
+        "--out-dtype",
+        shell_complete=completed_by(_types),
+        help="Type of the results of products; by default that of the operands, bf16 where these are narrower.",
+    )
+    @click.option(
+        "--gpu",
+        "gpu_names",
+        multiple=True,
+        default=(DEFAULT_GPU,),
+        show_default=True,
+        shell_complete=GPUS,
+        help="Short name of a GPU, part of its name, or `all`. Repeatable.",
+    )
+    @click.option(
+        "--link",
+        type=click.Choice(LINKS),
+        help="Link between GPUs that share the work; by default NVLink where it connects that many, else PCIe.",
+    )
+    @click.option("--achieved", "achieved_flop_per_s", type=float, help="Measured FLOP/s, to compare with the roof.")
+    @with_output(FORMATS)
+    def command(**given: Any) -> None:
+        _run(operation, given)
+
+    command.params[:0] = map(_size_option, operation.sizes)
+    return command
 
 
 def _types() -> Iterable[str]:
@@ -147,7 +134,7 @@ def _size_option(size: Size) -> click.Option:
 def _run(operation: Operation, given: dict[str, Any]) -> None:
     """Predict every step of the sweep for every type and GPU, and show them."""
     output = given["output"]
-    style = check_output(output, given["form"], FORMATS, "predict.html", force=given["force"])
+    style = check_output(output, given["style"], FORMATS, "predict.html", force=given["force"])
     written = {size.name: str(given[size.name]) for size in operation.sizes}
     achieved = given["achieved_flop_per_s"]
     if achieved is not None and not 0 < achieved < float("inf"):
@@ -157,27 +144,17 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     rows, lacking = _rows(operation, written, cases, achieved, given["link"], given["out_dtype"])
     for failure in lacking:
         say(f"warning: {failure}")
-    if style == "table":
-        from rooflens.report.text.forecast import forecasts_document
-
-        show(forecasts_document(rows))
-        return
-    text = _text(rows, lacking, style)
-    if output is None:
-        echo(text)
-        return
-    write_whole(output, f"{text}\n")
-    say(f"wrote {output}")
-
-
-def _text(rows: list[Row], lacking: list[InputError], style: str) -> str:
     if style == "html":
         from rooflens.report.forecast.page import render_forecasts
 
-        return render_forecasts(rows, [str(failure) for failure in lacking])
-    from rooflens.report.text.forecast import WRITERS
+        deliver(render_forecasts(rows, [str(failure) for failure in lacking]), output)
+        return
+    from rooflens.report.text.forecast import WRITERS, forecasts_document
 
-    return WRITERS[style](rows)
+    if style == "table":
+        show(forecasts_document(rows))
+    else:
+        deliver(WRITERS[style](rows), output)
 
 
 def _rows(  # noqa: PLR0917 - what a command line gives

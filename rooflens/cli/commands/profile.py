@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rooflens.cli.commands.collect import OUTPUT_FOLDER, ProgramCommand, keep, take_profiles, targets_of, with_options
 from rooflens.cli.usage import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @click.command(
@@ -40,14 +37,11 @@ def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
     name = targets[0].name if len(targets) == 1 else options["workload"]
     page = output_folder / f"{name}.html"
     keep(page, options)
-    taken = take_profiles(targets, [output_folder / f"{target.name}.ncu-rep" for target in targets], options)
-    if taken.reports:
-        _draw(ctx, name, taken.reports, page)
-    ctx.exit(taken.exit_code)
+    reports = [output_folder / f"{target.name}.ncu-rep" for target in targets]
+    taken, exit_code = take_profiles(targets, reports, options)
+    if taken:
+        from rooflens.cli.commands.report import report as report_command
 
-
-def _draw(ctx: click.Context, title: str, reports: Sequence[Path], page: Path) -> None:
-    from rooflens.cli.commands.report import report as report_command
-
-    given = {"store": None, "thresholds": None, "output": page, "title": title, "force": True, "table": True}
-    ctx.invoke(report_command, paths=tuple(str(report) for report in reports), **given)
+        given = {"store": None, "thresholds": None, "output": page, "title": name, "force": True, "table": True}
+        ctx.invoke(report_command, paths=tuple(map(str, taken)), **given)
+    ctx.exit(exit_code)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, finish, say, show_table
+from rooflens.cli.console import finish, say, show_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
-from rooflens.cli.selecting import with_selection
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
@@ -82,12 +81,11 @@ def report(
         raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
     if predict is not None and style != "html" and not table:
         raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
-    from rooflens.analyzing import read_thresholds
     from rooflens.writing.rendering import default_title, render
 
-    limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, keep=True, reading=reading, selection=selection)
-    if not analyses_of(found.reports):
+    stated = read_stated(predict)
+    found = load_analyzed(paths, store, thresholds=thresholds, keep=True, reading=reading, selection=selection)
+    if not found.analyses:
         finish(found, "")
         return
     expected = find_expected(found.reports, stated)
@@ -124,7 +122,7 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None
         if style == "png" and _stdout_is_terminal():
             raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
         return
-    check_free(output, force=force, hint="give another name with -o, or --force to overwrite it")
+    check_free(output, force=force)
 
 
 def _stdout_is_terminal() -> bool:

@@ -76,17 +76,17 @@ def refusal(data: bytes) -> InputError:
         return InputError("the file is empty", "profile again, or copy it again")
     lines = [line[:_LONGEST_LINE] for line in islice(open_text(data), _MOST_LINES)]
     if any(header_of(line) for line in lines):
-        return InputError("the export holds no launches", _said(lines) or "check ncu's filters, and export again")
+        said = _said(_KINDS[0][0], lines)
+        return InputError(
+            "the export holds no launches", f"ncu said: {said}" if said else "check ncu's filters, and export again"
+        )
     for pattern, what, hint in _KINDS:
-        if found := next((match for line in lines if (match := pattern.search(line))), None):
-            said = next((part for part in found.groups() if part), "")
-            return InputError(what.format(said=said.strip()[:_LONGEST_QUOTE]), hint)
+        if (said := _said(pattern, lines)) is not None:
+            return InputError(what.format(said=said), hint)
     return InputError("not an Nsight Compute export: it has no table of kernels and metrics", _RAW)
 
 
-def _said(lines: Iterable[str]) -> str:
-    """Return what ncu said went wrong."""
-    pattern = _KINDS[0][0]
+def _said(pattern: re.Pattern[str], lines: Iterable[str]) -> str | None:
+    """Return what the first line that matches says, in the first group that has words; None where none matches."""
     found = next((match for line in lines if (match := pattern.search(line))), None)
-    said = next((part for part in found.groups() if part), "") if found else ""
-    return f"ncu said: {said.strip()[:_LONGEST_QUOTE]}" if said else ""
+    return None if found is None else next((part for part in found.groups() if part), "").strip()[:_LONGEST_QUOTE]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from msgspec import Struct, field
 
+from rooflens.ingest.exports.numbers import Style, instance_counts, parse, split_instances
 from rooflens.ingest.exports.tables import (
     BLOCK,
     CC,
@@ -45,6 +47,10 @@ _LAUNCH = (PROCESS_ID, PROCESS, HOST, CONTEXT, STREAM, GRID, BLOCK)
 _WORKLOADS = {"range": "range", "graph": "graph", "cmdlist": "command list", "command list": "command list"}
 """Names that ncu gives results other than kernels, which have no block size."""
 
+_ABSENT = frozenset({"", "n/a", "-", "none", "null", "no data", "<no data>"})
+_TABLES = "sass__"
+"""Prefix of the metrics whose instances are read."""
+
 UNNAMED = "unnamed"
 """Name of the only kernel of a table without names."""
 
@@ -73,6 +79,23 @@ class ExportedKernel(Struct):
     process_name: str | None = None
     process: str | None = None
     nvtx_range: str | None = None
+
+    def add(self, name: str, text: str, style: Style, power: int) -> None:
+        """Add one printed value: a number, multiplied by ten to `power`, a word, or a number with its instances."""
+        own, instances = text, None
+        value = parse(text, style, power)
+        if value is None:
+            own, instances = split_instances(text.strip())
+            value = None if instances is None else parse(own, style, power)
+        if value is not None and math.isfinite(value):
+            self.numbers[name] = value
+        if instances is not None:
+            if name.startswith(_TABLES) and (counts := instance_counts(instances, style)):
+                self.tables[name] = counts
+        elif value is None and own.casefold() not in _ABSENT and not own.startswith("(!)"):
+            self.texts[name] = own
+        elif value is not None and math.isnan(value):
+            self.not_numbers.append(name)
 
 
 def identified(cells: Sequence[str], header: Header) -> ExportedKernel:

@@ -8,7 +8,6 @@ from itertools import chain, islice
 
 from msgspec import Struct, field
 
-from rooflens.ingest.exports.facts import Facts
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
 from rooflens.ingest.exports.labels import metric_of
 from rooflens.ingest.exports.numbers import Printed, parse, style_of
@@ -23,10 +22,10 @@ from rooflens.ingest.exports.tables import (
     SPEEDUP_OF,
     UNIT,
     VALUE,
+    Facts,
     Header,
 )
 from rooflens.ingest.exports.units import is_count, power_of
-from rooflens.ingest.exports.values import add_value
 from rooflens.model.records import Rule
 
 _SAMPLE_ROWS = 2_000
@@ -88,7 +87,7 @@ class _Table:
     def add(self, cells: list[str]) -> None:
         """Add one row; with more cells than the header its values are shifted, with too few it has no launch."""
         if not self._least_cells <= len(cells) <= len(self._header.names):
-            self._facts.damage.broken_rows += 1
+            self._facts.broken_rows += 1
             return
         section, label = self._cell(cells, SECTION), self._cell(cells, METRIC)
         rule = self._cell(cells, RULE)
@@ -130,7 +129,7 @@ class _Table:
         if metric is None:
             self._facts.unknown_labels[label] += 1
         elif self._facts.is_wanted(metric) and metric not in launch.kernel.numbers:
-            add_value(launch.kernel, metric, text, self._facts.style, power)
+            launch.kernel.add(metric, text, self._facts.style, power)
 
     def _rule(self, cells: Sequence[str], section: str, name: str) -> Rule:
         """Read the row of a rule, which states a speed-up of the whole kernel, of one unit, or none."""

@@ -55,9 +55,10 @@ def style_of(values: Iterable[Printed], default: Style) -> Style:
     weak: Counter[str] = Counter()
     digits = 0
     for value in values:
-        written = _digits(value.text)
-        marks = [mark for mark in ".," if written and mark in written]
-        if not marks or written is None:
+        number = _number(value.text)
+        written = number["digits"] if number else ""
+        marks = [mark for mark in ".," if mark in written]
+        if not marks:
             continue
         mark = _decimal_of(written)
         if mark is not None:
@@ -85,11 +86,15 @@ def parse(text: str, style: Style, power: int = 0) -> float | None:
     own = text.replace(_FLAG, "").strip()
     if _NAN.fullmatch(own):
         return math.nan
-    digits = _digits(own)
-    if digits is None:
+    number = _number(own)
+    if number is None:
         return None
-    plain = _plain(digits, style.decimal)
-    return None if plain is None else _float(own, plain, power)
+    mark = _decimal_of(number["digits"]) or style.decimal
+    plain = number["digits"].replace("," if mark == "." else ".", "")
+    if plain.count(mark) > 1:
+        return None
+    exponent = power + int((number["power"] or "e0")[1:])
+    return float(f"{'-' if own.startswith('-') else ''}{plain.replace(mark, '.')}e{exponent}")
 
 
 def split_instances(text: str) -> tuple[str, str | None]:
@@ -98,8 +103,7 @@ def split_instances(text: str) -> tuple[str, str | None]:
     if not bracket or not text.endswith(")"):
         return text, None
     own = own.rstrip()
-    is_value = not own or _NUMBER.fullmatch(_SPACES.sub("", own)) is not None
-    return (own, instances[:-1]) if is_value else (text, None)
+    return (own, instances[:-1]) if not own or _NUMBER.fullmatch(_SPACES.sub("", own)) else (text, None)
 
 
 def instance_counts(instances: str, style: Style) -> dict[str, int]:
@@ -113,17 +117,9 @@ def instance_counts(instances: str, style: Style) -> dict[str, int]:
     return counts
 
 
-def _float(own: str, plain: str, power: int) -> float:
-    found = _NUMBER.fullmatch(_SPACES.sub("", own))
-    exponent = power + int((found["power"] or "e0")[1:]) if found else power
-    sign = "-" if own.startswith("-") else ""
-    return float(f"{sign}{plain}e{exponent}")
-
-
-def _digits(text: str) -> str | None:
-    """Return the digits and marks of a number, without sign and exponent; None if the text is not a number."""
-    found = _NUMBER.fullmatch(_SPACES.sub("", text.replace(_FLAG, "").strip()))
-    return found["digits"] if found else None
+def _number(text: str) -> re.Match[str] | None:
+    """Match a number, with `digits` and `power`; None if the text is not a number."""
+    return _NUMBER.fullmatch(_SPACES.sub("", text.replace(_FLAG, "").strip()))
 
 
 def _decimal_of(digits: str) -> str | None:
@@ -135,17 +131,5 @@ def _decimal_of(digits: str) -> str | None:
     if points + commas > 1:
         return other
     before, _, after = digits.partition(mark)
-    return None if _may_group(before, after) else mark
-
-
-def _may_group(before: str, after: str) -> bool:
-    """Return whether a mark with these digits around it may group thousands."""
-    return len(after) == _GROUP and 1 <= len(before) <= _GROUP and not before.startswith("0")
-
-
-def _plain(digits: str, decimal: str) -> str | None:
-    """Rewrite digits with a decimal point and no grouping; None if they are not a number."""
-    mark = _decimal_of(digits) or decimal
-    other = "," if mark == "." else "."
-    plain = digits.replace(other, "")
-    return None if plain.count(mark) > 1 else plain.replace(mark, ".")
+    may_group = len(after) == _GROUP and 1 <= len(before) <= _GROUP and not before.startswith("0")
+    return None if may_group else mark

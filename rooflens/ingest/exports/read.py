@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby
+from operator import itemgetter
 
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.facts import Facts
 from rooflens.ingest.exports.foreign import refusal
 from rooflens.ingest.exports.kernels import GPU_NAME, ExportedKernel
 from rooflens.ingest.exports.long import long_kernels
-from rooflens.ingest.exports.merging import merged
-from rooflens.ingest.exports.tables import Header, open_text, records
+from rooflens.ingest.exports.same import merged
+from rooflens.ingest.exports.tables import Facts, open_text, records
 from rooflens.ingest.exports.wide import wide_kernels
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, datasheet_of_id, load_datasheets
 
@@ -130,50 +131,22 @@ def _displayed(gpu: str) -> str:
 
 def _kernels(data: bytes, facts: Facts) -> Iterator[ExportedKernel]:
     """Yield the launches of every table."""
-    index = 0
-    stream = _Peeked(records(open_text(data), facts.damage))
-    tables = _tables(stream, facts)
+    tables = _tables(data, facts)
     if data.count(_ONE_HEADER) > 1:
         yield from merged(tables)
         return
-    for table in tables:
-        for kernel in table:
-            kernel.index = index
-            index += 1
-            yield kernel
+    for index, kernel in enumerate(chain.from_iterable(tables)):
+        kernel.index = index
+        yield kernel
 
 
-def _tables(stream: _Peeked, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
+def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
     """Yield the launches of each table; those of one must be consumed before the next."""
-    for header in stream.headers():
+    for header, table in groupby(records(open_text(data), facts), itemgetter(0)):
         if header.is_summary:
             raise InputError("a summary over launches (`--print-summary`): each launch is needed", _AGAIN)
         read = long_kernels if header.is_long else wide_kernels
-        yield read(header, stream.rows(), facts)
-
-
-class _Peeked:
-    """A stream of headers and rows, read table by table."""
-
-    def __init__(self, found: Iterator[Header | list[str]]) -> None:
-        self._found = found
-        self._header: Header | None = None
-
-    def headers(self) -> Iterator[Header]:
-        """Yield the header of each table; the rows of the one before must have been read."""
-        first = next(self._found, None)
-        self._header = first if isinstance(first, Header) else None
-        while self._header is not None:
-            header, self._header = self._header, None
-            yield header
-
-    def rows(self) -> Iterator[list[str]]:
-        """Yield the rows up to the next header."""
-        for found in self._found:
-            if isinstance(found, Header):
-                self._header = found
-                return
-            yield found
+        yield read(header, (cells for _, cells in table if cells is not None), facts)
 
 
 def _is_share(metric: str) -> bool:

@@ -6,9 +6,13 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from rooflens.format import count
+from rooflens.ingest.exports.numbers import Style
 
 HEAD_BYTES = 1 << 20
 """How much of a file is searched for an export's header: what the program printed comes first."""
@@ -35,6 +39,8 @@ _GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _MOST_LINES_OF_A_ROW = 500
 _LARGEST_CELL = 2**31 - 1
 _SAMPLE_BYTES = 1 << 16
+_NAMED = 3
+"""How many labels or units a note names."""
 
 
 def is_export(head: bytes) -> bool:
@@ -42,8 +48,8 @@ def is_export(head: bytes) -> bool:
     return any(header_of(line.lstrip("\ufeff")) is not None for line in open_text(head))
 
 
-class Header(Struct, frozen=True):
-    """The first line of a table.
+class Header(Struct, frozen=True, eq=False):
+    """The first line of a table; each table has its own, even where their lines are equal.
 
     Attributes:
         names: Its cells as they are written.
@@ -67,14 +73,49 @@ class Header(Struct, frozen=True):
         return self.is_long and VALUE not in self.columns
 
 
-class Damage(Struct):
-    """Counts of the parts left out while a text is read.
+class Facts(Struct):
+    """What the tables of one export share, and what of them is left out.
 
     Attributes:
+        is_wanted: Says which metrics are read.
+        style: How numbers are written, according to the last table that showed it.
+        unknown_labels: Labels of the details page that stand for no metric we know -> how often they came.
+        unknown_units: Units that cannot be converted to a base unit -> how often they came.
+        coarse_times: How many launches have a duration scaled so far that fewer than three digits are left.
+        is_without_units: Whether values were taken to be in base units, because the row or column of units is missing.
         broken_rows: How many rows end within a quoted cell, or were cut by other output.
     """
 
+    is_wanted: Callable[[str], bool]
+    style: Style = field(default_factory=Style)
+    unknown_labels: Counter[str] = field(default_factory=Counter)
+    unknown_units: Counter[str] = field(default_factory=Counter)
+    coarse_times: int = 0
+    is_without_units: bool = False
     broken_rows: int = 0
+
+    def notes(self) -> list[str]:
+        """Say what was left out, one sentence each."""
+        said = []
+        if self.broken_rows:
+            said.append(f"left out {count(self.broken_rows, 'row')}, cut or broken")
+        if self.unknown_labels:
+            labels = count(len(self.unknown_labels), "label")
+            said.append(f"left out {labels} of unknown metrics: {_some(self.unknown_labels)}")
+        if self.unknown_units:
+            units = count(len(self.unknown_units), "unknown unit")
+            said.append(f"left out values in {units}: {_some(self.unknown_units)}")
+        if self.coarse_times:
+            launches = count(self.coarse_times, "launch")
+            said.append(f"times of {launches} have fewer than 3 digits: `--print-units base` prints all")
+        if self.is_without_units:
+            said.append("the export has no units: values are read as base units, as `--print-units base` prints them")
+        return said
+
+
+def _some(counted: Counter[str]) -> str:
+    names = [f"`{name}`" for name, _ in counted.most_common(_NAMED)]
+    return ", ".join(names) + (", ..." if len(counted) > _NAMED else "")
 
 
 def open_text(data: bytes) -> io.TextIOWrapper:
@@ -125,8 +166,8 @@ def _is_header(columns: Mapping[str, int], names: Sequence[str]) -> bool:
     return KERNEL in columns and any("__" in name for name in names)
 
 
-def records(lines: Iterable[str], damage: Damage) -> Iterator[Header | list[str]]:
-    """Yield each header, and the cells of each row below it; all other lines are left out.
+def records(lines: Iterable[str], facts: Facts) -> Iterator[tuple[Header, list[str] | None]]:
+    """Yield each header alone, then with the cells of each row below it; all other lines are left out.
 
     Raises:
         csv.Error: A row cannot be split into cells.
@@ -134,24 +175,24 @@ def records(lines: Iterable[str], damage: Damage) -> Iterator[Header | list[str]
     limit = csv.field_size_limit(_LARGEST_CELL)
     header: Header | None = None
     try:
-        for record in _records(lines, damage):
+        for record in _records(lines, facts):
             found = header_of(record[0])
             if found is not None:
                 header = found
-                yield header
+                yield header, None
             elif header is not None and len(cells := _cells(record, header.delimiter)) > 1 and _is_row(cells, header):
-                yield cells
+                yield header, cells
     finally:
         csv.field_size_limit(limit)
 
 
-def _records(lines: Iterable[str], damage: Damage) -> Iterator[list[str]]:
+def _records(lines: Iterable[str], facts: Facts) -> Iterator[list[str]]:
     """Join the lines of cells that hold line breaks; leave out the profiler's lines, and rows that are never closed."""
     held: list[str] = []
     for line in lines:
         bare = line.lstrip("\ufeff")
         if held and _starts_anew(bare, held):
-            damage.broken_rows += 1
+            facts.broken_rows += 1
             held = []
         is_odd = bare.count('"') % 2 == 1
         if held:
@@ -163,7 +204,7 @@ def _records(lines: Iterable[str], damage: Damage) -> Iterator[list[str]]:
             held = [bare]
         elif not _PROFILER_LINE.match(bare):
             yield [bare]
-    damage.broken_rows += bool(held)
+    facts.broken_rows += bool(held)
 
 
 def _starts_anew(line: str, held: Sequence[str]) -> bool:

@@ -39,16 +39,21 @@ _BINARY = ("ki", "mi", "gi", "ti")
 @lru_cache(maxsize=1024)
 def power_of(unit: str) -> int | None:
     """Return the power of ten from `unit` to base units (ns, byte, 1/s, cycle, %); None where there is none."""
-    upper, *lower = _words(unit)
-    powers = [_time_power(upper) if upper in _TIMES else _prefix_power(upper)]
-    powers += [-_TIMES[word] if word in _TIMES else _negative(_prefix_power(word)) for word in lower]
-    known = [power for power in powers if power is not None]
-    return sum(known) if len(known) == len(powers) else None
+    total = 0
+    for place, word in enumerate(_words(unit)):
+        power = _TIMES[word] if word in _TIMES else _prefix_power(word)
+        if power is None:
+            return None
+        if place:
+            total -= power
+        else:
+            total += power + _NS if word in _TIMES else power
+    return total
 
 
 @lru_cache(maxsize=1024)
 def dimension_of(unit: str) -> Dimension | None:
-    """Return what a unit measures, if it helps to tell metrics with one label apart; None otherwise."""
+    """Return what a unit measures, if that helps to distinguish metrics with the same label; None otherwise."""
     words = _words(unit)
     upper = _bare(words[0])
     if unit.strip() == "%":
@@ -71,10 +76,6 @@ def _words(unit: str) -> list[str]:
     return [word.strip() for word in unit.strip().split("/")]
 
 
-def _time_power(word: str) -> int:
-    return _TIMES[word] + _NS
-
-
 def _prefix_power(word: str) -> int | None:
     """Return the power of a prefix: `Kbyte`, `Ghz`, `MB`, `Minst`; 0 for a bare unit, None for powers of two."""
     if word.casefold().startswith(_BINARY) and word.casefold()[2:] in _BYTES:
@@ -85,7 +86,3 @@ def _prefix_power(word: str) -> int | None:
 
 def _bare(word: str) -> str:
     return (word[1:] if _prefix_power(word) else word).casefold()
-
-
-def _negative(power: int | None) -> int | None:
-    return None if power is None else -power

@@ -9,12 +9,10 @@ from itertools import chain, islice
 from operator import itemgetter
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.facts import Facts
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
 from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
-from rooflens.ingest.exports.tables import KERNEL, Header
+from rooflens.ingest.exports.tables import KERNEL, Facts, Header
 from rooflens.ingest.exports.units import dimension_of, is_count, power_of
-from rooflens.ingest.exports.values import add_value
 
 _SAMPLE_ROWS = 20
 _TIME = "gpu__time_duration.sum"
@@ -35,9 +33,8 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
         InputError: The row of units is missing and the values are scaled.
     """
     sample = list(islice(rows, _SAMPLE_ROWS))
-    units = _units(header, sample[0]) if sample else None
-    if units is not None:
-        sample = sample[1:]
+    # The row of units names no kernel.
+    units = sample.pop(0) if sample and not sample[0][header.columns[KERNEL]].strip() else None
     columns = _columns(header, units, facts)
     facts.style = style_of(_printed(header, sample, units), facts.style)
     if units is None:
@@ -46,7 +43,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
     filler = _Filler(columns, sample, facts.style)
     for cells in chain(sample, rows):
         if len(cells) > len(header.names):
-            facts.damage.broken_rows += 1
+            facts.broken_rows += 1
         elif cells[header.columns[KERNEL]].strip():
             kernel = identified(cells, header)
             if len(cells) < len(header.names):
@@ -54,11 +51,6 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
             filler.fill(kernel, cells)
             facts.coarse_times += time is not None and time < len(cells) and _is_coarse(cells[time])
             yield kernel
-
-
-def _units(header: Header, cells: Sequence[str]) -> Sequence[str] | None:
-    """Return the row of units, which names no kernel; None where the first row is a launch already."""
-    return None if cells[header.columns[KERNEL]].strip() else cells
 
 
 def _columns(header: Header, units: Sequence[str] | None, facts: Facts) -> list[_Column]:
@@ -124,7 +116,7 @@ class _Filler:
         columns = self._others if self._fill_plain(kernel, cells) else chain(self._plain, self._others)
         for place, name, power in columns:
             if place < len(cells):
-                add_value(kernel, name, cells[place], self._style, power)
+                kernel.add(name, cells[place], self._style, power)
 
     def _fill_plain(self, kernel: ExportedKernel, cells: Sequence[str]) -> bool:
         """Add the columns of plain numbers; False, and nothing added, if one of them is not a number in this row."""

@@ -1,19 +1,29 @@
-"""What a report says of the processes that were profiled: by which ncu, how, when and where."""
+"""What a report says of the processes that were profiled, and of the NVTX ranges that a result was launched in.
+
+It keeps each result's whole NVTX state: push/pop ranges as a stack for each thread and domain, start/end ranges as a
+set for each domain, and for every range the last CUDA call before it began. Those calls order the ranges of all domains
+and both kinds.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from msgspec import Struct
 
+from rooflens.ingest.messages.messages import decode, text_of
+
 SYNTHETIC_PROVIDER = "rooflens synthetic report"
-"""Provider of the version entry that a generated report carries beside Nsight Compute's own."""
+"""Provider of the version entry that a generated report has in addition to Nsight Compute's own."""
 
 _NCU_PROVIDER = "Nsight Compute Target"
 _LATEST_UNIX_S = 2**33
 """In the year 2242: a later time is damage; Python's dates end with the year 9999."""
+_SEPARATOR = "/"
 _MODES = ("clock_control", "cache_control", "replay_mode")
 
 
@@ -59,28 +69,26 @@ def gather_sessions(headers: Sequence[Any]) -> tuple[Session, ...]:
     for header in headers:
         process_id = header.Process.ProcessID or header.SessionDetails.ProcessID
         known = facts.setdefault(process_id, {})
-        for name, value in (_process_facts(header.Process) | _session_facts(header.SessionDetails)).items():
-            known.setdefault(name, value)
+        for name, value in _facts(header.Process, header.SessionDetails).items():
+            if value:
+                known.setdefault(name, value)
     return tuple(_session(process_id, known) for process_id, known in facts.items())
 
 
-def _process_facts(process: Any) -> dict[str, Any]:
-    """Return what a block says of its process."""
-    return _present(process_name=_text(process.ProcessName), address=_text(process.Hostname))
-
-
-def _session_facts(details: Any) -> dict[str, Any]:
-    """Return what one entry of session details says."""
+def _facts(process: Any, details: Any) -> dict[str, Any]:
+    """Return what a block says of its process, and one entry of session details; what is empty is not known."""
     version = details.VersionInfo
     is_ncu = _text(version.Provider) == _NCU_PROVIDER
-    return _present(
-        created_unix_s=details.CreationTime or None,
-        host=_text(details.TargetSystemInfo.ComputerName),
-        ncu_version=(_text(version.Version) or "").partition(" ")[0] if is_ncu else None,
-        command_line=_text(details.ProfilerCmdline),
-        clock_control=_text(details.ProfilerSettings.ClockControlMode),
-        replay_mode=_text(details.ProfilerSettings.ReplayMode),
-    )
+    return {
+        "process_name": _text(process.ProcessName),
+        "address": _text(process.Hostname),
+        "created_unix_s": details.CreationTime,
+        "host": _text(details.TargetSystemInfo.ComputerName),
+        "ncu_version": (_text(version.Version) or "").partition(" ")[0] if is_ncu else None,
+        "command_line": _text(details.ProfilerCmdline),
+        "clock_control": _text(details.ProfilerSettings.ClockControlMode),
+        "replay_mode": _text(details.ProfilerSettings.ReplayMode),
+    }
 
 
 def _session(process_id: int, known: dict[str, Any]) -> Session:
@@ -108,11 +116,48 @@ def _option(command_line: str, name: str) -> str | None:
     return found[1] if found else None
 
 
-def _present(**facts: Any) -> dict[str, Any]:
-    """Return the `facts` that are known."""
-    return {name: value for name, value in facts.items() if value}
-
-
 def _text(encoded: bytes) -> str | None:
     """Decode text of unknown code page; Windows ends process names with a NUL."""
-    return encoded.decode("utf-8", errors="replace").strip("\0 ") or None
+    return text_of(encoded).strip("\0 ") or None
+
+
+@lru_cache(maxsize=1024)
+def range_path(state: bytes, thread_id: int) -> str | None:
+    """Join the names of the open ranges from the outermost in: `train/step/forward`, `nccl:allreduce`.
+
+    Names in the default domain stand alone, others follow the name of their domain. Start/end ranges hold for every
+    thread, push/pop ranges for the one that opened them.
+
+    Args:
+        state: Encoded NvtxState; kernels of one range share theirs.
+        thread_id: The launching thread.
+
+    Returns:
+        None where no range was open, or the state cannot be decoded.
+    """
+    decoded = decode("NvtxState", state) if state else None
+    if decoded is None:
+        return None
+    domains = {domain.Id: text_of(domain.Name) for domain in decoded.Domains}
+    opened = sorted(_ranges(decoded, thread_id), key=lambda found: found[0])
+    labels = []
+    for _, domain_id, name in opened:
+        is_default = domain_id == decoded.DefaultDomain
+        if name:
+            domain = "" if is_default else f"{domains.get(domain_id) or domain_id}:"
+            labels.append(f"{domain}{text_of(name)}")
+    return _SEPARATOR.join(labels) or None
+
+
+def _ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the last call before it, the domain and the name of every range; of equal calls the outer range first."""
+    for domain in state.StartEndDomains:
+        for found in sorted(domain.Ranges, key=lambda opened: opened.Id):
+            yield found.LastApiCallId, domain.Id, found.Name
+    for thread in state.Threads:
+        if thread_id == thread.TID:
+            for domain in thread.PushPopDomains:
+                # A stack is in order whatever its calls say: versions that record none leave zeros.
+                calls = accumulate((found.LastApiCallId for found in domain.Stack), max)
+                for call, found in zip(calls, domain.Stack, strict=True):
+                    yield call, domain.Id, found.Name

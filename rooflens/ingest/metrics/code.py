@@ -326,11 +326,9 @@ def _samples(metrics: Metrics) -> dict[str, ByAddress | None]:
     for name in metrics.names():
         match = _STALLED.match(name)
         if match and not match[1].endswith("_not_issued") and match[1] not in reasons:
-            stored = metrics.metric(name)
-            if stored is not None and stored.is_zero:
-                reasons[match[1]] = {}
-            elif stored is not None and _is_by_address(stored):
-                reasons[match[1]] = _by_address(stored)
+            amounts = _amounts(metrics, name)
+            if amounts is not None:
+                reasons[match[1]] = amounts
     samples = _amounts(metrics, _SAMPLES)
     if samples is None and reasons:
         samples = _summed(reasons.values())

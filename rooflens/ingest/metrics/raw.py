@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from rooflens.ingest.metrics.stored import Stored, Value
-from rooflens.model.store.schema import INSTANCES, METRICS
+from rooflens.model.store.tables import INSTANCES, METRICS
 
 ROWS_PER_BLOCK = 250_000
 """How many values are gathered before they are packed: as Python lists some 15 MB, packed a third of that."""

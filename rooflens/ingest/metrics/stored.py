@@ -11,11 +11,12 @@ from msgspec import Struct
 Value: TypeAlias = "float | int | str"
 """Measured amounts are floats, ncu's own counts are ints, names and attributes are texts."""
 
-OPCODE_TABLES = (
+THREAD_TABLES = (
     "sass__thread_inst_executed_true_per_opcode_with_modifier_all",
-    "sass__inst_executed_per_opcode_with_modifier_all",
     "sass__thread_inst_executed_true_per_opcode",
 )
+WARP_TABLE = "sass__inst_executed_per_opcode_with_modifier_all"
+OPCODE_TABLES = (*THREAD_TABLES, WARP_TABLE)
 """Metrics with instances that the model needs: opcode -> count."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.processes import query
+from rooflens.processes import find_program, query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 Version = tuple[int, int]
 """Year and number of a release: (2024, 1)."""
@@ -30,7 +31,6 @@ DEFAULT_MAX_LAUNCHES = 200
 
 _ONE_OF_EACH = "per-launch-config"
 _RANGE_MODES = ("range", "app-range")
-_ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _INSTALL_PATTERNS = (
     "usr/local/cuda/bin/ncu",
     "usr/local/cuda-*/bin/ncu",
@@ -40,6 +40,61 @@ _INSTALL_PATTERNS = (
     "opt/nvidia/hpc_sdk/*/*/profilers/Nsight_Compute/ncu",
 )
 _INSTALL_HINT = "install Nsight Compute (it comes with the CUDA toolkit), or give its path with --ncu"
+
+
+_OURS = {
+    "--kernel-name": "--kernel",
+    "--launch-skip": "--launch-skip",
+    "--launch-count": "--launch-count",
+    "--nvtx-include": "--nvtx-include",
+    "--replay-mode": "--replay-mode",
+    "--cache-control": "--cache-control",
+    "--clock-control": "--clock-control",
+    "--target-processes": "--target-processes",
+    "--graph-profiling": "--graph-profiling",
+    "--import-source": "--import-source",
+    "--kill": "--kill",
+    "--metrics": "--metrics",
+    "--export": "-o",
+    "--force-overwrite": "--force",
+    "--set": "--detail",
+    "--filter-mode": "--launch-count",
+    "--log-file": None,
+    "--nvtx": None,
+    "--config-file": None,
+    "--config-file-path": None,
+    "--profile-from-start": None,
+}
+"""Options that rooflens sets -> our option that changes them; None where none does."""
+
+_NO_PROFILES = (
+    "--help",
+    "--version",
+    "--mode",
+    "--hostname",
+    "--import",
+    "--page",
+    "--csv",
+    "--print-summary",
+    "--raw",
+)
+_NO_PROFILES_BEGIN = ("--list-", "--query-", "--print-")
+"""Options that make ncu list, attach or print instead of writing a report."""
+
+_SHORT = {
+    "-k": "--kernel-name",
+    "-s": "--launch-skip",
+    "-c": "--launch-count",
+    "-o": "--export",
+    "-f": "--force-overwrite",
+    "-i": "--import",
+    "-h": "--help",
+    "-v": "--version",
+}
+_LEAST_OF_A_NAME = 4
+"""ncu accepts the beginning of an option for all of it; none shorter than `--se` is unique."""
+
+_EXAMPLE = "for example --ncu-args '--section MemoryWorkloadAnalysis --call-stack'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +183,7 @@ def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = N
     environment = os.environ if environment is None else environment
     if given is not None:
         return _given(given, environment)
-    path = next(_candidates(environment, root), None)
+    path = find_program("ncu", environment, _INSTALL_PATTERNS, root)
     if path is None:
         raise EnvironmentMissingError("Nsight Compute's `ncu` was not found", _INSTALL_HINT)
     return _with_version(path)
@@ -143,19 +198,6 @@ def _given(given: str, environment: Mapping[str, str]) -> Ncu:
     if ncu.version is None:
         raise EnvironmentMissingError(f"`{path}` does not answer `--version` as ncu does", _INSTALL_HINT)
     return ncu
-
-
-def _candidates(environment: Mapping[str, str], root: Path) -> Iterator[str]:
-    on_path = shutil.which("ncu", path=environment.get("PATH", ""))
-    if on_path:
-        yield on_path
-    homes = (Path(environment[name], "bin", "ncu") for name in _ROOT_VARIABLES if environment.get(name))
-    installed = (path for pattern in _INSTALL_PATTERNS for path in _newest_first(root, pattern))
-    yield from (str(path) for path in (*homes, *installed) if os.access(path, os.X_OK) and path.is_file())
-
-
-def _newest_first(root: Path, pattern: str) -> list[Path]:
-    return sorted(root.glob(pattern), key=lambda path: [int(number) for number in re.findall(r"\d+", str(path))])[::-1]
 
 
 def _with_version(path: str) -> Ncu:
@@ -251,3 +293,32 @@ def _counters(collection: Collection) -> tuple[str, ...]:
         *(part for section in collection.sections for part in ("--section", section)),
         *(("--metrics", ",".join(names)) if names else ()),
     )
+
+
+def further_options(given: str) -> tuple[str, ...]:
+    """Split the user's options for ncu as a shell does, and refuse those that rooflens sets.
+
+    Raises:
+        UsageError: A quote is not closed, or rooflens sets an option itself, or with it ncu would write no report.
+    """
+    try:
+        parts = tuple(shlex.split(given))
+    except ValueError as error:
+        raise UsageError(f"--ncu-args cannot be split: {error}", "quote its parts as for a shell") from error
+    if parts and not parts[0].startswith("-"):
+        raise UsageError(f"--ncu-args begins with `{parts[0]}`, which is not an ncu option", _EXAMPLE)
+    for part in parts:
+        if part.startswith("-"):
+            _refuse(part.partition("=")[0])
+    return parts
+
+
+def _refuse(option: str) -> None:
+    """Raise where ncu would take an option for one that rooflens sets, or would not profile."""
+    long = _SHORT.get(option[:2], option) if not option.startswith("--") else option
+    if long in _NO_PROFILES or long.startswith(_NO_PROFILES_BEGIN):
+        raise UsageError(f"--ncu-args cannot contain `{option}`: ncu would write no report", _EXAMPLE)
+    for name, ours in _OURS.items():
+        if name == long or (len(long) >= _LEAST_OF_A_NAME and name.startswith(long)):
+            hint = f"give {ours} to this command" if ours else "it is always set: leave it out"
+            raise UsageError(f"--ncu-args cannot contain `{option}`: rooflens sets ncu's {name} itself", hint)

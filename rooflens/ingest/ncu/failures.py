@@ -291,7 +291,7 @@ FAILURES = (
         is_complaint=True,
     ),
 )
-"""Every cause that is found is told; without any, the first complaint, which is a consequence of some cause."""
+"""All causes that match are reported; if none does, the first complaint, which is a consequence of some cause."""
 
 PROGRAM_FAILURES = (
     Failure(

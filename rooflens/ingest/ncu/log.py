@@ -1,14 +1,20 @@
-"""Follow ncu's log while it is written: kernels profiled so far, the current one, passes."""
+"""How far a run has come: any program by the clock, ncu by its log, with kernels profiled so far and passes."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from rooflens.processes import Command, run
+
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
+
+    from rooflens.processes import Finished
 
 _KERNEL = re.compile(r'==PROF== Profiling "(?P<name>.*?)"(?: - (?P<index>\d+))?(?=:| \()')
 _DONE = re.compile(r"100% - (?P<passes>\d+) pass(?:es)?\b")
@@ -36,6 +42,27 @@ class Progress:
     kernel: str | None = None
     passes: int | None = None
     quiet_s: float = 0.0
+
+
+def run_to_end(
+    argv: Sequence[str], timeout_s: float | None, on_progress: Callable[[Progress], None], doing: str
+) -> tuple[Finished, str, str]:
+    """Run a program with an empty standard input; return how it ended, and what it printed on stdout and stderr.
+
+    Raises:
+        EnvironmentMissingError: It cannot be started.
+        StoppedError: Ctrl-C or a like signal.
+    """
+
+    def watch(elapsed_s: float) -> bool:
+        on_progress(Progress(doing, elapsed_s))
+        return True
+
+    with TemporaryDirectory(prefix="rooflens-") as name:
+        stdout, stderr = Path(name, "stdout"), Path(name, "stderr")
+        finished = run(Command(tuple(argv), stdout, stderr), timeout_s, watch)
+        out, err = (file.read_text(encoding="utf-8", errors="replace") for file in (stdout, stderr))
+    return finished, out, err
 
 
 class LogFollower:

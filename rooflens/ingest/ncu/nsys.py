@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import shutil
+import os
 import sqlite3
 from collections import Counter, defaultdict
 from contextlib import closing
@@ -17,7 +17,7 @@ from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.ingest.ncu.unprofiled import run_program
 from rooflens.model.keys import short_name
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
-from rooflens.processes import query
+from rooflens.processes import find_program, query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,8 +47,7 @@ class _Busy:
 
 def find_nsys(root: Path = Path("/")) -> str | None:
     """Return the path of nsys, from PATH or the usual places; None where there is none."""
-    installed = (str(path) for pattern in _INSTALL_PATTERNS for path in sorted(root.glob(pattern), reverse=True))
-    return shutil.which("nsys") or next(installed, None)
+    return find_program("nsys", {"PATH": os.environ.get("PATH", "")}, _INSTALL_PATTERNS, root)
 
 
 _GRAPHS_BY_NODE = "--cuda-graph-trace=node"

@@ -12,16 +12,16 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError, UsageError
-from rooflens.ingest.ncu.log import Progress
+from rooflens.ingest.ncu.log import run_to_end
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
-from rooflens.processes import Command, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from rooflens.ingest.ncu.log import Progress
 
 RANK = "%q{RANK}"
 """What ncu, and `-o` of `collect`, replace by the environment variable RANK."""
@@ -169,15 +169,7 @@ def run_ranks(
         StoppedError: Ctrl-C or a like signal.
     """
     before = {path: path.stat().st_mtime_ns for path in reports_of(output)}
-
-    def watch(elapsed_s: float) -> bool:
-        on_progress(Progress("profiling", elapsed_s))
-        return True
-
-    with TemporaryDirectory(prefix="rooflens-") as name:
-        stdout, stderr = Path(name, "stdout"), Path(name, "stderr")
-        finished = run(Command(tuple(argv), stdout, stderr), timeout_s, watch)
-        said = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in (stderr, stdout))
+    finished, stdout, stderr = run_to_end(argv, timeout_s, on_progress, "profiling")
     written = [path for path in reports_of(output) if path.stat().st_mtime_ns != before.get(path)]
     if finished.timed_out:
         raise InputError(
@@ -185,7 +177,7 @@ def run_ranks(
             _kept(written, "a kernel that waits for other ranks may hang: profile one rank (--ranks 0), fewer kernels"),
         )
     if finished.status != 0 or not written:
-        raise _explained(said, finished.status, written)
+        raise _explained(f"{stderr}\n{stdout}", finished.status, written)
     return written
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import os
+import shlex
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rooflens.errors import InputError, RooflensError
+from rooflens.errors import InputError, RooflensError, StoppedError
+from rooflens.files import write_whole
 from rooflens.ingest.ncu.command import build_argv, profiles_one_of_each
 from rooflens.ingest.ncu.failures import explain, too_slow
 from rooflens.ingest.ncu.log import LogFollower
-from rooflens.ingest.ncu.rest import Rest, keep_rest, keep_words, log_of
-from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, is_packed, unpacked
+from rooflens.ingest.reports.unpacking import (
+    INCOMPLETE_SUFFIX,
+    PACKED_SUFFIX,
+    PLAIN_SUFFIX,
+    is_packed,
+    log_of,
+    unpacked,
+)
 from rooflens.processes import Command, run
 
 if TYPE_CHECKING:
@@ -32,6 +41,12 @@ whether it changes the suffix or appends one is not yet seen on a GPU, so both a
 
 _WARNING = "==WARNING== "
 _WRITTEN = "==PROF== Report:"
+
+_LAST_WORDS_BYTES = 64 << 10
+"""How much of the program's output is kept, from its end; ncu's log is kept whole."""
+
+_NO_EMPTY_BYTES = 64 << 10
+"""A report without kernels is smaller: a header and the machine's description. A larger one may hold some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +71,11 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run of ncu: the files of its log, stdout and stderr, and how it ended, None until it has."""
+    """A run of ncu: the files of its log, stdout and stderr, and who follows the log."""
 
     command: tuple[str, ...]
     words: tuple[Path, Path, Path]
     follower: LogFollower
-    finished: Finished | None = None
 
     @property
     def log(self) -> str:
@@ -99,41 +113,35 @@ def collect(
     partial = _partial(collection.output)
     with TemporaryDirectory(prefix="rooflens-") as name:
         words = Path(name, "ncu's log"), Path(name, "stdout"), Path(name, "stderr")
-        started = _Run(build_argv(ncu, replace(collection, output=partial), words[0]), words, LogFollower(words[0]))
+        done = _Run(build_argv(ncu, replace(collection, output=partial), words[0]), words, LogFollower(words[0]))
+        # ncu has no cap of its own on distinct launches. In application replay no kernel is complete before the last
+        # run of the program: stopping would lose all.
+        may_be_capped = profiles_one_of_each(ncu, collection) and collection.replay_mode == "kernel"
+        limit = collection.max_launches if may_be_capped else None
+
+        def watch(elapsed_s: float) -> bool:
+            on_progress(done.follower.progress(elapsed_s))
+            return limit is None or done.follower.profiled_count < limit
+
         try:
-            done = _follow(started, ncu, collection, timeout_s, on_progress)
-            return _accept(done, ncu, collection, _left_by_ncu(partial), timeout_s)
+            finished = run(Command(done.command, *words[1:], collection.environment), timeout_s, watch)
+            if finished.timed_out:
+                raise too_slow(timeout_s or 0.0, done.follower.kernel)
+            capped = may_be_capped and finished.status is None
+            return _accept(done, finished, collection, _left_by_ncu(partial), capped=capped)
         except RooflensError as error:
-            count = started.follower.profiled_count
-            rest = Rest(started.command, words, count, _left_by_ncu(partial), collection.output)
-            raise keep_rest(error, rest) from error
+            raise _keep_rest(error, done, _left_by_ncu(partial), collection.output) from error
         finally:
             for suffix in _LEFT_AS:
                 partial.with_name(f"{partial.name}{suffix}").unlink(missing_ok=True)
 
 
-def _follow(
-    started: _Run, ncu: Ncu, collection: Collection, timeout_s: float | None, on_progress: Callable[[Progress], None]
-) -> _Run:
-    limit = collection.max_launches if _may_be_capped(ncu, collection) else None
-
-    def watch(elapsed_s: float) -> bool:
-        on_progress(started.follower.progress(elapsed_s))
-        return limit is None or started.follower.profiled_count < limit
-
-    _, stdout, stderr = started.words
-    finished = run(Command(started.command, stdout, stderr, collection.environment), timeout_s, watch)
-    return replace(started, finished=finished)
-
-
-def _accept(done: _Run, ncu: Ncu, collection: Collection, left: Path, timeout_s: float | None) -> Collected:
+def _accept(done: _Run, finished: Finished, collection: Collection, left: Path, *, capped: bool) -> Collected:
     """Give the report its name, or raise."""
-    finished, follower = done.finished, done.follower
-    assert finished is not None  # noqa: S101 - it has run
-    capped = finished.status is None and not finished.timed_out and _may_be_capped(ncu, collection)
-    if finished.timed_out:
-        raise too_slow(timeout_s or 0.0, follower.kernel)
-    good_end = (_WRITTEN in done.log) if capped or _was_killed(done, collection) else finished.status == 0
+    follower = done.follower
+    # A program that ncu killed as it was asked to has the status of a killed program.
+    killed = collection.kill and follower.profiled_count >= (collection.launch_count or collection.max_launches)
+    good_end = (_WRITTEN in done.log) if capped or killed else finished.status == 0
     if not good_end or not left.exists():
         raise explain(done.log, done.streams, finished.status)
     result_count = _result_count(left)
@@ -142,7 +150,7 @@ def _accept(done: _Run, ncu: Ncu, collection: Collection, left: Path, timeout_s:
     left.replace(report)
     other.unlink(missing_ok=True)
     if collection.keep_log:
-        keep_words(done.command, done.words, collection.output)
+        _keep_words(done, collection.output)
     else:
         log_of(collection.output).unlink(missing_ok=True)
     return Collected(
@@ -163,7 +171,7 @@ def both_names(output: Path) -> tuple[Path, Path]:
 
 def _partial(output: Path) -> Path:
     if output.suffix not in _SUFFIXES:
-        raise InputError(f"`{output}` is not a name for a report", "end it in `.ncu-rep`")
+        raise InputError(f"`{output}` does not end like a report", "end it in `.ncu-rep`")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -200,19 +208,6 @@ def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
 
-def _may_be_capped(ncu: Ncu, collection: Collection) -> bool:
-    """Return whether we stop ncu when it has profiled enough: it has no cap of its own on distinct launches.
-
-    In application replay no kernel is complete before the last run of the program: stopping would lose all.
-    """
-    return profiles_one_of_each(ncu, collection) and collection.replay_mode == "kernel"
-
-
-def _was_killed(done: _Run, collection: Collection) -> bool:
-    """Return whether ncu killed the program as it was asked to, so that its status is that of a killed program."""
-    return collection.kill and done.follower.profiled_count >= (collection.launch_count or collection.max_launches)
-
-
 def _result_count(report: Path) -> int | None:
     """Count the results of a report; None where what reads reports is not installed, as on a bare GPU box.
 
@@ -234,3 +229,67 @@ def _result_count(report: Path) -> int | None:
 def _warnings(log: str) -> tuple[str, ...]:
     found = (line.removeprefix(_WARNING).strip() for line in log.splitlines() if line.startswith(_WARNING))
     return tuple(dict.fromkeys(found))
+
+
+def _keep_rest(error: RooflensError, run: _Run, left: Path, output: Path) -> RooflensError:
+    """Keep what a failed run left: ncu's messages, and the part of a report; return the error with a hint about both.
+
+    If the user stopped it before any kernel was done, nothing is kept.
+    """
+    kept = None
+    profiled_count, count = run.follower.profiled_count, _kernels_in(left)
+    if left.exists() and (profiled_count or count or (count is None and left.stat().st_size > _NO_EMPTY_BYTES)):
+        suffix = PACKED_SUFFIX if is_packed(left) else PLAIN_SUFFIX
+        place = output.with_name(f"{output.with_suffix(suffix).name}{INCOMPLETE_SUFFIX}")
+        with suppress(OSError):
+            kept = left.replace(place)
+    stopped = isinstance(error, StoppedError)
+    log = None if stopped and not kept else _keep_words(run, output)
+    if count is not None:
+        holds = f"{count} complete kernel{'' if count == 1 else 's'}"
+    else:
+        holds = f"{profiled_count} kernels by ncu's log" if profiled_count else "its kernels not counted"
+    hints = [
+        error.hint,
+        f"ncu's messages are kept in `{log}`" if log else "",
+        f"the report so far is kept, {holds}: `rooflens analyze {shlex.quote(str(kept))}`" if kept else "",
+    ]
+    told = type(error)("stopped before the end" if stopped and kept else str(error), "; ".join(filter(None, hints)))
+    told.kept = kept
+    return told
+
+
+def _kernels_in(left: Path) -> int | None:
+    """Count the kernels that can be read; None where it cannot be read on this machine."""
+    if not left.exists():
+        return 0
+    try:
+        from rooflens.ingest.reports.container import readable_part  # noqa: PLC0415 - needs protobuf, as above
+
+        with readable_part(left) as part:
+            return part.result_count
+    except (ImportError, InputError):
+        return None
+
+
+def _keep_words(run: _Run, output: Path) -> Path | None:
+    """Write the command and what was printed into one file; None if nothing was printed, or it cannot be written."""
+    said = [(file.name, _end(file, whole=index == 0)) for index, file in enumerate(run.words)]
+    if not any(text for _, text in said):
+        return None
+    parts = [f"$ {shlex.join(run.command)}", *(f"--- {name}\n{text.rstrip()}" for name, text in said if text.strip())]
+    place = log_of(output)
+    try:
+        write_whole(place, "\n".join(parts) + "\n")
+    except (InputError, OSError):
+        return None
+    return place
+
+
+def _end(file: Path, *, whole: bool) -> str:
+    if not file.exists():
+        return ""
+    with file.open("rb") as stream:
+        if not whole:
+            stream.seek(max(0, file.stat().st_size - _LAST_WORDS_BYTES))
+        return stream.read().decode("utf-8", errors="replace")

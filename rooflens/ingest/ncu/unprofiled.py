@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rooflens.checking import parse_json
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.files import read_text, write_whole
-from rooflens.ingest.ncu.log import Progress
-from rooflens.ingest.ncu.sidecar import sidecar
+from rooflens.ingest.ncu.log import run_to_end
+from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.unprofiled import SOURCES, GapsAfter, LaunchCount, Unprofiled
-from rooflens.processes import Command, run
+from rooflens.processes import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from rooflens.checking import Table
+    from rooflens.ingest.ncu.log import Progress
 
 _SCHEMA_VERSION = 1
 _MISSING_STATUS = 3
@@ -53,24 +52,16 @@ def run_program(
         ProgramError: It failed, or did not end in time.
         StoppedError: Ctrl-C or a like signal.
     """
-
-    def watch(elapsed_s: float) -> bool:
-        on_progress(Progress(doing, elapsed_s))
-        return True
-
-    with TemporaryDirectory(prefix="rooflens-") as name:
-        stdout, stderr = Path(name, "stdout"), Path(name, "stderr")
-        finished = run(Command(tuple(argv), stdout, stderr), timeout_s, watch)
-        texts = [file.read_text(encoding="utf-8", errors="replace") for file in (stdout, stderr)]
+    finished, stdout, stderr = run_to_end(argv, timeout_s, on_progress, doing)
     if finished.timed_out:
         raise ProgramError(
             f"the program did not end within {timeout_s:g} s, without the profiler",
             "give a longer --timeout, or run a smaller problem",
         )
     if finished.status != 0:
-        message = _failure(finished.status, *texts)
+        message = _failure(finished.status, stdout, stderr)
         raise ProgramError(message, "this is the program's own failure: ncu has not run yet", finished.status)
-    return Ran(finished.wall_ns, texts[0])
+    return Ran(finished.wall_ns, stdout)
 
 
 def run_workload(
@@ -123,7 +114,7 @@ def _count(value: object) -> int | None:
 
 
 def _failure(status: int | None, stdout: str, stderr: str) -> str:
-    how = f"status {status}" if status is None or status >= 0 else signal.Signals(-status).name
+    how = f"status {status}" if status is None or status >= 0 else signal_name(-status)
     said = _last_words(stderr) or _last_words(stdout)
     return f"the program failed with {how}, without the profiler" + (f": {said}" if said else "")
 

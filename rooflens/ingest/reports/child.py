@@ -98,7 +98,8 @@ def serve(parent: tuple[int, float]) -> None:
     try:
         answer = pickle.dumps((False, _called(sys.stdin.buffer.read())), protocol=5)
     except InputError as error:
-        answer = pickle.dumps((True, _bare(error)))
+        error.__cause__ = error.__context__ = None  # the parent may not be able to unpickle them
+        answer = pickle.dumps((True, error))
     with answers:
         answers.write(answer)
     os._exit(0)  # the answer is whole, whatever becomes of the libraries when they are unloaded
@@ -113,12 +114,6 @@ def _called(call: bytes) -> Any:
                 stack.enter_context(unchanged(one))
         stack.enter_context(without_pandas())
         return function(*arguments)
-
-
-def _bare(error: InputError) -> InputError:
-    """Drop the exceptions that led to this one: the parent may not be able to unpickle them."""
-    error.__cause__ = error.__context__ = None
-    return error
 
 
 def _end_with(parent: int, most_s: float) -> None:

@@ -22,23 +22,25 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
-from rooflens.ingest.messages.nvtx import range_path
-from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
+from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic, range_path
 from rooflens.ingest.reports.unpacking import (
     INCOMPLETE_SUFFIX,
     INTACT_HINT,
     MAGIC,
     NOT_A_REPORT_HINT,
     PLAIN_SUFFIX,
-    unpacked_part,
+    temporary_file,
+    unpacked,
 )
 
 _CUT_HINT = f"{INTACT_HINT}; its complete part is read under a name that ends in `{INCOMPLETE_SUFFIX}`"
 
 _LENGTH_BYTES = 4
+_CHUNK_BYTES = 1 << 20
 _KNOWN_VERSION = 7
 _MOST_KNOWN = 1024
 """How many block headers are kept, to be compared with later ones."""
@@ -87,7 +89,7 @@ class Origin(Struct, frozen=True):
 
     Attributes:
         process: Name and ID of the process: `python 4711`; None where the report does not say.
-        nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.messages.nvtx`).
+        nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.messages.sessions`).
     """
 
     process: str | None = None
@@ -107,6 +109,8 @@ class Outline(Struct, frozen=True):
     """What the container of a report says, before any result is decoded.
 
     Attributes:
+        digest: SHA-256 of the plain file, in hex: a report has one digest, compressed or not.
+        file_bytes: Size of the plain file.
         places: One for each result, in the order of the file: kernels, ranges, command lists and graphs.
         strings: Names of metrics by their index, as they are stored.
         sessions: One for each profiled process, in the order of the file.
@@ -114,8 +118,11 @@ class Outline(Struct, frozen=True):
         labels: Name and ID of each process, by its ID.
         unknown: Fields in the headers of blocks that the definitions do not know.
         sources: Start and end of each message with compiled code, as offsets from the start of the report.
+        origins: One for each result where all were decoded (`inspect`); else none.
     """
 
+    digest: str
+    file_bytes: int
     places: Sequence[Place]
     strings: Sequence[bytes]
     sessions: tuple[Session, ...]
@@ -123,30 +130,16 @@ class Outline(Struct, frozen=True):
     labels: Mapping[int, str | None]
     unknown: frozenset[str]
     sources: Sequence[tuple[int, int]] = ()
+    origins: tuple[Origin, ...] = ()
+
+    @property
+    def result_count(self) -> int:
+        """Results of every kind."""
+        return len(self.places)
 
     def origin(self, place: Place, result: Any) -> Origin:
         """Say where a result was launched, given its decoded message."""
         return Origin(self.labels.get(place.process_id), range_path(result.Nvtx, result.ThreadID))
-
-
-class Container(Struct, frozen=True):
-    """A report whose container is intact.
-
-    Attributes:
-        digest: SHA-256 of the plain file, in hex: a report has one digest, compressed or not.
-        file_bytes: Size of the plain file.
-        result_count: Results of every kind: kernels, ranges, command lists and graphs.
-        origins: One for each result, in the order of the file.
-        sessions: One for each profiled process, in the order of the file.
-        synthetic: The report says that it was generated and not recorded.
-    """
-
-    digest: str
-    file_bytes: int
-    result_count: int
-    origins: tuple[Origin, ...]
-    sessions: tuple[Session, ...]
-    synthetic: bool
 
 
 class _Header(Struct, frozen=True):
@@ -177,8 +170,8 @@ class _Block(Struct, frozen=True):
     payload_end: int
 
 
-def inspect(path: Path) -> Container:
-    """Check the container of the plain report at `path`, and return what it says of itself.
+def inspect(path: Path) -> Outline:
+    """Check the container of the plain report at `path` and each result in it, and return what it says of itself.
 
     The file is mapped, not loaded, and each result is decoded once. Errors do not name the path: the caller does.
 
@@ -188,7 +181,16 @@ def inspect(path: Path) -> Container:
     try:
         file_bytes = regular_file_bytes(path)
         with path.open("rb") as file, mmap.mmap(file.fileno(), file_bytes, access=mmap.ACCESS_READ) as data:
-            return _inspect_mapped(data, path.suffix.lower())
+            found = outline(data, hashlib.sha256(data).hexdigest(), path.suffix.lower())
+            origins = []
+            for index, place in enumerate(found.places):
+                result = bare_result(data, index, place)
+                metrics = [decode("MergedMetricResult", encoded) for encoded in result.MetricResults]
+                if None in metrics:
+                    raise damaged_result(index, place)
+                check_names((metric.NameId for metric in metrics), index, found.strings)
+                origins.append(found.origin(place, result))
+            return replace(found, origins=tuple(origins))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}") from error
 
@@ -210,32 +212,12 @@ def regular_file_bytes(path: Path) -> int:
     return file_bytes
 
 
-def _inspect_mapped(data: mmap.mmap, suffix: str) -> Container:
-    """Walk the whole container in `data`."""
-    found = outline(data, suffix)
-    origins = []
-    for index, place in enumerate(found.places):
-        result = bare_result(data, index, place)
-        metrics = [decode("MergedMetricResult", encoded) for encoded in result.MetricResults]
-        if None in metrics:
-            raise damaged_result(index, place)
-        check_names((metric.NameId for metric in metrics), index, found.strings)
-        origins.append(found.origin(place, result))
-    return Container(
-        digest=hashlib.sha256(data).hexdigest(),
-        file_bytes=len(data),
-        result_count=len(found.places),
-        origins=tuple(origins),
-        sessions=found.sessions,
-        synthetic=found.synthetic,
-    )
-
-
-def outline(data: Bytes, suffix: str = "") -> Outline:
+def outline(data: Bytes, digest: str = "", suffix: str = "") -> Outline:
     """Walk the container from the first byte to the last, without decoding its results.
 
     Args:
         data: The whole report.
+        digest: SHA-256 of it, in hex.
         suffix: Ending of the file's name: it tells more about a file that is not a report.
 
     Raises:
@@ -272,7 +254,7 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
     what = frozenset(f"field {number} of the header of a block" for number in unknown)
     sessions = gather_sessions(headers)
     labels = {session.process_id: session.process_label for session in sessions}
-    return Outline(places, strings, sessions, is_synthetic(headers), labels, what, sources)
+    return Outline(digest, len(data), places, strings, sessions, is_synthetic(headers), labels, what, sources)
 
 
 class Part(Struct, frozen=True):
@@ -300,19 +282,15 @@ def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
     Raises:
         InputError: It does not begin as a report, or cannot be unpacked.
     """
-    with unpacked_part(path, max_bytes) as plain, plain.open("rb") as file:
+    with unpacked(path, max_bytes, to_damage=True) as plain, plain.open("rb") as file:
         size = regular_file_bytes(plain)
         with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
             end, count, damage = _whole_part(data)
             if not damage:
                 yield Part(plain, count, "")
                 return
-            from tempfile import TemporaryDirectory  # noqa: PLC0415 - hardly any report is cut
-
-            with TemporaryDirectory(prefix="rooflens-") as folder:
-                place = Path(folder, f"report{PLAIN_SUFFIX}")
-                with place.open("wb") as shorter, memoryview(data) as whole:
-                    shorter.write(whole[:end])
+            pieces = (data[at : min(at + _CHUNK_BYTES, end)] for at in range(0, end, _CHUNK_BYTES))
+            with temporary_file(pieces, f"report{PLAIN_SUFFIX}") as place:
                 yield Part(place, count, damage)
 
 
@@ -367,7 +345,9 @@ def check_names(name_ids: Iterable[int], index: int, strings: Sequence[bytes]) -
 def _check_file_header(data: Bytes, suffix: str) -> int:
     """Check magic and version, and return the offset of the first block."""
     if data[: len(MAGIC)] != MAGIC:
-        raise InputError("not an Nsight Compute report: it does not start with `NVR`", _foreign_hint(data, suffix))
+        by_content = next((hint for start, hint in _FOREIGN_FORMATS if data[: len(start)] == start), None)
+        hint = by_content or _SUFFIX_HINTS.get(suffix) or NOT_A_REPORT_HINT
+        raise InputError("not an Nsight Compute report: it does not start with `NVR`", hint)
     start = len(MAGIC) + _LENGTH_BYTES
     end = start + _length_at(data, len(MAGIC))
     if len(data) < start or len(data) < end:
@@ -383,58 +363,38 @@ def _check_file_header(data: Bytes, suffix: str) -> int:
     return end
 
 
-def _foreign_hint(data: Bytes, suffix: str) -> str:
-    """Guess what a file without the magic is."""
-    by_content = next((hint for start, hint in _FOREIGN_FORMATS if data[: len(start)] == start), None)
-    return by_content or _SUFFIX_HINTS.get(suffix) or NOT_A_REPORT_HINT
-
-
 def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
-    """Yield the blocks from `offset` to the exact end of the file."""
+    """Yield the blocks from `offset` to the exact end of the file, each with its header, whose payload is there."""
+    # Headers with neither names nor a session, by their bytes: blocks of equal size in one process have equal headers,
+    # which are decoded once.
     known: dict[bytes, _Header] = {}
     index = 0
     while offset < len(data):
-        block = _block_at(data, offset, index, known)
-        yield block
-        offset = block.payload_end
+        start = offset + _LENGTH_BYTES
+        first_bytes = data[offset:start]
+        if first_bytes == MAGIC:
+            raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
+        payload_start = start + int.from_bytes(first_bytes, "little")
+        left_bytes = len(data) - offset
+        if left_bytes < _LENGTH_BYTES or payload_start - start > max(left_bytes, _LONGEST_HEADER_BYTES):
+            raise InputError(
+                f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are not a block: "
+                f"block {index} is cut off or foreign bytes follow the report",
+                _CUT_HINT,
+            )
+        _check_end(data, payload_start, f"the header of block {index}")
+        encoded = data[start:payload_start]
+        header = known.get(encoded)
+        is_repeated = header is not None
+        if header is None:
+            header = _header(encoded, f"the header of block {index} at offset {offset:,}")
+            message = header.message
+            if len(known) < _MOST_KNOWN and not message.StringTable.Strings and not message.HasField("SessionDetails"):
+                known[encoded] = header
+        offset = payload_start + header.payload_bytes
+        _check_end(data, offset, f"block {index}")
+        yield _Block(index, header, is_repeated, payload_start, offset)
         index += 1
-
-
-def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, _Header]) -> _Block:
-    """Read the header of the block at `offset` and check that its payload is there.
-
-    Args:
-        data: The whole report.
-        offset: Where the block begins.
-        index: Its number, for messages.
-        known: Decoded headers by their bytes, of earlier blocks with neither names nor a session: blocks of equal size
-            in one process have equal headers, which are decoded once.
-    """
-    start = offset + _LENGTH_BYTES
-    first_bytes = data[offset:start]
-    if first_bytes == MAGIC:
-        raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
-    header_bytes = int.from_bytes(first_bytes, "little")
-    left_bytes = len(data) - offset
-    if left_bytes < _LENGTH_BYTES or header_bytes > max(left_bytes, _LONGEST_HEADER_BYTES):
-        raise InputError(
-            f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are not a block: "
-            f"block {index} is cut off or foreign bytes follow the report",
-            _CUT_HINT,
-        )
-    _check_end(data, start + header_bytes, f"the header of block {index}")
-    encoded = data[start : start + header_bytes]
-    header = known.get(encoded)
-    is_repeated = header is not None
-    if header is None:
-        header = _header(encoded, f"the header of block {index} at offset {offset:,}")
-        message = header.message
-        if len(known) < _MOST_KNOWN and not message.StringTable.Strings and not message.HasField("SessionDetails"):
-            known[encoded] = header
-    payload_start = start + header_bytes
-    payload_end = payload_start + header.payload_bytes
-    _check_end(data, payload_end, f"block {index}")
-    return _Block(index, header, is_repeated, payload_start, payload_end)
 
 
 def _header(encoded: bytes, what: str) -> _Header:

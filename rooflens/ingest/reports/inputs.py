@@ -14,7 +14,7 @@ from msgspec import Struct
 from rooflens.addresses import is_remote
 from rooflens.errors import InputError
 from rooflens.format import natural
-from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.jobs import Job, jobs_at
 from rooflens.ingest.reports.unpacking import (
     LOG_SUFFIX,
     MAGIC,
@@ -113,8 +113,6 @@ def _strangers(files: Iterable[Path], jobs: Iterable[Job]) -> Iterator[Path]:
 
 def _at(address: str) -> tuple[list[Job], list[Path]]:
     """Return the reports below an address, by their names, and the other files; a file named itself is a report."""
-    from rooflens.ingest.reports.remote import jobs_at  # noqa: PLC0415 - pyarrow: only where there is an address
-
     found = list(jobs_at(address))
     if [job.address for job in found] == [address]:
         return found, []
@@ -143,7 +141,7 @@ def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) ->
     left = sorted(jobs.keys() & exported)
     if len(left) < 2:
         return
-    from rooflens.ingest.exports.same_run import process_of, repeated  # noqa: PLC0415 - only where there are several
+    from rooflens.ingest.exports.same import process_of, repeated  # noqa: PLC0415 - only where there are several
     from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
     by_process: dict[tuple[str, ...], list[Path]] = {}

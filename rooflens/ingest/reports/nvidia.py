@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import math
 import tempfile
 from functools import cached_property
 from itertools import chain, repeat
@@ -26,22 +25,19 @@ from rooflens.ingest.metrics.stored import Stored, opcode_tables
 from rooflens.ingest.reports.container import Origin, inspect
 from rooflens.ingest.reports.jobs import CHANGED, CHANGED_HINT
 from rooflens.ingest.reports.report import make_report, raw_table
-from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
+from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, speedups, thread_opcodes
 from rooflens.ingest.reports.texts import Told
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, RERECORD_HINT
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from rooflens.ingest.metrics.code import Code
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Kind, Value
     from rooflens.ingest.reports.report import ReadOptions, Report
     from rooflens.ingest.reports.texts import Asked
-
-_OF_UNIT, _OF_KERNEL = 1, 2
-"""Types of an estimated speed-up: of the unit that the rule looks at, and of the kernel."""
 
 _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
 """What NVIDIA's bindings raise on damaged strings and values; using a missing metric, None, is an AttributeError."""
@@ -58,9 +54,9 @@ def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
     Raises:
         InputError: The file is not a report, is damaged, or fewer results can be read than it holds.
     """
-    container = inspect(path)
-    raw = raw_table(container.digest, options)
-    report = make_report(_results(path, container.origins, raw), "ncu-report", container, source, raw)
+    found = inspect(path)
+    raw = raw_table(found.digest, options)
+    report = make_report(_results(path, found.origins, raw), "ncu-report", found, source, raw)
     return replace(report, untold={}, unlisted={})
 
 
@@ -168,7 +164,8 @@ class _Metrics:
 
 def _own(metric: Any) -> Value | None:
     """Return a metric's own value; None where it has none, for which the module says 0."""
-    return _clean_value(metric.value()) if metric.has_value() else None
+    value = metric.value() if metric.has_value() else None
+    return as_unicode(value) if isinstance(value, str) else value
 
 
 def _instances(metric: Any, count: int) -> list[Value]:
@@ -180,10 +177,6 @@ def _instances(metric: Any, count: int) -> list[Value]:
         return [as_unicode(metric.as_string(instance)) for instance in range(count)]
     read = metric.as_double if kind in {metric.ValueKind_DOUBLE, metric.ValueKind_FLOAT} else metric.as_uint64
     return [read(instance) for instance in range(count)]
-
-
-def _clean_value(value: Any) -> Value | None:
-    return as_unicode(value) if isinstance(value, str) else value
 
 
 class _Texts:
@@ -278,16 +271,7 @@ def _rules(action: Any) -> tuple[Rule, ...]:
                 section=as_unicode(result.get("section_identifier", "")),
                 title=as_unicode(message.get("title", "")),
                 message=as_unicode(message.get("message", "")),
-                speedup_pct=_speedup_pct(estimation, _OF_KERNEL),
-                unit_speedup_pct=_speedup_pct(estimation, _OF_UNIT),
+                **speedups(estimation.get("type"), estimation.get("speedup")),
             )
         )
     return tuple(rules)
-
-
-def _speedup_pct(estimation: Mapping[str, Any], of: int) -> float | None:
-    """Return an estimated speed-up if it is of this type; there are others, which name nothing."""
-    value = estimation.get("speedup")
-    if estimation.get("type") != of or not isinstance(value, (int, float)):
-        return None
-    return float(value) if math.isfinite(value) else None

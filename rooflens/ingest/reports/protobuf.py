@@ -21,7 +21,8 @@ from rooflens.ingest.reports.container import (
     check_names,
     damaged_result,
 )
-from rooflens.ingest.reports.results import RawResult, checked_rule, is_wanted, rules_of, sort_values, thread_opcodes
+from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, speedups, thread_opcodes
+from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
     from rooflens.ingest.reports.container import Bytes, Outline, Place
-    from rooflens.model.records import Rule
 
 T = TypeVar("T", bytes, int)
 
@@ -393,4 +393,15 @@ def _rules(index: int, place: Place, encoded: bytes) -> tuple[Rule, ...]:
 def _decoded_rules(encoded: bytes) -> tuple[Rule, ...] | None:
     """Return what one of NVIDIA's rules says, which launches of one kernel often share; None where it is damaged."""
     result = decode("RuleResult", encoded)
-    return None if result is None else tuple(map(checked_rule, rules_of(result)))
+    if result is None:
+        return None
+    return tuple(
+        Rule(
+            identifier=text_of(result.Identifier),
+            section=text_of(result.SectionIdentifier),
+            title=text_of(item.Message.Title),
+            message=text_of(item.Message.Text),
+            **speedups(item.Speedup.Kind, item.Speedup.Value),
+        )
+        for item in result.Body.Items
+    )

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.metrics.stored import Stored
-from rooflens.ingest.reports.container import Container, outline, readable_part, regular_file_bytes
+from rooflens.ingest.reports.container import outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.jobs import unchanged
 from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, lacks_texts, make_report, raw_table
@@ -66,8 +66,13 @@ def _plain(plain: Path, source: str, options: ReadOptions) -> Report:
         with opened(plain) as (data, digest):
             return _exported(data[:], digest, source, options)
     if options.reader == "ncu-report":
-        return _with_nvidia(plain, source, options)
-    report = _directly(plain, source, options)
+        from rooflens.ingest.reports.child import in_child  # noqa: PLC0415 - most reports need none
+        from rooflens.ingest.reports.nvidia import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
+
+        told: Report = in_child(read_with_nvidia, plain, source, options, deadline_s=options.deadline_s)
+        return told
+    with opened(plain) as (data, digest):
+        report = _read(data, digest, source, options, plain.suffix.lower())
     if options.texts_later or not lacks_texts(report, options):
         return report
     from rooflens.ingest.reports.texts import add_texts  # noqa: PLC0415 - a child: only where it is asked
@@ -166,7 +171,7 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
 
 
 def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:
-    """Drop peaks derived from a percentage with too few digits: with 0.01 % they may be half or twice as high."""
+    """Drop peaks derived from a percentage with too few digits: from 0.01 % a peak can be wrong by a factor of two."""
     least_pct = _LEAST_STEPS * 10.0**-pct_digits
     small = [name for name, value in found.numbers.items() if value < least_pct and "pct_of_peak" in name]
     ends = tuple(f" / {name}" for name in small)
@@ -196,32 +201,18 @@ def _raw_result(found: ExportedKernel) -> RawResult:
     )
 
 
-def _directly(path: Path, source: str, options: ReadOptions) -> Report:
-    with opened(path) as (data, digest):
-        return _read(data, digest, source, options, path.suffix.lower())
-
-
 def _read(data: Bytes, digest: str, source: str, options: ReadOptions, suffix: str = "") -> Report:
     """Read a report from its bytes, without what only NVIDIA's module can tell of its code."""
-    found = outline(data, suffix)
-    container = Container(digest, len(data), len(found.places), (), found.sessions, found.synthetic)
+    found = outline(data, digest, suffix)
     raw = raw_table(digest, options)
     reader = ResultReader(data, found, raw)
-    report = make_report(reader.results(), "direct", container, source, raw)
+    report = make_report(reader.results(), "direct", found, source, raw)
     report = replace(report, notes=(*report.notes, *reader.code_notes))
     if not reader.unknown:
         return report
     version = f" of ncu {report.run.ncu_version}" if report.run.ncu_version else ""
     note = f"not read, as rooflens does not know it: {', '.join(sorted(reader.unknown))}{version}"
     return replace(report, notes=(*report.notes, note))
-
-
-def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
-    from rooflens.ingest.reports.child import in_child  # noqa: PLC0415 - most reports need none
-    from rooflens.ingest.reports.nvidia import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
-
-    report: Report = in_child(read_with_nvidia, path, source, options, deadline_s=options.deadline_s)
-    return report
 
 
 @contextmanager

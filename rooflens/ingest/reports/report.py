@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.cubin.budget import TooMuchError
+from rooflens.ingest.messages.sessions import Session
 from rooflens.ingest.metrics.code import read_code
 from rooflens.ingest.reports.limits import deadline_s, max_unpacked_bytes
 from rooflens.ingest.reports.results import shortened, to_kernel, unread_reason, with_code
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from rooflens.ingest.metrics.code import Code, Instructions
     from rooflens.ingest.metrics.raw import RawTable
-    from rooflens.ingest.reports.container import Container
+    from rooflens.ingest.reports.container import Outline
     from rooflens.ingest.reports.results import RawResult
     from rooflens.model.records import Kernel
 
@@ -88,7 +89,7 @@ class Report(Struct, frozen=True):
 
 
 def make_report(
-    results: Iterable[RawResult], reader: str, container: Container, source: str, raw: RawTable | None = None
+    results: Iterable[RawResult], reader: str, container: Outline, source: str, raw: RawTable | None = None
 ) -> Report:
     """Make a report of its results; of many kernels, only the longest have their code by source line.
 
@@ -197,21 +198,21 @@ def raw_table(digest: str, options: ReadOptions) -> RawTable | None:
     return RawTable(digest, with_instances=options.raw == "all")
 
 
-def _run(container: Container, source: str, reader: str) -> Run:
-    session = container.sessions[0] if container.sessions else None
+def _run(container: Outline, source: str, reader: str) -> Run:
+    session = container.sessions[0] if container.sessions else Session(process_id=0)
     return Run(
         digest=container.digest,
         source=source,
         file_bytes=container.file_bytes,
         kernel_count=container.result_count,
         synthetic=container.synthetic,
-        ncu_version=shortened(session.ncu_version) if session else None,
-        command_line=session.command_line if session else None,
-        host=shortened(session.host) if session else None,
-        process_name=shortened(session.process_name) if session else None,
-        clock_control=shortened(session.clock_control) if session else None,
-        cache_control=shortened(session.cache_control) if session else None,
-        replay_mode=shortened(session.replay_mode) if session else None,
-        created_unix_s=session.created_unix_s if session else None,
+        ncu_version=shortened(session.ncu_version),
+        command_line=session.command_line,
+        host=shortened(session.host),
+        process_name=shortened(session.process_name),
+        clock_control=shortened(session.clock_control),
+        cache_control=shortened(session.cache_control),
+        replay_mode=shortened(session.replay_mode),
+        created_unix_s=session.created_unix_s,
         reader=reader,
     )

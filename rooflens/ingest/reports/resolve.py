@@ -9,7 +9,7 @@ NaN stands for what is not known.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from functools import cache, lru_cache, reduce
+from functools import lru_cache, reduce
 from itertools import chain, product
 from math import inf, isfinite, isnan, nan
 from operator import add
@@ -31,7 +31,6 @@ from rooflens.model.counters.recipes import (
     Same,
     Share,
     ShareOfCycles,
-    bases_of,
 )
 from rooflens.model.counters.table import COUNTERS
 
@@ -55,8 +54,8 @@ _CLOCK_OF_UNIT = {
     "dram": "dram_clock_hz",
 }
 _TENSOR = "sm__ops_path_tensor_"
-_SETS_KEPT, _STEPS_KEPT = 256, 1 << 12
-"""Sizes of the caches of plans by set of names, of which a report has a handful, and of steps that plans share."""
+_SETS_KEPT = 256
+"""Size of the caches of plans by set of names, of which a report has a handful."""
 
 Values: TypeAlias = Mapping[str, float]
 
@@ -222,38 +221,21 @@ def shared(names_and_sources: tuple[str, ...]) -> dict[str, str]:
 def plan_for(names: tuple[str, ...]) -> Plan:
     """Plan how to resolve results that store these names: keep the ways that need no other names."""
     stored = frozenset(names)
-    by_base: dict[str, list[str]] = {}
-    for name in names:
-        by_base.setdefault(name.partition(".")[0], []).append(name)
-    counters = (
-        _step_among(place, tuple(chain.from_iterable(by_base[base] for base in wanted if base in by_base)))
-        for place, wanted in enumerate(_bases_by_counter())
-    )
-    tensor = sorted(base for base in by_base if base.startswith(_TENSOR))
-    ops = (Step(base.removeprefix(_TENSOR), tuple(ways_of(Amount(((base,),)), stored))) for base in tensor)
-    peaks = (Step(base.removeprefix(_TENSOR), tuple(ways_of(Peak(base, "sm_clock_hz"), stored))) for base in tensor)
-    return _pruned(counters, stored), _pruned(ops, stored), _pruned(peaks, stored)
-
-
-def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step, ...]:
-    kept = (Step(step.name, tuple(way for way in step.ways if stored.issuperset(way.needs))) for step in steps)
-    return tuple(step for step in kept if step.ways)
-
-
-@cache
-def _bases_by_counter() -> tuple[tuple[str, ...], ...]:
-    """Return the base names that each counter can be found under, in the order of the table."""
-    return tuple(
-        tuple(dict.fromkeys(base for recipe in counter.recipes for base in bases_of(recipe))) for counter in COUNTERS
+    bases = sorted({base for name in names if (base := name.partition(".")[0]).startswith(_TENSOR)})
+    return (
+        _steps([(counter.name, counter.recipes) for counter in COUNTERS], stored),
+        _steps([(base.removeprefix(_TENSOR), (Amount(((base,),)),)) for base in bases], stored),
+        _steps([(base.removeprefix(_TENSOR), (Peak(base, "sm_clock_hz"),)) for base in bases], stored),
     )
 
 
-@lru_cache(maxsize=_STEPS_KEPT)
-def _step_among(place: int, names: tuple[str, ...]) -> Step:
-    """Make the step of a counter, by its place in the table, if these of its metrics are stored."""
-    counter, stored = COUNTERS[place], frozenset(names)
-    ways = (way for recipe in counter.recipes for way in ways_of(recipe, stored))
-    return Step(counter.name, tuple(way for way in ways if stored.issuperset(way.needs)))
+def _steps(quantities: Iterable[tuple[str, Iterable[Recipe]]], stored: frozenset[str]) -> tuple[Step, ...]:
+    steps = []
+    for name, recipes in quantities:
+        ways = (way for recipe in recipes for way in ways_of(recipe, stored))
+        if kept := tuple(way for way in ways if stored.issuperset(way.needs)):
+            steps.append(Step(name, kept))
+    return tuple(steps)
 
 
 def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from math import isfinite, isnan
@@ -13,9 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import count
-from rooflens.ingest.messages.messages import text_of
 from rooflens.ingest.metrics.code import Code, Instructions
-from rooflens.ingest.metrics.stored import Texts, Value
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, THREAD_TABLES, WARP_TABLE, Texts, Value
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.plausible import (
     BLOCK,
@@ -38,12 +37,6 @@ from rooflens.model.counters.table import COUNTERS, MEASURED
 from rooflens.model.failed import ALL_NAN, failed_kernel
 from rooflens.model.keys import short_name
 from rooflens.model.records import Kernel, Rule, Series, Status
-
-THREAD_TABLES = (
-    "sass__thread_inst_executed_true_per_opcode_with_modifier_all",
-    "sass__thread_inst_executed_true_per_opcode",
-)
-WARP_TABLE = "sass__inst_executed_per_opcode_with_modifier_all"
 
 _DEVICES = ("launch__device_id", "device__attribute_device_index")
 """Metrics with the index of the GPU: that of the launch or, for results without one, of the device attributes."""
@@ -83,8 +76,7 @@ _WANTED_PREFIXES = (
     "launch__grid_dim_",
     "launch__block_dim_",
     *_DEVICES,
-    *THREAD_TABLES,
-    WARP_TABLE,
+    *OPCODE_TABLES,
 )
 """What a kernel record needs besides the counters of the table."""
 
@@ -168,7 +160,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         tensor_ops=resolved.tensor_ops,
         tensor_peaks_per_s=resolved.tensor_peaks_per_s,
         stalls=stalls_of(raw.numbers),
-        rules=tuple(map(checked_rule, raw.rules)),
+        rules=tuple(map(_checked_rule, raw.rules)),
         series=raw.series,
     )
     for name, limit in limits_of_others(tuple(raw.numbers)):
@@ -224,31 +216,20 @@ def _impossible_series(series: Series) -> str | None:
     )
 
 
-def checked_rule(rule: Rule) -> Rule:
+def _checked_rule(rule: Rule) -> Rule:
     """Drop the speed-ups of a rule that cannot be an estimate; its text stays."""
     whole, unit = (_estimate(pct) for pct in (rule.speedup_pct, rule.unit_speedup_pct))
     is_sound = (whole, unit) == (rule.speedup_pct, rule.unit_speedup_pct)
     return rule if is_sound else replace(rule, speedup_pct=whole, unit_speedup_pct=unit)
 
 
-def rules_of(result: Any) -> Iterator[Rule]:
-    """Yield one rule for each item in the decoded message of one of NVIDIA's rules."""
-    for item in result.Body.Items:
-        yield Rule(
-            identifier=text_of(result.Identifier),
-            section=text_of(result.SectionIdentifier),
-            title=text_of(item.Message.Title),
-            message=text_of(item.Message.Text),
-            speedup_pct=_speedup_pct(item.Speedup, _OF_KERNEL),
-            unit_speedup_pct=_speedup_pct(item.Speedup, _OF_UNIT),
-        )
-
-
-def _speedup_pct(estimate: Any, of: int) -> float | None:
-    """Return an estimated speed-up if it is of this type; there are others, which name nothing."""
-    if estimate.Kind != of or not isfinite(estimate.Value):
-        return None
-    return float(estimate.Value)
+def speedups(kind: Any, pct: Any) -> dict[str, float | None]:
+    """Return the speed-up that a rule estimates, by its name in `Rule`; there are other types, which name nothing."""
+    known = float(pct) if isinstance(pct, (int, float)) and isfinite(pct) else None
+    return {
+        "speedup_pct": known if kind == _OF_KERNEL else None,
+        "unit_speedup_pct": known if kind == _OF_UNIT else None,
+    }
 
 
 def _estimate(pct: float | None) -> float | None:

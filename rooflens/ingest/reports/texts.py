@@ -1,21 +1,36 @@
 """What only NVIDIA's module can tell of code: the text of the hottest instructions, and code of unknown form.
 
-Its disassembler takes most of a second to start, so one child tells it for many reports.
+Its disassembler takes most of a second to start, so one child tells it for many reports, and its text is kept in the
+user's cache, by the digest of the report and the installed disassembler: it is asked again for a changed report or with
+another version of the module. The text holds the addresses that the code was loaded to, so that of one report is of no
+use to another, even of the same program.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
+from rooflens.cache import keep, kept, trim
 from rooflens.errors import InputError
-from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass
 from rooflens.ingest.metrics.code import Code, Instructions, clean_text
 from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.report import ReadOptions, Report, with_codes
+
+MOST_BYTES = 32 << 20
+"""How much is kept, enough for some thousand reports; beyond that the oldest are dropped."""
+
+_FOLDER = "sass-1"
+_WRITES_BETWEEN_TRIMS = 256
+_MODULE = "ncu_report"
+_writes = count()
 
 _MISSING, _UNLISTED = "SASS text is missing", "SASS text and source lines are missing"
 
@@ -110,3 +125,61 @@ def _answers(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputE
     except InputError as error:
         return [error] if len(asked) == 1 else [answer for one in asked for answer in _answers([one], options)]
     return found
+
+
+def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dict[int, str]] | None:
+    """Return the text of instructions from the cache; None where any that is wanted is not there.
+
+    Args:
+        digest: SHA-256 of the report, in hex.
+        wanted: Addresses, by index of the result.
+
+    Returns:
+        The text by address, by index of the result, without those for which the disassembler has none.
+    """
+    name = _name(digest)
+    data = kept(name) if name else None
+    if data is None:
+        return None
+    try:
+        texts = msgspec.json.decode(data, type=dict[int, dict[int, str | None]])
+        return {
+            index: {address: text for address in addresses if (text := texts[index][address]) is not None}
+            for index, addresses in wanted.items()
+        }
+    except (msgspec.DecodeError, LookupError):
+        return None
+
+
+def keep_sass(digest: str, wanted: Mapping[int, Sequence[int]], found: Mapping[int, Mapping[int, str]]) -> None:
+    """Keep what the disassembler gave for all that was wanted.
+
+    Args:
+        digest: SHA-256 of the report, in hex.
+        wanted: Addresses, by index of the result.
+        found: Text by address, by index of the result.
+    """
+    name = _name(digest)
+    if name is None:
+        return
+    # What the disassembler has no text for is kept as null.
+    texts = {
+        index: {address: found.get(index, {}).get(address) for address in addresses}
+        for index, addresses in wanted.items()
+    }
+    keep(name, msgspec.json.encode(texts), private=True)
+    if next(_writes) % _WRITES_BETWEEN_TRIMS == 0:
+        trim(_FOLDER, MOST_BYTES)
+
+
+def _name(digest: str) -> str | None:
+    """Return the name of a report's text in the cache; None where no disassembler is installed."""
+    try:
+        spec = find_spec(_MODULE)
+        if spec is None or spec.origin is None:
+            return None
+        module = Path(spec.origin).stat()
+    except (ImportError, ValueError, OSError):
+        return None
+    key = f"{digest} {module.st_size} {module.st_mtime_ns}"
+    return f"{_FOLDER}/{hashlib.sha256(key.encode()).hexdigest()}"

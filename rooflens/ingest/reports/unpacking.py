@@ -10,14 +10,11 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from rooflens.errors import InputError
-
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
 
 MAGIC = b"NVR\0"
 """A report's first bytes."""
@@ -59,6 +56,20 @@ _HEAD_BYTES = 4096
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
+def sidecar(report: Path) -> Path:
+    """Return where the un-profiled run of a report is kept: the same for a plain and a compressed report."""
+    return _companion(report, UNPROFILED_SUFFIX)
+
+
+def log_of(report: Path) -> Path:
+    """Return where ncu's log is kept when collecting a report fails."""
+    return _companion(report, LOG_SUFFIX)
+
+
+def _companion(report: Path, suffix: str) -> Path:
+    return report.with_name(report.name.removesuffix(PACKED_SUFFIX).removesuffix(PLAIN_SUFFIX) + suffix)
+
+
 def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
     """Return the first bytes of the file at `path`; none where it is not a file that can be read."""
     try:
@@ -89,10 +100,15 @@ def likely_bytes(path: Path) -> int:
 
 
 @contextmanager
-def unpacked(path: Path, max_bytes: int | None = None) -> Iterator[Path]:
+def unpacked(path: Path, max_bytes: int | None = None, *, to_damage: bool = False) -> Iterator[Path]:
     """Give the path of the plain report: `path` itself, or a temporary file that is removed when the block ends.
 
     NVIDIA's reader wants a path, which it opens again for each result.
+
+    Args:
+        path: The file, plain or compressed.
+        max_bytes: One that unpacks to more is refused; by default `MAX_UNPACKED_BYTES`.
+        to_damage: Give what comes before the damage where a compressed file is cut or damaged.
 
     Raises:
         InputError: A compressed file is damaged, holds no report, unpacks to too much, or there is no room for it.
@@ -100,21 +116,8 @@ def unpacked(path: Path, max_bytes: int | None = None) -> Iterator[Path]:
     if not is_packed(path):
         yield path
         return
-    with _temporary(chunks(path, max_bytes), f"report{PLAIN_SUFFIX}") as plain:
-        yield plain
-
-
-@contextmanager
-def unpacked_part(path: Path, max_bytes: int | None = None) -> Iterator[Path]:
-    """As `unpacked`, but give what comes before the damage where a compressed file is cut or damaged.
-
-    Raises:
-        InputError: It unpacks to too much, or there is no room for it.
-    """
-    if not is_packed(path):
-        yield path
-        return
-    with _temporary(_up_to_damage(chunks(path, max_bytes)), f"report{PLAIN_SUFFIX}") as plain:
+    pieces = chunks(path, max_bytes)
+    with temporary_file(_up_to_damage(pieces) if to_damage else pieces, f"report{PLAIN_SUFFIX}") as plain:
         yield plain
 
 
@@ -134,35 +137,30 @@ def spooled(stream: BinaryIO | IO[bytes], max_bytes: int | None = None) -> Itera
     Raises:
         InputError: Too much comes, the pipe breaks, or there is no room for it.
     """
-    with _temporary(_pieces(_Counted(stream, max_bytes or MAX_UNPACKED_BYTES, "sends")), "stdin") as file:
+    counted = _Counted(stream, max_bytes or MAX_UNPACKED_BYTES, "sends")
+    with temporary_file(iter(lambda: counted.read(_CHUNK_BYTES) or b"", b""), "stdin") as file:
         yield file
 
 
 @contextmanager
-def _temporary(pieces: Iterator[bytes], name: str) -> Iterator[Path]:
-    with _temporary_folder() as folder:
-        place = Path(folder, name)
+def temporary_file(pieces: Iterator[bytes], name: str) -> Iterator[Path]:
+    """Write a file into a temporary folder, which is removed when the block ends.
+
+    Raises:
+        InputError: There is no room for it.
+    """
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - most reports are plain files
+
+    with ExitStack() as stack:
         try:
+            place = Path(stack.enter_context(TemporaryDirectory(prefix="rooflens-")), name)
             with place.open("wb") as file:
                 for piece in pieces:
                     file.write(piece)
         except OSError as error:
-            raise _no_room(error) from error
+            hint = "a compressed report is unpacked into a temporary folder: TMPDIR can name another one"
+            raise InputError(f"cannot be unpacked: {error.strerror or error}", hint) from error
         yield place
-
-
-def _temporary_folder() -> TemporaryDirectory[str]:
-    from tempfile import TemporaryDirectory  # noqa: PLC0415 - most reports are plain files
-
-    try:
-        return TemporaryDirectory(prefix="rooflens-")
-    except OSError as error:
-        raise _no_room(error) from error
-
-
-def _no_room(error: OSError) -> InputError:
-    hint = "a compressed report is unpacked into a temporary folder: TMPDIR can name another one"
-    return InputError(f"cannot be unpacked: {error.strerror or error}", hint)
 
 
 def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
@@ -202,11 +200,6 @@ def _may_be_report(head: bytes) -> bool:
     return head.startswith((MAGIC, *_UTF16_MARKS)) or (bool(head) and b"\0" not in head)
 
 
-def _pieces(stream: Any) -> Iterator[bytes]:
-    while piece := stream.read(_CHUNK_BYTES):
-        yield piece
-
-
 class _DamagedError(InputError):
     """A layer of compression that is cut or damaged."""
 
@@ -216,7 +209,14 @@ class _Layer:
 
     def __init__(self, stream: Any, kind: str) -> None:
         self._kind = kind
-        self._stream = _gzip(stream) if kind == "gzip" else _zstd(stream)
+        if kind == "gzip":
+            import gzip  # noqa: PLC0415 - most reports are plain files
+
+            self._stream: Any = gzip.GzipFile(fileobj=stream)
+        else:
+            import pyarrow as pa  # noqa: PLC0415 - 100 ms and a native library: only where it is needed
+
+            self._stream = pa.CompressedInputStream(stream, "zstd")
 
     def read(self, size_bytes: int) -> bytes:
         try:
@@ -224,18 +224,6 @@ class _Layer:
         except (OSError, EOFError, zlib.error) as error:  # with a number it is the disk's, without one the library's
             reason = getattr(error, "strerror", None) or str(error).rpartition("failed: ")[2]
             raise _DamagedError(f"damaged: the compressed report cannot be unpacked: {reason}", INTACT_HINT) from error
-
-
-def _gzip(stream: Any) -> Any:
-    import gzip  # noqa: PLC0415 - most reports are plain files
-
-    return gzip.GzipFile(fileobj=stream)
-
-
-def _zstd(stream: Any) -> Any:
-    import pyarrow as pa  # noqa: PLC0415 - 100 ms and a native library: only where it is needed
-
-    return pa.CompressedInputStream(stream, "zstd")
 
 
 class _Counted(io.RawIOBase):

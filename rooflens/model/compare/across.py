@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
+from rooflens.model.compare.gate import Compared
+from rooflens.model.compare.pairing import Pair, Unpaired
 from rooflens.model.records import Analysis
 from rooflens.model.summary import median_launch
-
-
-class Unpaired(Struct, frozen=True):
-    """Programs that one side has and another lacks.
-
-    Attributes:
-        where: Name of the side that has them: `base`, `v4`.
-    """
-
-    where: str
-    programs: tuple[str, ...]
-
-    @property
-    def words(self) -> str:
-        """Say it in a line."""
-        return f"only {self.where} has: {', '.join(self.programs)}"
 
 
 class Cell(Struct, frozen=True):
@@ -119,6 +105,19 @@ TWO = Sides()
 """Two sides with the same programs: their pairs say everything."""
 
 
+def set_across(pairs: Sequence[Pair], compared: Sequence[Compared]) -> Iterator[Across]:
+    """Set the sides of each program that has more than two side by side."""
+    found: defaultdict[frozenset[str], list[int]] = defaultdict(list)
+    for i, pair in enumerate(pairs):
+        found[pair.base.digests].append(i)
+    for of in found.values():
+        if len(of) > 1:
+            names = dict.fromkeys(pairs[i].program for i in of)
+            name = next(iter(names)) if len(names) == 1 else pairs[of[0]].base.label
+            labels = (pairs[of[0]].base.label, *(pairs[i].head.label for i in of))
+            yield across(name, labels, [compared[i].comparison for i in of])
+
+
 def across(program: str, labels: Sequence[str], comparisons: Sequence[Comparison]) -> Across:
     """Set the sides of a program side by side.
 
@@ -139,14 +138,10 @@ def across(program: str, labels: Sequence[str], comparisons: Sequence[Comparison
         program=program,
         labels=tuple(labels),
         totals=(comparisons[0].total.base, *(comparison.total.head for comparison in comparisons)),
-        rows=tuple(sorted(found, key=lambda row: -max(_total_ns(cell) for cell in row.cells))),
+        rows=tuple(sorted(found, key=lambda row: -max(cell.spread.median_ns or 0.0 for cell in row.cells if cell))),
         threshold=comparisons[0].threshold,
         under_wave=comparisons[0].total.under_wave,
     )
-
-
-def _total_ns(cell: Cell | None) -> float:
-    return (cell.spread.median_ns or 0.0) if cell else 0.0
 
 
 def _before(sides: Sequence[Sequence[Change]]) -> Cell | None:

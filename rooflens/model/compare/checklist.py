@@ -108,7 +108,7 @@ class Checklist(Struct, frozen=True):
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """What does not hold, a sentence for each."""
+        """One sentence for each requirement that is not met."""
         of_points = (f"{point_name(point)}: {text}" for point in self.points for text in point.unmet)
         of_climbs = (f"{climb.of}: {text}" for climb in self.climbs for text in climb.unmet)
         return (*self.failed, *of_points, *of_climbs)

@@ -46,7 +46,7 @@ class Spread(Struct, frozen=True):
         return median(self.times_ns) if self.times_ns else None
 
     def per(self, launches: int) -> Spread:
-        """Return the mean duration of a launch in each recording, which has so many of them."""
+        """Return the mean duration of a launch in each recording, given the number of launches."""
         return Spread(tuple(time_ns / launches for time_ns in self.times_ns) if launches else ())
 
     @property
@@ -154,9 +154,14 @@ class Side(Struct, frozen=True):
         """The analyses of each recording, in the order of their launches; failed ones included."""
         return tuple(report.analyses for report in self.reports)
 
+    @property
+    def timed(self) -> list[Analysis]:
+        """The analyses of all recordings, failed ones left out."""
+        return [one for recording in self.recordings for one in timed(recording)]
+
 
 class Change(Struct, frozen=True):
-    """What became of one kernel: all its launches, on both sides.
+    """The change of one kernel: all its launches, on both sides.
 
     Attributes:
         how: How its launches were matched: the weakest way among them.
@@ -208,15 +213,15 @@ class Comparison(Struct, frozen=True):
 
 def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD) -> Comparison:
     """Match the kernels of two sides and time them; each side needs at least one recording."""
-    first, second = _kernels(base.recordings[0]), _kernels(head.recordings[0])
-    groups = _grouped(match_launches(first, second), first, second)
     base_parts, head_parts = _Parts(base.recordings), _Parts(head.recordings)
+    first, second = base_parts.kernels, head_parts.kernels
+    groups = _grouped(match_launches(first, second), first, second)
     changes = [_change(group, base_parts, head_parts) for group in groups]
     changes.sort(key=lambda change: -abs(change.timing.lost_ns))
     total = Timing(
-        Spread(_totals(base.recordings)),
-        Spread(_totals(head.recordings)),
-        _under_wave([one for recording in base.recordings for one in timed(recording)]),
+        Spread(_times(map(timed, base.recordings))),
+        Spread(_times(map(timed, head.recordings))),
+        _under_wave(base.timed),
     )
     return Comparison(base, head, tuple(changes), total, threshold)
 
@@ -259,9 +264,14 @@ class _Parts:
 
     def __init__(self, recordings: Sequence[Recording]) -> None:
         self._recordings = [timed(recording) for recording in recordings]
-        first = [a.kernel for a in self._recordings[0]]
+        self.kernels = [a.kernel for a in self._recordings[0]]
         self._places: list[dict[int, int]] = [
-            _places(match_launches(first, _kernels(recording))) for recording in recordings[1:]
+            {
+                match.base: match.head
+                for match in match_launches(self.kernels, [a.kernel for a in recording])
+                if match.base is not None and match.head is not None
+            }
+            for recording in self._recordings[1:]
         ]
 
     def of(self, positions: Iterable[int | None]) -> list[list[Analysis]]:
@@ -278,33 +288,22 @@ class _Parts:
         return found
 
 
-def _places(matches: Iterable[Match]) -> dict[int, int]:
-    return {m.base: m.head for m in matches if m.base is not None and m.head is not None}
-
-
 def _change(group: Sequence[Match], base: _Parts, head: _Parts) -> Change:
     before, after = base.of(m.base for m in group), head.of(m.head for m in group)
     one, other = _represented(group, before[0], after[0])
+    # Launches without a partner count only where all are.
+    hows = [m.how for m in group if m.base is not None and m.head is not None] or [m.how for m in group]
     return Change(
-        how=max(_hows(group), key=_HOW_ORDER.index),
+        how=max(hows, key=_HOW_ORDER.index),
         base=one,
         head=other,
-        launches=(_launches(before[0]), _launches(after[0])),
+        launches=(sum(a.launches for a in before[0]), sum(a.launches for a in after[0])),
         timing=Timing(
             Spread(_times(before)),
             Spread(_times(after)),
             _under_wave([a for recording in (before if any(before) else after) for a in recording]),
         ),
     )
-
-
-def _hows(group: Sequence[Match]) -> list[How]:
-    """List how the launches of a kernel were matched; those without a partner count only where all are."""
-    return [m.how for m in group if m.base is not None and m.head is not None] or [m.how for m in group]
-
-
-def _kernels(recording: Recording) -> list[Kernel]:
-    return [a.kernel for a in timed(recording)]
 
 
 def _represented(
@@ -327,10 +326,6 @@ def _represented(
     return one, after[[m for m in group if m.head is not None].index(match)]
 
 
-def _launches(analyses: Iterable[Analysis]) -> int:
-    return sum(a.launches for a in analyses)
-
-
 def _times(recordings: Iterable[Recording]) -> tuple[float, ...]:
     """Add up the times of each recording; one with an untimed launch does not count."""
     sums = []
@@ -347,7 +342,3 @@ def _under_wave(analyses: Sequence[Analysis]) -> float:
     whole_ns = sum(time_ns for time_ns, _ in times)
     below_ns = sum(time_ns for time_ns, waves in times if waves is not None and waves < 1)
     return below_ns / whole_ns if whole_ns else 0.0
-
-
-def _totals(recordings: Iterable[Recording]) -> tuple[float, ...]:
-    return _times(timed(recording) for recording in recordings)

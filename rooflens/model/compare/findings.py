@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rooflens.format import factor, percent, si, significant
 from rooflens.model.compare.compare import Change
-from rooflens.model.compare.sentences import MOVED_RATIO, STEPPED_SHARE
+from rooflens.model.compare.sentences import MOVED_RATIO, differs, share_differs
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.records import Analysis, Finding, Kernel, ratio
@@ -44,12 +44,7 @@ class Number(Struct, frozen=True):
     @property
     def moved(self) -> bool:
         """True where it differs by more than counters of one kernel do from run to run."""
-        if self.before is None or self.after is None:
-            return False
-        if self.unit == "share":
-            return abs(self.after - self.before) >= STEPPED_SHARE
-        low, high = sorted((self.before, self.after))
-        return high > MOVED_RATIO * low
+        return (share_differs if self.unit == "share" else differs)(self.before, self.after)
 
 
 class FindingChange(Struct, frozen=True):
@@ -97,7 +92,7 @@ class FindingChanges(Struct, frozen=True):
 
 
 def changed_findings(change: Change) -> FindingChanges | None:
-    """Compare a kernel's findings before and after; None for a kernel that one side lacks."""
+    """Compare a kernel's findings before and after; None if either side lacks the kernel."""
     before, after = change.base, change.head
     if before is None or after is None:
         return None

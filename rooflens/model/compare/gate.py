@@ -16,8 +16,6 @@ from rooflens.format import duration, exact_duration, given_percent, plain_name
 from rooflens.model.compare.compare import Change, Comparison, Outcome, Timing
 from rooflens.model.compare.sentences import growth_words
 
-What = tuple[str, str, str]
-
 DEFAULT_FLOOR_NS = 2000.0
 """Time that must be lost at least: a launch itself costs some microseconds, and ncu's clock ticks every 32 ns, so that
 two of them say little of a program (`benchmarks/noise_gate.py` has what equal launches differ by)."""
@@ -39,13 +37,6 @@ def parse_floor(text: str) -> float:
     return value
 
 
-def what(program: str, change: Change | None) -> What:
-    """Name what a gate judges: the program, and a kernel's names before and after; empty ones for the whole program."""
-    sides = (change.base, change.head) if change else (None, None)
-    before, after = (side.kernel.name if side else "" for side in sides)
-    return program, before, after
-
-
 class Compared(Struct, frozen=True):
     """One program's comparison, with warnings to show beside it."""
 
@@ -55,7 +46,7 @@ class Compared(Struct, frozen=True):
 
 
 class Judged(Struct, frozen=True):
-    """What a gate says of one time: of a program, or of one of its kernels.
+    """The gate's judgement of one time, of a program or of one of its kernels.
 
     Attributes:
         change: The kernel; None for the program's whole GPU time.
@@ -74,9 +65,11 @@ class Judged(Struct, frozen=True):
     anew: Timing | None = None
 
     @property
-    def what(self) -> What:
-        """What is judged, as `what` names it."""
-        return what(self.program, self.change)
+    def what(self) -> tuple[str, str, str]:
+        """The program, and the kernel's names before and after; empty ones for the whole program."""
+        sides = (self.change.base, self.change.head) if self.change else (None, None)
+        before, after = (side.kernel.name if side else "" for side in sides)
+        return self.program, before, after
 
     @property
     def failed(self) -> bool:
@@ -86,13 +79,9 @@ class Judged(Struct, frozen=True):
     @property
     def words(self) -> str:
         """Say by how much it grew: `triad: GPU time takes 12.0 % more (1.00 ms -> 1.12 ms)`."""
-        return f"{self.program}: {self._name} {growth_words(self.timing)}"
-
-    @property
-    def _name(self) -> str:
-        if self.change is None:
-            return "GPU time"
-        return f"{plain_name(self.change.name)}{' (mean launch)' if self.change.counts_differ else ''}"
+        name = plain_name(self.change.name) if self.change else "GPU time"
+        mean = " (mean launch)" if self.change and self.change.counts_differ else ""
+        return f"{self.program}: {name}{mean} {growth_words(self.timing)}"
 
     @property
     def reason(self) -> str:
@@ -155,7 +144,7 @@ class Gated(Struct, frozen=True):
         return "not judged" if len(self.unjudged) == len(totals) else "holds"
 
     def confirmed_by(self, again: Gated, recordings: int) -> Gated:
-        """Take back what fails here but not again, with so many new recordings of the head."""
+        """Withdraw failures that new recordings of the head do not confirm."""
         known = {one.what: one for one in again.judged}
         judged = tuple(
             replace(one, anew=anew.timing)
@@ -182,10 +171,6 @@ class Gate(Struct, frozen=True):
     def judge(self, compared: Iterable[Compared]) -> Gated:
         """Judge what became slower by more than the gate allows and by more than its noise; never a single run."""
         return Gated(self, tuple(judged for one in compared for judged in self._of(one)))
-
-    def failures(self, compared: Iterable[Compared]) -> list[str]:
-        """Name what fails; nothing where the gate holds."""
-        return self.judge(compared).failures
 
     def _of(self, one: Compared) -> Iterator[Judged]:
         yield self._judged(one.program, None, one.comparison.total, self.floor_ns)

@@ -20,7 +20,7 @@ LEAST_PART = 0.1
 """Lines with less than this fraction of what their kernel lost are left out."""
 
 SIGMAS = 3.0
-"""Samples are counts: a difference below so many of their standard deviations is chance."""
+"""Samples are counts: a difference of fewer standard deviations than this is chance."""
 
 
 class SlowerLine(Struct, frozen=True):

@@ -1,4 +1,7 @@
-"""The two sides of a comparison: which reports are recordings of one program, and whether two sides can be compared."""
+"""The sides of a comparison: which reports are recordings of one program, whether two sides can be compared, and that.
+
+The command, the Python API, the gates and the tools of a model compare by `compare_pairs`.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.format import natural
-from rooflens.model.compare.compare import Comparison, Side
+from rooflens.model.compare.compare import Comparison, Side, compare
+from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.matching import match_launches
-from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, timed
+from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
 
 Programs = Mapping[str, Sequence[AnalyzedReport]]
 
@@ -52,6 +56,22 @@ class Pairing(Struct, frozen=True):
     only_head: tuple[str, ...]
 
 
+class Unpaired(Struct, frozen=True):
+    """Programs that one side has and another lacks.
+
+    Attributes:
+        where: Name of the side that has them: `base`, `v4`.
+    """
+
+    where: str
+    programs: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Say it in a line."""
+        return f"only {self.where} has: {', '.join(self.programs)}"
+
+
 def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport], labels: tuple[str, str]) -> Pairing:
     """Group the reports of each side by program, and pair the programs by name.
 
@@ -64,7 +84,7 @@ def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport]
     if len(mine) == len(theirs) == 1:
         (before,), (after,) = mine.items(), theirs.items()
         name = after[0] if before[0] == after[0] else f"{before[0]} -> {after[0]}"
-        return Pairing((Pair(name, _side(labels[0], before[1]), _side(labels[1], after[1])),), (), ())
+        return Pairing((Pair(name, Side(labels[0], tuple(before[1])), Side(labels[1], tuple(after[1]))),), (), ())
     common = [(name, name, name) for name in mine if name in theirs] or _by_program(mine, theirs)
     if not common:
         raise InputError(
@@ -73,12 +93,36 @@ def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport]
         )
     return Pairing(
         tuple(
-            Pair(name, _side(labels[0], mine[before]), _side(labels[1], theirs[after]))
+            Pair(name, Side(labels[0], tuple(mine[before])), Side(labels[1], tuple(theirs[after])))
             for name, before, after in common
         ),
         tuple(name for name in mine if name not in {before for _, before, _ in common}),
         tuple(name for name in theirs if name not in {after for _, _, after in common}),
     )
+
+
+def pair_sides(
+    sides: Sequence[Sequence[AnalyzedReport]], labels: Sequence[str]
+) -> tuple[list[Pair], tuple[Unpaired, ...]]:
+    """Pair the programs of each later side with those of the first one; return those without a partner, too.
+
+    Args:
+        sides: The reports of each side, two or more.
+        labels: What the sides are called.
+
+    Raises:
+        InputError: A side has no program in common with the first one.
+    """
+    base, *heads = sides
+    pairs: list[Pair] = []
+    unpaired: list[Unpaired] = []
+    for head, label in zip(heads, labels[1:], strict=True):
+        pairing = pair_programs(base, head, (labels[0], label))
+        pairs += pairing.pairs
+        names = ("the base", "the head") if len(heads) == 1 else (f"{labels[0]}, and not {label},", label)
+        found = zip(names, (pairing.only_base, pairing.only_head), strict=True)
+        unpaired += [Unpaired(name, programs) for name, programs in found if programs]
+    return pairs, tuple(unpaired)
 
 
 def _by_program(mine: Programs, theirs: Programs) -> list[tuple[str, str, str]]:
@@ -116,10 +160,6 @@ def versions_of(reports: Sequence[AnalyzedReport]) -> dict[str, list[list[Analyz
 def _named(programs: Iterable[str]) -> str:
     names = list(programs)
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-
-
-def _side(label: str, reports: Sequence[AnalyzedReport]) -> Side:
-    return Side(label, tuple(reports))
 
 
 def _programs(reports: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedReport]]:
@@ -175,12 +215,8 @@ def _is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
     return same >= SAME_PROGRAM * max(len(one), len(other))
 
 
-def refusals(pair: Pair) -> tuple[str, ...]:
-    """Say why two sides must not be compared unless the user insists; empty where they may be."""
-    return tuple(_refusals(pair))
-
-
-def _refusals(pair: Pair) -> Iterator[str]:
+def refusals(pair: Pair) -> Iterator[str]:
+    """Say why two sides must not be compared unless the user insists; nothing where they may be."""
     base, head = _facts(pair.base), _facts(pair.head)
     if base.kinds != head.kinds:
         yield f"one side holds results of {_and(base.kinds)}, the other of {_and(head.kinds)}"
@@ -192,11 +228,6 @@ def _refusals(pair: Pair) -> Iterator[str]:
         yield f"the {'head' if base.timed else 'base'} holds no kernel with a duration"
 
 
-def warnings(pair: Pair) -> tuple[str, ...]:
-    """Say what a reader must keep in mind about two sides that were not collected alike."""
-    return tuple(_warnings(pair))
-
-
 def is_of_others(comparison: Comparison) -> bool:
     """Return whether two sides have neither a GPU nor a kernel in common: nothing of them can be compared.
 
@@ -204,20 +235,21 @@ def is_of_others(comparison: Comparison) -> bool:
     kernels by GPU.
     """
     sides = (comparison.base, comparison.head)
-    base, head = ({kernel.gpu for kernel in kernels_of(side)} for side in sides)
+    base, head = ({one.kernel.gpu for one in side.timed} for side in sides)
     before, after = ({program_name(run) for run in side.runs} for side in sides)
     both = [change.how for change in comparison.changes if change.base and change.head]
     known = both if before & after else [how for how in both if how != "renamed"]
     return not base & head and not known
 
 
-def _warnings(pair: Pair) -> Iterator[str]:
+def warnings(pair: Pair) -> Iterator[str]:
+    """Say what a reader must keep in mind about two sides that were not collected alike."""
     base, head = _facts(pair.base), _facts(pair.head)
-    if shared := sum(run.digest in base.digests for run in pair.head.runs):
+    if shared := sum(run.digest in pair.base.digests for run in pair.head.runs):
         yield f"{shared} of the head's reports {'is' if shared == 1 else 'are'} among the base's too"
     if base.gpus != head.gpus:
         yield f"different GPUs ({_and(base.gpus)}; {_and(head.gpus)}): compare shares of the roofs, not times"
-    elif base.clock_hz and head.clock_hz and not 1 / CLOCK_RATIO < base.clock_hz / head.clock_hz < CLOCK_RATIO:
+    elif base.clock_hz and head.clock_hz and is_apart(base.clock_hz, head.clock_hz):
         yield f"the SM clock differs: {base.clock_hz / 1e9:.2f} GHz and {head.clock_hz / 1e9:.2f} GHz"
     for what, before, after in (
         ("clock control", base.clock_control, head.clock_control),
@@ -234,7 +266,6 @@ def _warnings(pair: Pair) -> Iterator[str]:
 class _Facts(Struct, frozen=True):
     """How one side was collected."""
 
-    digests: frozenset[str]
     kinds: frozenset[str]
     replay: frozenset[str]
     gpus: frozenset[str]
@@ -248,10 +279,8 @@ class _Facts(Struct, frozen=True):
 
 
 def _facts(side: Side) -> _Facts:
-    kernels = [a.kernel for recording in side.recordings for a in recording]
-    well = kernels_of(side)
+    well = [a.kernel for a in side.timed]
     return _Facts(
-        digests=side.digests,
         kinds=frozenset(kernel.workload for kernel in well),
         replay=_known(run.replay_mode for run in side.runs),
         gpus=_known(kernel.gpu for kernel in well),
@@ -261,7 +290,7 @@ def _facts(side: Side) -> _Facts:
         clock_hz=mean_clock_hz(side),
         synthetic=any(run.synthetic for run in side.runs),
         timed=any(kernel.duration_ns for kernel in well),
-        failed=len(kernels) - len(well),
+        failed=sum(map(len, side.recordings)) - len(well),
     )
 
 
@@ -273,23 +302,60 @@ def _and(values: Iterable[str]) -> str:
     return " and ".join(sorted(values)) or "none"
 
 
-def kernels_of(side: Side) -> list[Kernel]:
-    """List the kernels of every recording that did not fail."""
-    return [a.kernel for recording in side.recordings for a in timed(recording)]
+def is_apart(before: float | None, after: float | None) -> bool:
+    """Return whether two clocks, or what follows them, differ by more than `CLOCK_RATIO`."""
+    return bool(before and after and max(before / after, after / before) > CLOCK_RATIO)
 
 
 def mean_clock_hz(side: Side) -> float | None:
     """Return the mean SM clock, weighted by GPU time: a short launch at an idle clock counts little."""
-    return _by_time((k.counters.get("sm_clock_hz"), k.duration_ns) for k in kernels_of(side))
+    return _by_time((a.kernel.counters.get("sm_clock_hz"), a.kernel.duration_ns) for a in side.timed)
 
 
 def mean_memory_bytes_per_s(side: Side) -> float | None:
     """Return the mean peak of DRAM, weighted by GPU time; it follows the memory clock."""
-    measured = [a for recording in side.recordings for a in timed(recording)]
-    return _by_time((a.levels["dram"].peak_bytes_per_s, a.kernel.duration_ns) for a in measured)
+    return _by_time((a.levels["dram"].peak_bytes_per_s, a.kernel.duration_ns) for a in side.timed)
 
 
 def _by_time(pairs: Iterable[tuple[float | None, float | None]]) -> float | None:
     known = [(value, time_ns) for value, time_ns in pairs if value and time_ns]
     whole_ns = sum(time_ns for _, time_ns in known)
     return sum(value * time_ns for value, time_ns in known) / whole_ns if whole_ns else None
+
+
+def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint: str) -> list[Compared]:
+    """Compare the sides of each pair; where a program has several, its name says which.
+
+    Args:
+        pairs: Two sides of a program each.
+        threshold: Smaller changes count as no change.
+        anyway: Compare even recordings that were not collected alike.
+        hint: How the caller's user asks for that.
+
+    Raises:
+        InputError: Two sides were not collected alike, or have neither a GPU nor a kernel in common.
+    """
+    several = Counter(pair.base.digests for pair in pairs)
+    found = []
+    for pair in pairs:
+        name = pair.program
+        if several[pair.base.digests] > 1:
+            sides = f"{pair.base.label} -> {pair.head.label}"
+            name = sides if " -> " in pair.program else f"{pair.program}: {sides}"
+        reasons = tuple(refusals(pair))
+        if reasons and not anyway:
+            raise InputError(f"{name}: {'; '.join(reasons)}", hint)
+        notes = (*reasons, *warnings(pair), *_single(pair))
+        comparison = compare(pair.base, pair.head, threshold)
+        if not anyway and is_of_others(comparison):
+            raise InputError(f"{name}: the sides are of different GPUs and have no kernel in common", hint)
+        found.append(Compared(name, comparison, notes))
+    return found
+
+
+def _single(pair: Pair) -> tuple[str, ...]:
+    alone = [name for name, side in (("base", pair.base), ("head", pair.head)) if len(side.recordings) == 1]
+    if not alone:
+        return ()
+    who = "base and head have one run each" if len(alone) == 2 else f"the {alone[0]} has one run"
+    return (f"{who}, so that noise is not known",)

@@ -46,7 +46,8 @@ def change_sentence(change: Change, comparison: Comparison) -> str:
     """Describe one kernel: `1.9x faster: moved right (DRAM bytes 512 MB -> 260 MB), memory-bound at 91 %`."""
     before, after = change.base, change.head
     if before is None or after is None:
-        return f"{_only(before or after)}: {'gone' if after is None else 'new'}"
+        only = before or after
+        return f"{limiter_sentence(only) if only else ''}: {'gone' if after is None else 'new'}"
     parts = [part for part in (_moved(before, after), _limiters(before, after)) if part]
     return f"{speed_words(change, comparison.threshold)}: {', '.join(parts)}"
 
@@ -58,13 +59,10 @@ def speed_words(change: Change, threshold: float) -> str:
     return f"mean launch {words} ({before:,} -> {after:,} launches)" if change.counts_differ else words
 
 
-def _only(one: Analysis | None) -> str:
-    return "" if one is None else limiter_sentence(one)
-
-
 def _moved(before: Analysis, after: Analysis) -> str:
     """Say how the point moved: left or right and by which amounts, or up or down at the same intensity."""
-    name, label = _level_of(before, after), _level_label(before, after)
+    name = _level_of(before, after)
+    label = resource_label(name, before.kernel.gpu, after.kernel.gpu)
     old, new = before.levels[name], after.levels[name]
     if not old.intensity_flop_per_byte or not new.intensity_flop_per_byte:
         return _bytes_only(label, old, new)
@@ -73,11 +71,6 @@ def _moved(before: Analysis, after: Analysis) -> str:
         return _risen(name, label, before, after)
     side = "right" if ratio > 1 else "left"
     return f"moved {side} at {label} ({_why(name, before, after)})"
-
-
-def _level_label(before: Analysis, after: Analysis) -> str:
-    """Name that level, DRAM by its kind where both runs had one kind."""
-    return resource_label(_level_of(before, after), before.kernel.gpu, after.kernel.gpu)
 
 
 def _level_of(before: Analysis, after: Analysis) -> str:
@@ -92,15 +85,15 @@ def _why(name: str, before: Analysis, after: Analysis) -> str:
     """Name the amounts behind a move: bytes, FLOPs, or both."""
     old, new = before.levels[name], after.levels[name]
     words = []
-    if _differs(old.amount_bytes, new.amount_bytes):
+    if differs(old.amount_bytes, new.amount_bytes):
         words.append(f"bytes {_arrow(old.amount_bytes, new.amount_bytes, 'B')}")
-    if _differs(before.flop_total, after.flop_total):
+    if differs(before.flop_total, after.flop_total):
         words.append(f"FLOPs {_arrow(before.flop_total, after.flop_total, 'FLOP')}")
     return ", ".join(words) or f"{_arrow(old.intensity_flop_per_byte, new.intensity_flop_per_byte, 'FLOP/B')}"
 
 
 def _bytes_only(label: str, old: Level, new: Level) -> str:
-    if old.amount_bytes is None or new.amount_bytes is None or not _differs(old.amount_bytes, new.amount_bytes):
+    if old.amount_bytes is None or new.amount_bytes is None or not differs(old.amount_bytes, new.amount_bytes):
         return ""
     return f"{label} bytes {_arrow(old.amount_bytes, new.amount_bytes, 'B')}"
 
@@ -108,9 +101,9 @@ def _bytes_only(label: str, old: Level, new: Level) -> str:
 def _risen(name: str, label: str, before: Analysis, after: Analysis) -> str:
     """Describe the change in the share of the roof, where the intensity stayed."""
     old, new = before.levels[name].share, after.levels[name].share
-    if old is None or new is None or abs(new - old) < STEPPED_SHARE:
+    if old is None or new is None or not share_differs(old, new):
         return "same place in the roofline"
-    return f"moved {'up' if new > old else 'down'} at the same intensity ({label} {_shares(old, new)})"
+    return f"moved {'up' if new > old else 'down'} at the same intensity ({label} {percent(old)} -> {percent(new)})"
 
 
 def _limiters(before: Analysis, after: Analysis) -> str:
@@ -130,11 +123,17 @@ def limiter_sentence(one: Analysis) -> str:
     return f"{limiter_words(name, verdict.resource, one.kernel.gpu)}{share}"
 
 
-def _differs(old: float | None, new: float | None) -> bool:
+def differs(old: float | None, new: float | None) -> bool:
+    """Return whether two amounts differ by more than counters of one kernel do from run to run."""
     if old is None or new is None:
         return False
     low, high = sorted((old, new))
     return high > MOVED_RATIO * low
+
+
+def share_differs(old: float | None, new: float | None) -> bool:
+    """Return whether a reader sees two shares as different."""
+    return old is not None and new is not None and abs(new - old) >= STEPPED_SHARE
 
 
 def _arrow(old: float | None, new: float | None, unit: str) -> str:
@@ -145,10 +144,6 @@ def _amount(value: float | None, unit: str) -> str:
     if value is None:
         return "?"
     return f"{significant(value)} {unit}" if unit == "FLOP/B" else si(value, unit)
-
-
-def _shares(old: float, new: float) -> str:
-    return f"{percent(old)} -> {percent(new)}"
 
 
 def total_sentence(comparison: Comparison) -> str:

@@ -1,4 +1,4 @@
-"""What no GPU can have counted: the limits of every quantity, with the reason of each.
+"""Limits of every quantity, each with its reason: values beyond them are impossible on any GPU.
 
 A flipped bit in a report makes a clock of 1e308 Hz as easily as one of 2 GHz, and what is computed from it is noise at
 best. Limits are those of physics or of a format, with room to spare: real reports hold per cents well over 100 where

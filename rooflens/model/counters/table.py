@@ -40,7 +40,7 @@ NAMES = frozenset(counter.name for counter in COUNTERS)
 MEASURED = frozenset(
     {"duration_ns", *(row.name for row in (*DRAM, *HOST, *L2, *L1, *SMEM, *FLOPS, *PIPES) if "_peak_" not in row.name)}
 )
-"""Counters that only a profiled run gives; peaks and launch figures stand in reports of failed kernels too."""
+"""Counters that only a profiled run gives; failed kernels have peaks and launch figures, too."""
 
 BESIDE: tuple[Ask, ...] = (
     Ask(

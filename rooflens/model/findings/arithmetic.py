@@ -53,7 +53,7 @@ class _Mix(Struct, frozen=True):
 
     @property
     def apart(self) -> float:
-        """Return the additions and multiplications that stand alone."""
+        """Return the additions and multiplications that are not fused."""
         return self.add + self.mul
 
     @property

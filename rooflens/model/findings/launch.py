@@ -194,7 +194,7 @@ def load_imbalance(facts: Facts) -> Found | None:
 
 
 def _empty_seen(facts: Facts) -> Found | None:
-    """Say that SMs without a block are all there is to it: true, and `small_grid` says what it costs."""
+    """Say that SMs without a block explain all of it; `small_grid` gives their cost."""
     worst = _most_uneven(facts, _SM_UNITS)
     if worst is None or worst.waste < facts.limits.imbalance_share:
         return None

@@ -39,7 +39,7 @@ _DEFAULT_BYTES = 4
 _ONE_MORE = 1.05
 """Most sectors beyond the ideal for an access to a row that starts within a sector: one, but for rounding."""
 _ROW_SECTORS = 2
-"""An access that fills fewer sectors is no row: a sector more for it is a scattered one."""
+"""Accesses that fill fewer sectors are not rows: an extra sector means that they are scattered."""
 _SECTOR_VALUES = 8
 """Values of four bytes that fill a sector."""
 _CACHES = frozenset({"l1", "l2"})

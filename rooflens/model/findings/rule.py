@@ -17,7 +17,7 @@ from rooflens.model.verdict.facts import Facts
 LATENCY = "latency"
 """Among what a finding bears on: a kernel that waits, where no unit is full."""
 IDLE = "idle"
-"""Among what a finding bears on: SMs that stand idle for a part of the run, whatever the others do."""
+"""A resource that a finding can bear on: SMs idle for part of the run, whatever the others do."""
 WAITS = frozenset({LATENCY})
 
 MOST_SPARED = 0.999
@@ -108,7 +108,7 @@ class Waste(Struct, frozen=True):
 
     @property
     def bears_on(self) -> frozenset[str]:
-        """Return the units it keeps busy, for `Found`."""
+        """Return the units that the waste keeps busy, for `Found.bears_on`."""
         return frozenset(self.parts) | (frozenset({LATENCY}) if self.stalls else frozenset())
 
 

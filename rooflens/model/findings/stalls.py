@@ -107,7 +107,7 @@ def stall_shares(facts: Facts) -> dict[str, float]:
 
 
 def is_usual_wait(facts: Facts, shares: Mapping[str, float]) -> bool:
-    """Return whether fixed latencies take no more cycles than in any kernel; False where that is not known.
+    """Return whether fixed latencies take no more cycles than is usual; False if that was not measured.
 
     `shares` are those of `stall_shares`. Where a warp does little else than wait for them, they are worth a change
     all the same.
@@ -138,7 +138,7 @@ _QUEUED: tuple[tuple[str, tuple[str, ...], str, tuple[str, ...]], ...] = (
 
 
 def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
-    """Find a wait for the queue behind which shared memory and special functions stand, and say what stands in it."""
+    """Find waits for the queue to shared memory and special functions, and name the instructions that fill it."""
     table = facts.kernel.warp_opcodes
     total = sum(table.values())
     name, opcodes, do, behind = max(_QUEUED, key=lambda queued: executed(table, queued[1]))

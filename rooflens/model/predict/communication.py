@@ -1,4 +1,4 @@
-"""What GPUs that share an operation must send one another, and the link that carries it.
+"""What GPUs that share an operation must send one another, the link that carries it, and the rows of collectives.
 
 T_comms = bytes that a GPU must send / bandwidth of its link in one direction; a GPU receives while it sends. The
 amounts are those of the ring and of the direct exchange, which no algorithm among the GPUs alone can go below. Switches
@@ -7,18 +7,13 @@ that add up what passes through them do an all-reduce with fewer bytes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
 from rooflens.errors import InputError
-from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.model.predict.formulas import Sizes
-    from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
+from rooflens.model.predict.rows import Operation, Size, Sizes
+from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet, Link, LinkKind
 
 _SPLIT = {"heads": "query heads", "kv_heads": "key heads", "ffn": "columns of the feed-forward layer", "k": "k"}
 
@@ -55,8 +50,8 @@ def share_of(amount: int, gpus: int) -> int:
     return -(-amount // gpus)
 
 
-def gathered(amount: float, gpus: int) -> float:
-    """Return what a GPU sends in an all-gather or a reduce-scatter: everything but its own part.
+def exchanged(amount: float, gpus: int) -> float:
+    """Return what a GPU sends in an all-gather, a reduce-scatter or an all-to-all: everything but its own part.
 
     In a ring every GPU passes each of the gpus - 1 other parts on once; each part is amount / gpus.
     """
@@ -65,12 +60,7 @@ def gathered(amount: float, gpus: int) -> float:
 
 def all_reduced(amount: float, gpus: int) -> float:
     """Return what a GPU sends in an all-reduce: a reduce-scatter, then an all-gather of the sums."""
-    return 2 * gathered(amount, gpus)
-
-
-def exchanged(amount: float, gpus: int) -> float:
-    """Return what a GPU sends in an all-to-all: each of the others' parts of what it has."""
-    return (gpus - 1) * amount / gpus
+    return 2 * exchanged(amount, gpus)
 
 
 def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
@@ -97,3 +87,96 @@ def _lacking(gpu: Datasheet, kind: LinkKind) -> str:
     if kind in gpu.links:
         return f"its {LINK_NAMES[kind]} bridge joins {gpu.links[kind].joins} GPUs"
     return f"it has no {LINK_NAMES[kind]}" if kind in gpu.absent_links else f"its {LINK_NAMES[kind]} is not known"
+
+
+_GPUS = Size("gpus", "GPUs that take part", 8, least=2)
+Share = Callable[[float, int], float]
+
+ALL_REDUCED = "2 (N - 1) / N of"
+EXCHANGED = "(N - 1) / N of"
+
+
+def _collective(  # noqa: PLR0913, PLR0917 - one column each
+    name: str, summary: str, buffer: str, words: tuple[str, str], sent: Share, moved: Share, *, pair: bool = False
+) -> Operation:
+    """Make the row of a collective.
+
+    Args:
+        name: Its name.
+        summary: What it does.
+        buffer: What the size `bytes` is the size of.
+        words: What goes to and from DRAM, and what is sent.
+        sent: Bytes that a GPU must send, as a function of that size and the number of GPUs.
+        moved: Bytes that a GPU must read and write, as a function of the same.
+        pair: Whether exactly two GPUs take part.
+    """
+    sizes = (Size("bytes", buffer),) if pair else (Size("bytes", buffer), _GPUS)
+
+    def group(s: Sizes) -> int:
+        return 2 if pair else s["gpus"]
+
+    return Operation(
+        name,
+        summary,
+        "vector",
+        sizes,
+        "none counted: one addition for each element received hides behind its link",
+        words[0],
+        extra_bytes=lambda s: moved(s["bytes"], group(s)),
+        group=group,
+        sent_bytes=lambda s: sent(s["bytes"], group(s)),
+        sent_source=words[1],
+    )
+
+
+COLLECTIVES = (
+    _collective(
+        "all-reduce",
+        "GPUs add up their buffers, and each gets the sums",
+        "bytes of the buffer that each GPU has",
+        ("buffer read, sums written", f"{ALL_REDUCED} the buffer"),
+        all_reduced,
+        lambda size, _: 2 * size,
+    ),
+    _collective(
+        "all-gather",
+        "each GPU gets the buffers of all, one after the other",
+        "bytes of the whole, gathered",
+        ("own part read, the parts of the others written", f"{EXCHANGED} the whole"),
+        exchanged,
+        lambda size, _: size,
+    ),
+    _collective(
+        "reduce-scatter",
+        "GPUs add up their buffers, and each gets a part of the sums",
+        "bytes of the whole buffer that each GPU has",
+        ("buffer read, own part of the sums written", f"{EXCHANGED} the buffer"),
+        exchanged,
+        lambda size, gpus: size + size / gpus,
+    ),
+    _collective(
+        "all-to-all",
+        "each GPU sends every other one a part of its buffer, as experts need",
+        "bytes of the buffer that each GPU has",
+        ("parts for others read, parts from others written", f"{EXCHANGED} the buffer"),
+        exchanged,
+        lambda size, gpus: 2 * exchanged(size, gpus),
+    ),
+    _collective(
+        "broadcast",
+        "each GPU gets the buffer of one",
+        "bytes of the buffer",
+        ("buffer read by the GPU that has it, written by every other one", "the buffer"),
+        lambda size, _: size,
+        lambda size, _: size,
+    ),
+    _collective(
+        "send",
+        "one GPU sends another its buffer",
+        "bytes of the buffer",
+        ("buffer read by one, written by the other", "the buffer"),
+        lambda size, _: size,
+        lambda size, _: size,
+        pair=True,
+    ),
+)

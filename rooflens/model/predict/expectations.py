@@ -5,79 +5,25 @@ One is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.checking import parse_toml
+from rooflens.checking import Table, parse_toml
 from rooflens.errors import UnknownNameError, UsageError
-from rooflens.model.cases import evaluate
+from rooflens.model.cases import Case, Part, evaluate
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.forecast import work_of
-from rooflens.model.predict.measured import read_coverage
+from rooflens.model.predict.measured import Checked, Coverage, Prediction, Rule, read_coverage
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.predict.sizes import check_shape, checked_sizes, parse_values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.checking import Table
-    from rooflens.model.bounds import Bound
-    from rooflens.model.cases import Case, Part
-    from rooflens.model.predict.measured import Checked, Coverage
-    from rooflens.model.records import Analysis, AnalyzedReport
-
+from rooflens.model.records import Analysis, AnalyzedReport
 
 _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
 
 _FILE_HINT = "docs/how-to/predict.md shows a file of predictions"
-
-
-class Prediction(Struct, frozen=True):
-    """What one report's program must compute and move by formula, known before it was measured.
-
-    Attributes:
-        operation: Name of the workload or operation: `gemm`.
-        case: Name of its case: `bf16_4096`.
-        parameters: Sizes by name.
-        dtype: Type of the operands: `bf16`.
-        flop: FLOP of one iteration; None where none is defined.
-        moved_bytes: Compulsory bytes to and from DRAM of one iteration.
-        source: Where the formulas come from.
-        bound: Class of the limiter expected of it.
-        resource: Level or pipe of that limiter, where the class has one.
-        why: The reason for that expectation.
-        iterations: How often the profiled program did its work; the amounts are those of one.
-        parts: What one launch of each kernel does, where each is predicted alone; in the order of patterns.
-    """
-
-    operation: str
-    case: str
-    parameters: Mapping[str, int]
-    dtype: str
-    source: str
-    flop: float | None = None
-    moved_bytes: float | None = None
-    bound: Bound | None = None
-    resource: str | None = None
-    why: str = ""
-    iterations: int = 1
-    parts: tuple[Rule, ...] = ()
-
-
-class Rule(Struct, frozen=True):
-    """What kernels of a name are predicted to do.
-
-    Attributes:
-        kernel: Pattern of the name, `*` and `?` as in file names; it must cover the whole name.
-        prediction: What one launch does, or `iterations` launches together.
-    """
-
-    kernel: str
-    prediction: Prediction
 
 
 def parse_prediction(text: str) -> Prediction:

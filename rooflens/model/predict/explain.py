@@ -5,8 +5,8 @@ A sentence with `may` gives a reason that the counters do not show.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,22 +18,17 @@ from rooflens.model.predict.measured import (
     Checked,
     Coverage,
     Gap,
+    Limiter,
+    Prediction,
     belongs,
     is_expected,
     measure,
     predicted_times,
 )
-from rooflens.model.records import LEVELS, ratio, timed
+from rooflens.model.records import LEVELS, Analysis, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.sentences import limiter_words, resource_label
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rooflens.model.predict.expectations import Prediction
-    from rooflens.model.predict.measured import Limiter
-    from rooflens.model.records import Analysis
 
 SAME_BYTES = 0.05
 """Bytes that differ by less than this are the same: metadata, partial sectors and refresh of other data move some."""
@@ -72,7 +67,7 @@ class _Facts(Struct, frozen=True):
 
     def amount(self, value: float) -> str:
         """Write an amount of work."""
-        return si(value, self.checked.unit)
+        return si(value, self.prediction.unit)
 
     def flags_of(self, names: Sequence[str]) -> list[str]:
         """List the meanings of those flags that any kernel has."""
@@ -86,15 +81,12 @@ def check(prediction: Prediction, analyses: Sequence[Analysis], coverage: Covera
     coverage = coverage or Coverage()
     measured = measure(prediction, analyses, coverage)
     times = predicted_times(prediction, analyses)
-    bare = Checked(_digest(analyses), prediction, measured, times, coverage)
+    digest = next((analysis.kernel.digest for analysis in analyses), "")
+    bare = Checked(digest, prediction, measured, times, coverage)
     bare = replace(bare, at_least=_is_lower_bound(bare))
     facts = _Facts(bare, timed(analyses))
     topics = (_scope, _work, _type, _bytes, _time, _limiter)
     return replace(bare, gaps=tuple(chain.from_iterable(topic(facts) for topic in topics)))
-
-
-def _digest(analyses: Sequence[Analysis]) -> str:
-    return next((analysis.kernel.digest for analysis in analyses), "")
 
 
 def _is_lower_bound(checked: Checked) -> bool:
@@ -137,7 +129,7 @@ def _work(facts: _Facts) -> Iterator[Gap]:
         return
     if measured is None or found is None:
         reasons = facts.flags_of(_UNCOUNTED)
-        yield Gap("work", f"This report does not count all {checked.unit}.", tuple(reasons[:1]))
+        yield Gap("work", f"This report does not count all {facts.prediction.unit}.", tuple(reasons[:1]))
     elif _is_same(found, SAME_AMOUNT):
         yield Gap("work", f"The work is the predicted one: {facts.amount(measured)}.", as_predicted=True)
     else:
@@ -198,7 +190,8 @@ def _type(facts: _Facts) -> Iterator[Gap]:
     family = _expected_family(facts.prediction)
     work_of = checked.measured.work_of
     others = {pipe: amount for pipe, amount in work_of.items() if not belongs(pipe, family)}
-    if not predicted or not others or _is_guessed(facts):
+    is_guessed = any("tensor_flop_estimated" in analysis.flags for analysis in facts.analyses)
+    if not predicted or not others or is_guessed:
         return
     missing = predicted - (sum(work_of.values()) - sum(others.values()))
     other = max(others, key=lambda pipe: others[pipe])
@@ -214,11 +207,6 @@ def _expected_family(prediction: Prediction) -> str:
     if prediction.resource is not None and prediction.resource not in LEVELS:
         return prediction.resource
     return f"tensor_{prediction.dtype}" if prediction.dtype in _MATRIX_TYPES else prediction.dtype
-
-
-def _is_guessed(facts: _Facts) -> bool:
-    """Return whether the type of tensor work is unknown and taken for fp16."""
-    return any("tensor_flop_estimated" in analysis.flags for analysis in facts.analyses)
 
 
 def _matters(facts: _Facts, pipe: str) -> bool:

@@ -10,28 +10,21 @@ share an operation, all amounts and times are those of one of them.
 
 from __future__ import annotations
 
-from math import inf
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil, inf
+from operator import itemgetter
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.format import duration, si
 from rooflens.model.predict.communication import link_of
-from rooflens.model.predict.formulas import Part
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import SideRates, side_rates
-from rooflens.model.predict.rows import Widths, pipes_for, result_type, widths_of
-from rooflens.model.predict.sizes import check_shape, checked_sizes, crossing, sweep_sizes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.model.predict.formulas import Sizes
-    from rooflens.model.predict.rows import Operation, Unit
-    from rooflens.model.predict.sizes import Crossing
-    from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
-
+from rooflens.model.predict.rows import Operation, Part, Sizes, Unit, Widths, pipes_for, result_type, widths_of
+from rooflens.model.predict.sizes import check_shape, checked_sizes, sweep_sizes
+from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
 
 Regime = Literal["memory", "compute", "communication"]
 
@@ -295,7 +288,7 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         working.append(("t_issue_s", issue_s))
     if operation.l2_bytes:
         moving.append(("t_l2_s", l2_s))
-    (work, working_s), (move, moving_s) = _longest(working), _longest(moving)
+    (work, working_s), (move, moving_s) = (max(times, key=itemgetter(1)) for times in (working, moving))
     regime = _regime(working_s, moving_s, t_comms_s)
     return Forecast(
         label=part.label,
@@ -326,15 +319,6 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     )
 
 
-def _longest(times: Sequence[tuple[Longest, float]]) -> tuple[Longest, float]:
-    """Find the longest of named times; of equal ones the first."""
-    name, longest_s = times[0]
-    for other, time_s in times[1:]:
-        if time_s > longest_s:
-            name, longest_s = other, time_s
-    return name, longest_s
-
-
 def composite(
     operation: Operation,
     sizes: Sizes,
@@ -343,34 +327,31 @@ def composite(
     bandwidth_bytes_per_s: float,
 ) -> Forecast:
     """Add up the steps of a composite operation; its pipe is that of its products."""
-    spent_s = (_spent_s(parts, regime) for regime in ("compute", "memory", "communication"))
+    sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in _ADDED}
+    spent_s = (
+        sum(part.t_lower_s * (part.regime == regime) for part in parts)
+        for regime in ("compute", "memory", "communication")
+    )
     return Forecast(
         label=operation.name,
-        flop=sum(part.flop for part in parts),
-        moved_bytes=sum(part.moved_bytes for part in parts),
-        t_math_s=sum(part.t_math_s for part in parts),
-        t_memory_s=sum(part.t_memory_s for part in parts),
-        t_lower_s=sum(part.t_lower_s for part in parts),
         regime=_regime(*spent_s),
         peak=pipe[0],
         peak_flop_per_s=pipe[1],
         bandwidth_bytes_per_s=bandwidth_bytes_per_s,
         parts=tuple(parts),
         tokens=operation.tokens(sizes) if operation.tokens else None,
-        sent_bytes=sum(part.sent_bytes for part in parts),
-        t_comms_s=sum(part.t_comms_s for part in parts),
         link=parts[0].link,
         link_bytes_per_s=parts[0].link_bytes_per_s,
-        launches=sum(part.launches for part in parts),
-        special=sum(part.special for part in parts),
-        special_s=sum(part.special_s for part in parts),
-        issued=sum(part.issued for part in parts),
-        issue_s=sum(part.issue_s for part in parts),
-        l2_bytes=sum(part.l2_bytes for part in parts),
-        l2_s=sum(part.l2_s for part in parts),
-        moving_s=sum(part.moving_s for part in parts),
         rates=parts[0].rates,
+        **sums,
     )
+
+
+_ADDED = (
+    *("flop", "moved_bytes", "sent_bytes", "special", "issued", "l2_bytes", "launches"),
+    *("t_math_s", "t_memory_s", "t_lower_s", "t_comms_s", "special_s", "issue_s", "l2_s", "moving_s"),
+)
+"""What the steps of a composite operation add up to."""
 
 
 def _regime(math_s: float, memory_s: float, comms_s: float) -> Regime:
@@ -378,11 +359,6 @@ def _regime(math_s: float, memory_s: float, comms_s: float) -> Regime:
     if comms_s > max(math_s, memory_s):
         return "communication"
     return "compute" if math_s > memory_s else "memory"
-
-
-def _spent_s(parts: Sequence[Forecast], regime: Regime) -> float:
-    """Add up the lower bounds of the parts that are in one regime."""
-    return sum(part.t_lower_s * (part.regime == regime) for part in parts)
 
 
 def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
@@ -417,8 +393,8 @@ class Row(Struct, frozen=True):
     operation: Operation
     dtype: str
     gpu: Datasheet
-    steps: tuple[tuple[Mapping[str, int], Forecast], ...]
-    crossing: Crossing | None
+    steps: tuple[tuple[Sizes, Forecast], ...]
+    crossing: tuple[Sizes, Regime] | None
     achieved_flop_per_s: float | None = None
     link: LinkKind | None = None
     out_dtype: str | None = None
@@ -449,12 +425,39 @@ def swept(  # noqa: PLR0913 - what a command line gives
     for step in sizes:
         check_shape(step)
 
-    def at(step: Mapping[str, int]) -> Forecast:
+    def at(step: Sizes) -> Forecast:
         return forecast(operation, step, dtype, gpu, link, out_dtype=out_dtype)
 
     steps = tuple((step, at(step)) for step in sizes)
     change = crossing(sizes, at) if len(sizes) > 1 else None
     return Row(operation, dtype, gpu, steps, change, achieved_flop_per_s, link, out_dtype)
+
+
+def crossing(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> tuple[Sizes, Regime] | None:
+    """Find the first change of regime along a sweep.
+
+    Where all swept sizes walk in step, the exact size is found by bisection between two steps; the regime changes once
+    between them. Elsewhere the step after the change is given.
+
+    Returns:
+        The sizes at which the new regime begins, and that regime; None when it never changes.
+    """
+    regimes = [evaluate(step).regime for step in steps]
+    change = next((i for i in range(1, len(steps)) if regimes[i] != regimes[i - 1]), None)
+    if change is None:
+        return None
+    low, high = steps[change - 1], steps[change]
+    walking = [name for name in low if low[name] != high[name]]
+    if len({(low[name], high[name]) for name in walking}) > 1:
+        return high, regimes[change]
+    below, above = low[walking[0]], high[walking[0]]
+    while abs(above - below) > 1:
+        middle = (below + above) // 2
+        if evaluate({**high, **dict.fromkeys(walking, middle)}).regime == regimes[change]:
+            above = middle
+        else:
+            below = middle
+    return {**high, **dict.fromkeys(walking, above)}, regimes[change]
 
 
 def of_roof(achieved_flop_per_s: float | None, result: Forecast) -> float | None:
@@ -469,3 +472,43 @@ def moving(row: Row) -> list[str]:
         first = row.steps[0][0]
         return [name for name in first if any(sizes[name] != first[name] for sizes, _ in row.steps)]
     return [size.name for size in row.operation.sizes if row.steps[0][0][size.name] != size.default]
+
+
+_EACH_ONCE = frozenset({"gemv", "gemm", "quantized-gemm", "batched-gemm", "attention-flash", "attention-decode"})
+"""Operations that move each operand once, which must all be there at once."""
+
+
+def held_bytes(operation: Operation, sizes: Sizes, dtype: str, out_dtype: str | None = None) -> float | None:
+    """Return the bytes that one GPU must hold at once; None for operations where that is not known.
+
+    Of a whole model it is the weights of its products and the cache, a lower bound; activations come on top.
+
+    Args:
+        operation: A row of the table.
+        sizes: All its sizes.
+        dtype: Type of the operands.
+        out_dtype: Type of the results; None for the usual one.
+    """
+    if operation.name in _EACH_ONCE:
+        return work_of(operation, {**sizes, "tile": 0}, dtype, out_dtype)[1]
+    if operation.tokens is None or operation.parts is None:
+        return None
+    held = 0.0
+    for part in operation.parts(sizes):
+        one, empty = OPERATIONS[part.operation], {"gemm": "m", "attention-decode": "length"}.get(part.operation)
+        if empty is None:
+            continue
+        without = work_of(one, {**part.sizes, empty: 0}, dtype)[1]
+        whole = work_of(one, part.sizes, dtype)[1]
+        held += part.count * (without if part.operation == "gemm" else whole - without)
+    return held
+
+
+def gpus_to_hold(
+    operation: Operation, sizes: Sizes, dtype: str, gpu: Datasheet, out_dtype: str | None = None
+) -> int | None:
+    """Return how many GPUs it takes to hold the data; None where its size or the memory's is not known."""
+    held = held_bytes(operation, sizes, dtype, out_dtype)
+    if held is None or gpu.dram_size is None:
+        return None
+    return max(1, ceil(held * operation.group(sizes) / gpu.dram_size.value))

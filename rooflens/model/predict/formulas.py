@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-from msgspec import Struct
+from collections.abc import Iterator
 
 from rooflens.model.predict.communication import all_reduced, exchanged, share_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    Sizes: TypeAlias = Mapping[str, int]
+from rooflens.model.predict.rows import Part, Sizes
 
 SOFTMAX_FLOP = 5
 LAYERNORM_FLOP = 7
@@ -23,20 +17,24 @@ INDEX_BYTES = 8
 SCALE_BYTES = 2
 """A scale of packed weights is a number of 16 bits."""
 
+ADAM_FLOP = 16
+"""FLOPs a parameter of AdamW: 3 for the mean, 4 for the variance, 2 to correct both, 3 for the quotient, 4 for the
+rest.
+
+The rest is the decay of the weight and the step; a root and a division count one each.
+"""
+
+WIDE_BYTES = 4
+"""Numbers that training keeps in fp32 whatever the type: moments, master weights, losses, sums of a row."""
+
+LOSS_BYTES = INDEX_BYTES + WIDE_BYTES
+"""A label and a loss."""
+
 UNPACK_INSTRUCTIONS = 2
 """Instructions a thread takes to unpack, convert and scale one packed weight, by convention.
 
 Eight weights of four bits take about five to mask and shift, four to convert and four to scale, two weights each.
 """
-
-
-class Part(Struct, frozen=True):
-    """One step of a composite operation, `count` times over; a size may be an expected value, not a whole number."""
-
-    operation: str
-    sizes: Mapping[str, Any]
-    label: str
-    count: int = 1
 
 
 def elementwise_elements(s: Sizes) -> float:
@@ -352,3 +350,20 @@ def moe_parts(s: Sizes) -> Iterator[Part]:
     yield Part("grouped-gemm", down, "down projection and combine")
     sums = {"n": tokens * hidden, "reads": s["top_k"], "writes": 1, "flops": 2 * s["top_k"] - 1}
     yield Part("elementwise", sums, "weighted sum")
+
+
+def backward_parts(s: Sizes) -> Iterator[Part]:
+    """List the two products of a gradient: with the right operand, and with the left one."""
+    yield _product(s["m"], s["k"], s["n"], "gradient of the left operand")
+    yield _product(s["k"], s["n"], s["m"], "gradient of the right operand")
+
+
+def flash_backward_flop(s: Sizes) -> float:
+    """Count five products of 2 x width a pair, the scores among them once more, and the softmax once more."""
+    return attention_exponentials(s) * (10 * s["width"] + SOFTMAX_FLOP)
+
+
+def cross_entropy_parts(s: Sizes) -> Iterator[Part]:
+    """List the product that writes the logits, and the loss that reads them."""
+    yield _product(s["tokens"], s["vocabulary"], s["hidden"], "logits")
+    yield Part("cross-entropy-loss", {"rows": s["tokens"], "width": s["vocabulary"]}, "loss")

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct, field
 
-from rooflens.model.records import LEVELS, ratio, timed
+from rooflens.model.bounds import Bound
+from rooflens.model.records import LEVELS, Analysis, Kernel, Pipe, Run, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from rooflens.model.bounds import Bound
-    from rooflens.model.predict.expectations import Prediction
-    from rooflens.model.records import Analysis, Pipe, Run
-
-    Limiter = tuple[Bound, str | None]
-
+Limiter = tuple[Bound, str | None]
 Topic = Literal["scope", "work", "type", "bytes", "time", "limiter"]
 
 _ONE_OF_EACH = re.compile(r"(?:^|\s)--filter-mode[ =]per-launch-config(?:\s|$)")
@@ -27,6 +21,55 @@ _IN_RANGE = re.compile(r"(?:^|\s)--nvtx-include[ =]\S")
 
 SAME_AMOUNT = 0.02
 """Counted and predicted work that differ by less than this are the same: counters of several passes do."""
+
+
+class Prediction(Struct, frozen=True):
+    """What one report's program must compute and move by formula, known before it was measured.
+
+    Attributes:
+        operation: Name of the workload or operation: `gemm`.
+        case: Name of its case: `bf16_4096`.
+        parameters: Sizes by name.
+        dtype: Type of the operands: `bf16`.
+        flop: FLOP of one iteration; None where none is defined.
+        moved_bytes: Compulsory bytes to and from DRAM of one iteration.
+        source: Where the formulas come from.
+        bound: Class of the limiter expected of it.
+        resource: Level or pipe of that limiter, where the class has one.
+        why: The reason for that expectation.
+        iterations: How often the profiled program did its work; the amounts are those of one.
+        parts: What one launch of each kernel does, where each is predicted alone; in the order of patterns.
+    """
+
+    operation: str
+    case: str
+    parameters: Mapping[str, int]
+    dtype: str
+    source: str
+    flop: float | None = None
+    moved_bytes: float | None = None
+    bound: Bound | None = None
+    resource: str | None = None
+    why: str = ""
+    iterations: int = 1
+    parts: tuple[Rule, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """`FLOP`, or `op` where the work is integer operations, which are counted apart from FLOP."""
+        return "op" if self.dtype.startswith("int") else "FLOP"
+
+
+class Rule(Struct, frozen=True):
+    """What kernels of a name are predicted to do.
+
+    Attributes:
+        kernel: Pattern of the name, `*` and `?` as in file names; it must cover the whole name.
+        prediction: What one launch does, or `iterations` launches together.
+    """
+
+    kernel: str
+    prediction: Prediction
 
 
 class Coverage(Struct, frozen=True):
@@ -153,16 +196,6 @@ class Checked(Struct, frozen=True):
         """Bytes moved at DRAM over the compulsory ones."""
         return ratio(self.measured.moved_bytes, self.prediction.moved_bytes)
 
-    @property
-    def unit(self) -> str:
-        """`FLOP`, or `op` where integer operations were predicted."""
-        return "op" if in_integers(self.prediction) else "FLOP"
-
-
-def in_integers(prediction: Prediction) -> bool:
-    """Return whether the predicted work is integer operations, which are counted apart from FLOP."""
-    return prediction.dtype.startswith("int")
-
 
 def read_coverage(run: Run) -> Coverage:
     """Read from a report's provenance how much of its program it holds."""
@@ -179,16 +212,19 @@ def measure(prediction: Prediction, analyses: Sequence[Analysis], coverage: Cove
     good = timed(analyses)
     is_whole = len(good) == len(analyses)
     share = 1.0 if coverage.once_each else 1.0 / prediction.iterations
+    is_counted = is_whole and bool(good) and all(analysis.flop_total is not None for analysis in good)
     work_of = _work_of(prediction, good)
     limiter, limiter_share = _main_limiter(good)
 
     def total(amount_of: Callable[[Analysis], float | None]) -> float | None:
-        return _total(good, amount_of, share) if is_whole else None
+        amounts = [(amount_of(analysis), analysis.launches) for analysis in good]
+        known = [amount * launches for amount, launches in amounts if amount is not None]
+        return sum(known) * share if is_whole and known and len(known) == len(amounts) else None
 
     return Measured(
         launches=sum(analysis.launches for analysis in good),
         failed=len(analyses) - len(good),
-        work=sum(work_of.values()) * share if is_whole and _is_counted(good) else None,
+        work=sum(work_of.values()) * share if is_counted else None,
         work_of={name: amount * share for name, amount in work_of.items()},
         level_bytes={name: total(_bytes_at(name)) for name in LEVELS},
         read_bytes=total(lambda one: one.kernel.counters.get("dram_read_bytes")),
@@ -203,24 +239,12 @@ def _bytes_at(level: str) -> Callable[[Analysis], float | None]:
     return lambda analysis: analysis.levels[level].amount_bytes
 
 
-def _is_counted(analyses: Sequence[Analysis]) -> bool:
-    return bool(analyses) and all(analysis.flop_total is not None for analysis in analyses)
-
-
-def _total(analyses: Iterable[Analysis], amount_of: Callable[[Analysis], float | None], share: float) -> float | None:
-    """Add up over all launches; None where an amount is missing."""
-    amounts = [(amount_of(analysis), analysis.launches) for analysis in analyses]
-    known = [amount * launches for amount, launches in amounts if amount is not None]
-    return sum(known) * share if known and len(known) == len(amounts) else None
-
-
 def _work_of(prediction: Prediction, analyses: Iterable[Analysis]) -> dict[str, float]:
     """Add up the operations of the predicted kind by pipe."""
-    unit = "op" if in_integers(prediction) else "FLOP"
     work: defaultdict[str, float] = defaultdict(float)
     for analysis in analyses:
         for name, pipe in analysis.pipes.items():
-            if pipe.unit == unit and pipe.amount:
+            if pipe.unit == prediction.unit and pipe.amount:
                 work[name] += pipe.amount * analysis.launches
     return dict(work)
 
@@ -253,7 +277,7 @@ def belongs(pipe: str | None, family: str) -> bool:
 def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> PredictedTimes:
     """Work out the times of the predicted amounts at the peaks that the report holds."""
     good = timed(analyses)
-    published = _published_peak(prediction, good)
+    published = _expected_peak(prediction, good)
     pipe, peak = (prediction.resource, published) if published else _math_peak(prediction, good)
     bandwidth = _bandwidth(good)
     flop, moved = prediction.flop, prediction.moved_bytes
@@ -267,25 +291,27 @@ def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> Pre
     )
 
 
-def _published_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> float | None:
+def _expected_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> float | None:
     """Scale the published peak of the expected pipe to the profiled clock; None where the report shows its work."""
     family = prediction.resource
     if family is None or any(belongs(name, family) and pipe.amount for a in analyses for name, pipe in a.pipes.items()):
         return None
     kernel = max(analyses, key=lambda one: one.gpu_time_ns or 0.0).kernel if analyses else None
-    if kernel is None:
-        return None
+    return published_peak(kernel, family) if kernel else None
+
+
+def published_peak(kernel: Kernel, pipe: str) -> float | None:
+    """Return the published peak of a pipe at a kernel's clock; None where the GPU or the clock is not known."""
     gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
-    return gpu.peak_at(clock_hz, family, kernel.counters.get("sm_count")) if gpu and clock_hz else None
+    return gpu.peak_at(clock_hz, pipe, kernel.counters.get("sm_count")) if gpu and clock_hz else None
 
 
 def _math_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> tuple[str | None, float | None]:
     """Choose the pipe whose peak bounds the math, with that peak."""
-    unit = "op" if in_integers(prediction) else "FLOP"
     busy: dict[str, list[Pipe]] = defaultdict(list)
     for analysis in analyses:
         for name, pipe in analysis.pipes.items():
-            if pipe.unit == unit and pipe.amount and pipe.peak_per_s:
+            if pipe.unit == prediction.unit and pipe.amount and pipe.peak_per_s:
                 busy[name].append(pipe)
     wanted = [prediction.resource or "", f"tensor_{prediction.dtype}", prediction.dtype]
     families = [{name: busy[name] for name in busy if belongs(name, family)} for family in wanted if family]

@@ -6,53 +6,13 @@ written once, unless a row says otherwise. A composite operation is a sequence o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from rooflens.errors import UnknownNameError
-from rooflens.model.predict.collectives import ALL_REDUCED, COLLECTIVES, EXCHANGED
-from rooflens.model.predict.formulas import (
-    INDEX_BYTES,
-    LAYERNORM_FLOP,
-    RMSNORM_FLOP,
-    SCALE_BYTES,
-    SOFTMAX_FLOP,
-    UNPACK_INSTRUCTIONS,
-    attention_exponentials,
-    attention_flop,
-    attention_results,
-    block_parts,
-    conv_elements,
-    conv_flop,
-    conv_results,
-    decode_cache_bytes,
-    decode_elements,
-    decode_parts,
-    elementwise_elements,
-    flash_elements,
-    flash_l2,
-    gemm_elements,
-    gemm_flop,
-    gemm_l2,
-    gemm_packed,
-    gemm_results,
-    gemm_sent,
-    gemm_unpacked,
-    grouped_elements,
-    grouped_sent,
-    grouped_sent_back,
-    moe_parts,
-    naive_elements,
-    naive_results,
-    of_each_channel,
-    packed_bytes,
-    prefill_parts,
-)
+from rooflens.model.predict import formulas
+from rooflens.model.predict.communication import ALL_REDUCED, COLLECTIVES, EXCHANGED
 from rooflens.model.predict.rows import Operation, Size
-from rooflens.model.predict.training import TRAINING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _BATCH = Size("batch", "batch size", 1)
 _HEADS = (
@@ -111,11 +71,16 @@ _IMAGE = (
     Size("kernel", "side of the kernel", 3),
     Size("stride", "step of the kernel", 1),
 )
+_OF_A_VOCABULARY = (
+    Size("tokens", "tokens of the batch"),
+    Size("hidden", "width of the model", 4096),
+    Size("vocabulary", "size of the vocabulary", 128256),
+)
 _PADDING = Size("padding", "rows and columns of zeros around an image", 1, least=0)
 _ONE_PRODUCT = {"batch": 1, "tile": 0}
 _L2_TILE = Size("l2_tile", "side of a tile of results that loads its operands from L2; 0: each goes through L2 once", 0)
 _L2_TILES = "L2: an operand element once for each row or column of tiles of l2_tile x l2_tile results"
-_UNPACKED = f"a packed weight takes {UNPACK_INSTRUCTIONS} instructions for each row of these tiles"
+_UNPACKED = f"a packed weight takes {formulas.UNPACK_INSTRUCTIONS} instructions for each row of these tiles"
 _EXPONENTIALS = "one exponential per pair of tokens"
 _ONCE = "every operand read once, the result written once"
 
@@ -133,7 +98,7 @@ _TABLE = (
         "`flops` for each element",
         "each array once",
         lambda s: s["flops"] * s["n"],
-        elementwise_elements,
+        formulas.elementwise_elements,
     ),
     Operation(
         "saxpy",
@@ -173,15 +138,15 @@ _TABLE = (
         (*_PRODUCT, _BATCH, _TILE, _L2_TILE, _TENSOR_PARALLEL),
         "a multiply-add for each m, n and k",
         f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges, as if L2 caught none",
-        gemm_flop,
-        gemm_elements,
-        gemm_packed,
+        formulas.gemm_flop,
+        formulas.gemm_elements,
+        formulas.gemm_packed,
         group=lambda s: s["tensor_parallel"],
-        results=gemm_results,
-        sent_results=gemm_sent,
+        results=formulas.gemm_results,
+        sent_results=formulas.gemm_sent,
         sent_source=f"{ALL_REDUCED} the result",
-        issued=gemm_unpacked,
-        l2_bytes=gemm_l2,
+        issued=formulas.gemm_unpacked,
+        l2_bytes=formulas.gemm_l2,
         extra_costs=_L2_TILES,
     ),
     Operation(
@@ -197,17 +162,17 @@ _TABLE = (
             _TENSOR_PARALLEL,
         ),
         "a multiply-add for each m, n and k, in the type of the rows",
-        f"rows read, packed weights, a scale of {SCALE_BYTES} bytes and a zero point of weight_bits for each group and "
-        "column read, the result written",
-        lambda s: gemm_flop({**s, **_ONE_PRODUCT}),
-        lambda s: gemm_elements({**s, **_ONE_PRODUCT}),
-        lambda s: gemm_packed({**s, **_ONE_PRODUCT}),
+        f"rows read, packed weights, a scale of {formulas.SCALE_BYTES} bytes and a zero point of weight_bits for each "
+        "group and column read, the result written",
+        lambda s: formulas.gemm_flop({**s, **_ONE_PRODUCT}),
+        lambda s: formulas.gemm_elements({**s, **_ONE_PRODUCT}),
+        lambda s: formulas.gemm_packed({**s, **_ONE_PRODUCT}),
         group=lambda s: s["tensor_parallel"],
         results=lambda s: s["m"] * s["n"],
-        sent_results=lambda s: gemm_sent({**s, **_ONE_PRODUCT}),
+        sent_results=lambda s: formulas.gemm_sent({**s, **_ONE_PRODUCT}),
         sent_source=f"{ALL_REDUCED} the result",
-        issued=gemm_unpacked,
-        l2_bytes=lambda s, element_bytes: gemm_l2({**s, **_ONE_PRODUCT}, element_bytes),
+        issued=formulas.gemm_unpacked,
+        l2_bytes=lambda s, element_bytes: formulas.gemm_l2({**s, **_ONE_PRODUCT}, element_bytes),
         extra_costs=f"{_L2_TILES}; {_UNPACKED}",
     ),
     Operation(
@@ -217,13 +182,13 @@ _TABLE = (
         (Size("batch", "how many products"), *_PRODUCT, _TILE, _L2_TILE, _TENSOR_PARALLEL),
         "a multiply-add for each product, m, n and k",
         f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges, as if L2 caught none",
-        gemm_flop,
-        gemm_elements,
+        formulas.gemm_flop,
+        formulas.gemm_elements,
         group=lambda s: s["tensor_parallel"],
-        results=gemm_results,
-        sent_results=gemm_sent,
+        results=formulas.gemm_results,
+        sent_results=formulas.gemm_sent,
         sent_source=f"{ALL_REDUCED} the result",
-        l2_bytes=gemm_l2,
+        l2_bytes=formulas.gemm_l2,
         extra_costs=_L2_TILES,
     ),
     Operation(
@@ -240,12 +205,12 @@ _TABLE = (
         "a multiply-add for each m, n and k",
         "rows and every matrix read once, the result written once",
         lambda s: 2 * s["m"] * s["n"] * s["k"],
-        grouped_elements,
-        packed_bytes,
+        formulas.grouped_elements,
+        formulas.packed_bytes,
         group=lambda s: max(s["dispatch"], s["combine"]),
         results=lambda s: s["m"] * s["n"],
-        sent=grouped_sent,
-        sent_results=grouped_sent_back,
+        sent=formulas.grouped_sent,
+        sent_results=formulas.grouped_sent_back,
         sent_source=f"{EXCHANGED} the rows before the product, and of its result",
     ),
     Operation(
@@ -253,9 +218,9 @@ _TABLE = (
         "rows centred, scaled, weighted and shifted",
         "vector",
         _ROWS,
-        f"{LAYERNORM_FLOP} per element, by convention",
+        f"{formulas.LAYERNORM_FLOP} per element, by convention",
         "rows, weight and bias read, rows written",
-        lambda s: LAYERNORM_FLOP * s["rows"] * s["width"],
+        lambda s: formulas.LAYERNORM_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"] + 2 * s["width"],
     ),
     Operation(
@@ -263,9 +228,9 @@ _TABLE = (
         "rows scaled and weighted",
         "vector",
         _ROWS,
-        f"{RMSNORM_FLOP} per element, by convention",
+        f"{formulas.RMSNORM_FLOP} per element, by convention",
         "rows and weight read, rows written",
-        lambda s: RMSNORM_FLOP * s["rows"] * s["width"],
+        lambda s: formulas.RMSNORM_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"] + s["width"],
     ),
     Operation(
@@ -273,9 +238,9 @@ _TABLE = (
         "rows turned into probabilities",
         "vector",
         _ROWS,
-        f"{SOFTMAX_FLOP} per element, by convention",
+        f"{formulas.SOFTMAX_FLOP} per element, by convention",
         "rows read, rows written",
-        lambda s: SOFTMAX_FLOP * s["rows"] * s["width"],
+        lambda s: formulas.SOFTMAX_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"],
         special=lambda s: s["rows"] * s["width"],
         extra_costs="one exponential per element",
@@ -285,12 +250,12 @@ _TABLE = (
         "attention that writes its matrix of scores to memory",
         "matrix",
         (*_ATTENTION, _CAUSAL),
-        f"two products of 2 x width per pair of tokens, and {SOFTMAX_FLOP} for its softmax",
+        f"two products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} for its softmax",
         "query, key, value read, result written, the scores written once and read once",
-        attention_flop,
-        naive_elements,
-        results=naive_results,
-        special=attention_exponentials,
+        formulas.attention_flop,
+        formulas.naive_elements,
+        results=formulas.naive_results,
+        special=formulas.attention_exponentials,
         extra_costs=_EXPONENTIALS,
     ),
     Operation(
@@ -298,13 +263,13 @@ _TABLE = (
         "attention in one kernel that keeps its scores on chip",
         "matrix",
         (*_ATTENTION, _CAUSAL, Size("l2_tile", "queries that load keys and values from L2 together; 0: all", 0)),
-        f"two products of 2 x width per pair of tokens, and {SOFTMAX_FLOP} for its softmax",
+        f"two products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} for its softmax",
         "query, key, value read, result written",
-        attention_flop,
-        flash_elements,
-        results=attention_results,
-        special=attention_exponentials,
-        l2_bytes=flash_l2,
+        formulas.attention_flop,
+        formulas.flash_elements,
+        results=formulas.attention_results,
+        special=formulas.attention_exponentials,
+        l2_bytes=formulas.flash_l2,
         extra_costs=f"{_EXPONENTIALS}; L2: keys and values once for every l2_tile queries of a head",
     ),
     Operation(
@@ -315,8 +280,8 @@ _TABLE = (
         "two products of 2 x width for each cached token and query head; softmax not counted",
         "cache and query read, result written",
         lambda s: 4 * s["batch"] * s["heads"] * s["length"] * s["width"],
-        decode_elements,
-        decode_cache_bytes,
+        formulas.decode_elements,
+        formulas.decode_cache_bytes,
         results=lambda s: s["batch"] * s["heads"] * s["width"],
         special=lambda s: s["batch"] * s["heads"] * s["length"],
         extra_costs="one exponential for each cached token and query head",
@@ -335,9 +300,9 @@ _TABLE = (
         ),
         "a multiply-add for each result, kernel element and input channel of its group",
         "images and weights read, result written",
-        conv_flop,
-        conv_elements,
-        results=conv_results,
+        formulas.conv_flop,
+        formulas.conv_elements,
+        results=formulas.conv_results,
     ),
     Operation(
         "depthwise-conv2d",
@@ -352,9 +317,9 @@ _TABLE = (
         ),
         "a multiply-add for each result and kernel element",
         "images and weights read, result written",
-        lambda s: conv_flop(of_each_channel(s)),
-        lambda s: conv_elements(of_each_channel(s)),
-        results=lambda s: conv_results(of_each_channel(s)),
+        lambda s: formulas.conv_flop(formulas.of_each_channel(s)),
+        lambda s: formulas.conv_elements(formulas.of_each_channel(s)),
+        results=lambda s: formulas.conv_results(formulas.of_each_channel(s)),
     ),
     Operation(
         "embedding",
@@ -362,9 +327,9 @@ _TABLE = (
         "vector",
         (Size("tokens", "tokens looked up"), Size("width", "elements of a row", 4096)),
         "none: it copies",
-        f"an index of {INDEX_BYTES} bytes and a row read, a row written, for each token",
+        f"an index of {formulas.INDEX_BYTES} bytes and a row read, a row written, for each token",
         elements=lambda s: 2 * s["tokens"] * s["width"],
-        extra_bytes=lambda s: INDEX_BYTES * s["tokens"],
+        extra_bytes=lambda s: formulas.INDEX_BYTES * s["tokens"],
     ),
     Operation(
         "transformer-block",
@@ -377,7 +342,7 @@ _TABLE = (
         ),
         "the sum of its parts",
         "every part reads its operands and writes its result",
-        parts=block_parts,
+        parts=formulas.block_parts,
         tokens=lambda s: s["batch"] * s["length"],
         group=lambda s: s["tensor_parallel"],
         sent_source=_BY_BLOCK,
@@ -400,7 +365,7 @@ _TABLE = (
         "the sum of its parts, on the busiest GPU",
         "every part reads its operands and writes its result; weights once, of the experts that a token is expected to "
         "choose: experts x (1 - (1 - top_k / experts) ^ tokens)",
-        parts=moe_parts,
+        parts=formulas.moe_parts,
         group=lambda s: s["expert_parallel"],
         sent_source=f"{EXCHANGED} tokens x top_k rows to their experts, and of the results back",
     ),
@@ -411,7 +376,7 @@ _TABLE = (
         (*_WHOLE_MODEL, Size("length", "tokens of the prompt", 2048)),
         "the sum of its parts; logits of the last token only",
         "every part reads its operands and writes its result",
-        parts=prefill_parts,
+        parts=formulas.prefill_parts,
         tokens=lambda s: s["batch"] * s["length"],
         group=lambda s: s["tensor_parallel"],
         sent_source=_BY_BLOCK,
@@ -423,28 +388,102 @@ _TABLE = (
         (*_WHOLE_MODEL, Size("length", "tokens in the cache", 2048), _KV_BITS),
         "the sum of its parts",
         "every part reads its operands and writes its result; weights once for the whole batch",
-        parts=decode_parts,
+        parts=formulas.decode_parts,
         tokens=lambda s: s["batch"],
         group=lambda s: s["tensor_parallel"],
         sent_source=_BY_BLOCK,
     ),
+    Operation(
+        "gemm-backward",
+        "the gradients of both operands of a product",
+        "matrix",
+        _PRODUCT,
+        "two products, each of as many FLOPs as the one forward",
+        "each product reads the gradient of the result and the other operand, and writes a gradient",
+        parts=formulas.backward_parts,
+    ),
+    Operation(
+        "attention-flash-backward",
+        "the gradients of attention in one kernel that recomputes its scores",
+        "matrix",
+        (*_ATTENTION, _CAUSAL),
+        f"five products of 2 x width per pair of tokens, and {formulas.SOFTMAX_FLOP} for its softmax",
+        f"query, key, value, result and its gradient read, three gradients written, {formulas.WIDE_BYTES} bytes per "
+        "query and head read for the sum of its row",
+        formulas.flash_backward_flop,
+        lambda s: 2 * formulas.flash_elements(s),
+        lambda s: formulas.WIDE_BYTES * s["batch"] * s["heads"] * s["length"],
+        results=formulas.attention_gradients,
+        special=formulas.attention_exponentials,
+        extra_costs=_EXPONENTIALS,
+    ),
+    Operation(
+        "cross-entropy",
+        "the loss over a vocabulary, with the logits written to memory and read again",
+        "matrix",
+        _OF_A_VOCABULARY,
+        "the sum of its parts",
+        "every part reads its operands and writes its result: the logits travel twice",
+        parts=formulas.cross_entropy_parts,
+    ),
+    Operation(
+        "cross-entropy-fused",
+        "the loss over a vocabulary in one kernel that keeps the logits on chip",
+        "matrix",
+        _OF_A_VOCABULARY,
+        f"a multiply-add for each token, element and word, and {formulas.SOFTMAX_FLOP} for each logit",
+        f"tokens and weights read, {formulas.LOSS_BYTES} bytes per token for its label and its loss",
+        lambda s: s["tokens"] * s["vocabulary"] * (2 * s["hidden"] + formulas.SOFTMAX_FLOP),
+        lambda s: (s["tokens"] + s["vocabulary"]) * s["hidden"],
+        lambda s: formulas.LOSS_BYTES * s["tokens"],
+        special=lambda s: s["tokens"] * s["vocabulary"],
+        extra_costs="one exponential per logit",
+    ),
+    Operation(
+        "cross-entropy-loss",
+        "the loss of each row of logits",
+        "vector",
+        (Size("rows", "rows of logits"), Size("width", "size of the vocabulary", 128256)),
+        f"{formulas.SOFTMAX_FLOP} per element, by convention",
+        f"logits read, {formulas.LOSS_BYTES} bytes per row for its label and its loss",
+        lambda s: formulas.SOFTMAX_FLOP * s["rows"] * s["width"],
+        lambda s: s["rows"] * s["width"],
+        lambda s: formulas.LOSS_BYTES * s["rows"],
+        special=lambda s: s["rows"] * s["width"],
+        extra_costs="one exponential per logit",
+    ),
+    Operation(
+        "adamw",
+        "one step of the optimizer AdamW",
+        "vector",
+        (
+            Size("n", "parameters"),
+            Size("moment_bytes", "bytes of a mean and of a variance; 1 in optimizers of 8 bits", formulas.WIDE_BYTES),
+            Size("master", "1: fp32 copies of the weights are kept beside those of the type", 0, most=1),
+        ),
+        f"{formulas.ADAM_FLOP} per parameter, by convention",
+        "gradient read; mean, variance and weight read and written; with master copies these instead of the weight, "
+        "which is only written",
+        lambda s: formulas.ADAM_FLOP * s["n"],
+        lambda s: (3 - s["master"]) * s["n"],
+        lambda s: (4 * s["moment_bytes"] + 2 * formulas.WIDE_BYTES * s["master"]) * s["n"],
+        special=lambda s: 2 * s["n"],
+        extra_costs="a root and a reciprocal per parameter",
+    ),
+    *COLLECTIVES,
+    Operation(
+        "custom",
+        "FLOPs and bytes that you counted yourself",
+        "counted",
+        (Size("flop", "FLOPs", least=0), Size("bytes", "bytes to and from DRAM")),
+        "as given, on tensor cores; on the CUDA cores in fp32 and fp64",
+        "as given",
+        lambda s: s["flop"],
+        extra_bytes=lambda s: s["bytes"],
+    ),
 )
 
-
-_CUSTOM = Operation(
-    "custom",
-    "FLOPs and bytes that you counted yourself",
-    "counted",
-    (Size("flop", "FLOPs", least=0), Size("bytes", "bytes to and from DRAM")),
-    "as given, on tensor cores; on the CUDA cores in fp32 and fp64",
-    "as given",
-    lambda s: s["flop"],
-    extra_bytes=lambda s: s["bytes"],
-)
-
-OPERATIONS: Mapping[str, Operation] = MappingProxyType(
-    {operation.name: operation for operation in (*_TABLE, *TRAINING, *COLLECTIVES, _CUSTOM)}
-)
+OPERATIONS: Mapping[str, Operation] = MappingProxyType({operation.name: operation for operation in _TABLE})
 """The table by name; adding a row adds the operation everywhere."""
 
 

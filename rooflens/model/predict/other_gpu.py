@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
-from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from rooflens.model.records import Analysis
-    from rooflens.model.roofline.datasheets import Datasheet
+from rooflens.model.records import Analysis
+from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, datasheet_of
 
 Side = Literal["memory", "compute"]
 Source = Literal["datasheet", "report"]
@@ -32,7 +28,7 @@ _INSTRUCTION = re.compile(r"_(?:wgmma|tcgen05)$")
 
 
 class Load(Struct, frozen=True, dict=True):
-    """What one launch computes and moves.
+    """The work and the traffic of one launch.
 
     Attributes:
         ops: Operations by pipe as `Datasheet.peaks` names them. Work with 2:4 sparsity keeps its own name, for which

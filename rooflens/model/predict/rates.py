@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.roofline.datasheets import Datasheet
+from rooflens.model.roofline.datasheets import Datasheet
 
 
 class ClockRates(Struct, frozen=True):

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError, UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from rooflens.model.predict.formulas import Part, Sizes
-
-    Amount = Callable[[Sizes], float]
-    Bytes = Callable[[Sizes, float], float]
-    Parts = Callable[[Sizes], Iterator[Part]]
-    Group = Callable[[Sizes], int]
+Sizes: TypeAlias = Mapping[str, int]
+Amount = Callable[[Sizes], float]
 
 LARGEST_SIZE = 10**15
 """Sizes above this are taken for typing errors."""
@@ -54,6 +48,21 @@ class Size(Struct, frozen=True):
     least: int | None = None
     most: int = LARGEST_SIZE
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest value that it may have; one from 0 to 1 is a switch."""
+        least = (0 if self.default == 0 else 1) if self.least is None else self.least
+        return least, self.most
+
+
+class Part(Struct, frozen=True):
+    """One step of a composite operation, `count` times over; a size may be an expected value, not a whole number."""
+
+    operation: str
+    sizes: Mapping[str, Any]
+    label: str
+    count: int = 1
+
 
 class Operation(Struct, frozen=True):
     """One row of the table.
@@ -89,9 +98,9 @@ class Operation(Struct, frozen=True):
     flop: Amount = lambda _: 0.0
     elements: Amount = lambda _: 0.0
     extra_bytes: Amount = lambda _: 0.0
-    parts: Parts | None = None
+    parts: Callable[[Sizes], Iterator[Part]] | None = None
     tokens: Amount | None = None
-    group: Group = lambda _: 1
+    group: Callable[[Sizes], int] = lambda _: 1
     results: Amount | None = None
     sent: Amount = lambda _: 0.0
     sent_results: Amount = lambda _: 0.0
@@ -99,7 +108,7 @@ class Operation(Struct, frozen=True):
     sent_source: str = ""
     special: Amount | None = None
     issued: Amount | None = None
-    l2_bytes: Bytes | None = None
+    l2_bytes: Callable[[Sizes, float], float] | None = None
     extra_costs: str = ""
 
 

@@ -1,19 +1,12 @@
-"""Sizes of an operation: how sweeps are written, which values are allowed, and where the regime changes along them."""
+"""Sizes of an operation: how sweeps are written, and which values are allowed."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from rooflens.errors import UsageError
-from rooflens.model.predict.rows import LARGEST_SIZE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rooflens.model.predict.forecast import Forecast
-    from rooflens.model.predict.formulas import Sizes
-    from rooflens.model.predict.rows import Operation, Size
+from rooflens.model.predict.rows import LARGEST_SIZE, Operation, Sizes
 
 MOST_STEPS = 10_000
 MOST_DIGITS = 20
@@ -98,40 +91,9 @@ def _end_of(name: str, names: Mapping[str, str]) -> str:
     passed = [name]
     while (other := names[passed[-1]]) in names:
         if other in passed:
-            raise UsageError(f"`{name}` names `{names[name]}`, which has no value of its own", _HINT)
+            raise UsageError(f"`{name}` refers to `{names[name]}`, which never gets a value", _HINT)
         passed.append(other)
     return passed[-1]
-
-
-def crossing(steps: Sequence[Mapping[str, int]], evaluate: Callable[[Mapping[str, int]], Forecast]) -> Crossing | None:
-    """Find the first change of regime along a sweep.
-
-    Where all swept sizes walk in step, the exact size is found by bisection between two steps; the regime changes once
-    between them. Elsewhere the step after the change is given.
-
-    Returns:
-        The sizes at which the new regime begins, and that regime; None when it never changes.
-    """
-    regimes = [evaluate(step).regime for step in steps]
-    change = next((i for i in range(1, len(steps)) if regimes[i] != regimes[i - 1]), None)
-    if change is None:
-        return None
-    low, high = steps[change - 1], steps[change]
-    moving = [name for name in low if low[name] != high[name]]
-    if len({(low[name], high[name]) for name in moving}) > 1:
-        return high, regimes[change]
-    below, above = low[moving[0]], high[moving[0]]
-    while abs(above - below) > 1:
-        middle = (below + above) // 2
-        if evaluate(_at(high, moving, middle)).regime == regimes[change]:
-            above = middle
-        else:
-            below = middle
-    return _at(high, moving, above), regimes[change]
-
-
-def _at(sizes: Mapping[str, int], moving: Sequence[str], value: int) -> dict[str, int]:
-    return {**sizes, **dict.fromkeys(moving, value)}
 
 
 def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
@@ -151,17 +113,11 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
         named = ("s " if len(missing) > 1 else " ") + " and ".join(f"`{name}`" for name in missing)
         raise UsageError(f"`{operation.name}` needs the size{named}", f"its sizes are {wanted}")
     for name, value in values.items():
-        least, most = limits(known[name])
+        least, most = known[name].limits
         if not least <= (value or 0) <= most:
             written = f"{most:.0e}" if most == LARGEST_SIZE else str(most)
             raise UsageError(f"`{name}` must be {least} to {written}, not {value}", f"its sizes are {wanted}")
     return {name: value for name, value in values.items() if value is not None}
-
-
-def limits(size: Size) -> tuple[int, int]:
-    """Return the smallest and the largest value that a size may have; one from 0 to 1 is a switch."""
-    least = (0 if size.default == 0 else 1) if size.least is None else size.least
-    return least, size.most
 
 
 def check_shape(sizes: Sizes) -> None:
@@ -189,7 +145,3 @@ def check_shape(sizes: Sizes) -> None:
         raise UsageError(f"`experts` must be a multiple of `expert_parallel`: {sizes['experts']} is none of {gpus}")
     if heads and "tensor_parallel" in sizes and sizes["tensor_parallel"] > heads:
         raise UsageError(f"{sizes['tensor_parallel']} GPUs cannot split {heads} heads")
-
-
-if TYPE_CHECKING:
-    Crossing = tuple[Mapping[str, int], str]

@@ -9,17 +9,15 @@ runs the program computes the same numbers as the formulas, without a second cop
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import isinf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    Step = tuple[Any, ...]
+Step = tuple[Any, ...]
 
 
 class Program:
@@ -124,81 +122,48 @@ class _Undecided(BaseException):
         self.condition = condition
 
 
+Binary = Callable[["Symbol", Any], "Symbol"]
+
+
+def _both_ways(operation: str) -> tuple[Binary, Binary]:
+    """Return the methods for an operation with the symbol in front, and with the symbol behind."""
+    return (
+        lambda self, other: self.program.operate(operation, self, other),
+        lambda self, other: self.program.operate(operation, other, self),
+    )
+
+
 class Symbol:
     """What a step of a program gives; a formula treats it as the number it stands for."""
 
     __hash__ = None  # type: ignore[assignment]  # as long as they are not known, they cannot be told apart
 
     def __init__(self, program: Program, number: int) -> None:
-        self._program = program
+        self.program = program
         self.number = number
 
     def __bool__(self) -> bool:
-        return self._program.answer(self)
+        return self.program.answer(self)
 
     def __format__(self, how: str) -> str:
         """Stand in a message as `{12}`, for the page to fill in."""
         return f"{{{self.number}}}"
 
-    def __add__(self, other: Any) -> Symbol:
-        return self._program.operate("+", self, other)
-
-    def __radd__(self, other: Any) -> Symbol:
-        return self._program.operate("+", other, self)
-
-    def __sub__(self, other: Any) -> Symbol:
-        return self._program.operate("-", self, other)
-
-    def __rsub__(self, other: Any) -> Symbol:
-        return self._program.operate("-", other, self)
-
-    def __mul__(self, other: Any) -> Symbol:
-        return self._program.operate("*", self, other)
-
-    def __rmul__(self, other: Any) -> Symbol:
-        return self._program.operate("*", other, self)
-
-    def __truediv__(self, other: Any) -> Symbol:
-        return self._program.operate("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Symbol:
-        return self._program.operate("/", other, self)
-
-    def __floordiv__(self, other: Any) -> Symbol:
-        return self._program.operate("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Symbol:
-        return self._program.operate("//", other, self)
-
-    def __mod__(self, other: Any) -> Symbol:
-        return self._program.operate("%", self, other)
-
-    def __rmod__(self, other: Any) -> Symbol:
-        return self._program.operate("%", other, self)
-
-    def __pow__(self, other: Any) -> Symbol:
-        return self._program.operate("**", self, other)
-
-    def __rpow__(self, other: Any) -> Symbol:
-        return self._program.operate("**", other, self)
+    __add__, __radd__ = _both_ways("+")
+    __sub__, __rsub__ = _both_ways("-")
+    __mul__, __rmul__ = _both_ways("*")
+    __truediv__, __rtruediv__ = _both_ways("/")
+    __floordiv__, __rfloordiv__ = _both_ways("//")
+    __mod__, __rmod__ = _both_ways("%")
+    __pow__, __rpow__ = _both_ways("**")
+    __lt__, __gt__ = _both_ways("<")
+    __le__, __ge__ = _both_ways("<=")
 
     def __neg__(self) -> Symbol:
-        return self._program.operate("neg", self)
-
-    def __lt__(self, other: Any) -> Symbol:
-        return self._program.operate("<", self, other)
-
-    def __gt__(self, other: Any) -> Symbol:
-        return self._program.operate("<", other, self)
-
-    def __le__(self, other: Any) -> Symbol:
-        return self._program.operate("<=", self, other)
-
-    def __ge__(self, other: Any) -> Symbol:
-        return self._program.operate("<=", other, self)
+        return self.program.operate("neg", self)
 
     def __eq__(self, other: object) -> Symbol:  # type: ignore[override]  # equality is a step, too
-        return self._program.operate("==", self, other)
+        return self.program.operate("==", self, other)
 
 
 def _is_leaf(value: Any) -> bool:

@@ -17,7 +17,7 @@ from rooflens.model.records import Kernel, Level, Pipe
 from rooflens.model.roofline.datasheets import name_key
 
 CLOCK_TOLERANCE = 0.02
-"""Clocks nearer than this are one clock: so far apart are two runs of one measurement."""
+"""Clocks closer than this count as equal: repeated measurements differ by as much."""
 
 _DRAM_RATES = frozenset({"dram_read", "dram_copy"})
 _WGMMA = "_wgmma"

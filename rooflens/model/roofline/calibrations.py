@@ -18,7 +18,7 @@ from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
 SCHEMA_VERSION = 1
 
 _CLOCK_STEP_HZ = 50e6
-"""Runs whose clocks round to the same step take one another's place: so far apart are runs at one nominal clock."""
+"""Runs whose clocks round to the same step replace each other: runs at one nominal clock differ by as much."""
 
 _IDENTITY = frozenset({"gpu", "compute_capability", "driver", "sm_clock_hz", "rates"})
 _STORED = _IDENTITY | {"schema_version", "measured_unix_s"}

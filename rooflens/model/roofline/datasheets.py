@@ -133,11 +133,11 @@ class Link:
 
     @property
     def name(self) -> str:
-        """What it is called: `NVLink 4`."""
+        """Its name, such as `NVLink 4`."""
         return f"{LINK_NAMES[self.kind]} {self.generation}"
 
     def reaches(self, gpus: int) -> bool:
-        """Return whether it can join so many GPUs, as far as the GPU alone decides that."""
+        """Return whether the link can connect this many GPUs, as far as the GPU alone determines it."""
         return self.joins is None or gpus <= self.joins
 
 

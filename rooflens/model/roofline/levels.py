@@ -65,7 +65,7 @@ _NAMES_OF = {
     level: tuple((one.name, one.share, one.amount or "", one.peak or "") for one in STAGES if one.level == level)
     for level in LEVELS
 }
-"""Level -> its stages taken apart: each kernel goes through all of them."""
+"""Level -> its individual stages: every kernel passes through all of them."""
 
 _SAME_SHARE = 0.02
 """Bytes over roof and the stage's own share differ by up to 2 points between passes."""

@@ -130,7 +130,7 @@ def next_step(kernel: Kernel, limiter: str) -> Step | None:
 
 
 def warps_of(threads: float) -> int:
-    """Return how many warps so many threads of a block make."""
+    """Return the number of warps in a block of this many threads."""
     return math.ceil(threads / WARP_THREADS)
 
 

@@ -56,13 +56,13 @@ GROUPS: dict[str, str] = {
     "integer": r"I(?:ABS|ADD|ADD3|ADD32I|DP|DP4A|MAD|MAD32I|MNMX|MUL|MUL32I|SCADD|SETP|SET)|LEA|LOP|LOP3|LOP32I|SHF|SHL"
     r"|SHR|BFE|BFI|BMSK|BREV|FLO|POPC|SGXT|XMAD|VABSDIFF4?|VIADD|VIADDMNMX|VIMNMX3?|VHMNMX",
 }
-"""What instructions are for -> their opcodes without modifiers, as a pattern of the whole opcode."""
+"""Purpose of instructions -> pattern that matches their whole opcodes, without modifiers."""
 
 UNIFORM_GROUP, OTHER_GROUP = "uniform data path", "other"
 """Instructions of the uniform data path, and those that no row names."""
 
 WARPS_PER_WARPGROUP = 4
-"""A warpgroup instruction is issued by each of its four warps: one count stands for a quarter of the operation."""
+"""Each of its four warps issues a warpgroup instruction, so one count is a quarter of the operation."""
 
 _TENSOR = re.compile(r"^(HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|BGMMA|QGMMA)\b")
 _TCGEN05 = re.compile(r"^UTC[A-Z]*MMA\b")

@@ -57,7 +57,7 @@ PIPE_ROWS: tuple[PipeRow, ...] = (
 
 
 _ROWS = tuple((row.key, row.unit, row.shares, row.amount or "", row.peak or "") for row in PIPE_ROWS)
-"""The rows taken apart: each kernel goes through all of them."""
+"""The individual rows: every kernel passes through all of them."""
 
 
 def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:

@@ -58,7 +58,7 @@ class Bounds(Struct, frozen=True):
 
     @property
     def position(self) -> Position | None:
-        """Say where the measured time lies between the bounds; None without bounds, or where nothing was done."""
+        """Return where the measured time lies relative to the bounds; None without bounds or without any work."""
         lower_ns, upper_ns = self.lower_ns, self.upper_ns
         if not lower_ns or upper_ns is None:
             return None

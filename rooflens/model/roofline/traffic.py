@@ -82,7 +82,7 @@ def _ratio(kernel: Kernel, part: str, whole: str) -> float | None:
 
 
 class Flow(Struct, frozen=True):
-    """What crossed one path; what was not measured is None.
+    """Traffic over one path; a direction that was not measured is None.
 
     Attributes:
         share: Use of the path, as a fraction of its peak; requests of loads take the path of stores, too.
@@ -93,7 +93,7 @@ class Flow(Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        """Return whether anything of it was measured."""
+        """Return whether any of it was measured."""
         return self.amount_bytes is not None or self.share is not None
 
 
@@ -103,7 +103,7 @@ class Link(Struct, frozen=True):
     Attributes:
         read: Towards the SMs.
         written: Away from them.
-        both: Both together, where the two are not known apart.
+        both: The sum, where the directions were not measured separately.
     """
 
     read: Flow | None = None

@@ -36,11 +36,18 @@ from rooflens.errors import InputError
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
 from rooflens.model.store import MARKER
-from rooflens.model.store.rows import kernels_from_batch, runs_from_table
-from rooflens.model.store.schema import RUN_ID, SCHEMA_VERSION, TABLES
-from rooflens.model.store.tables.findings import finding_table, hotspots_from_table
-from rooflens.model.store.tables.roofline import roofline_table
-from rooflens.model.store.tables.unprofiled import unprofiled_from_row, unprofiled_table
+from rooflens.model.store.tables import (
+    RUN_ID,
+    SCHEMA_VERSION,
+    TABLES,
+    finding_table,
+    hotspots_from_table,
+    kernels_from_batch,
+    roofline_table,
+    runs_from_table,
+    unprofiled_from_row,
+    unprofiled_table,
+)
 from rooflens.model.store.writing import STAMP, Writer, begun_unix_ns, leaves, new_id
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import Thresholds
@@ -48,7 +55,7 @@ from rooflens.model.verdict.thresholds import Thresholds
 _FILE_NAME = re.compile(r"([0-9a-f]{24})\.parquet")
 _WRITING = ".writing-"
 _LEFT_AFTER_NS = 24 * 3600 * 1_000_000_000
-"""What has been written for a day belongs to no writer that still runs."""
+"""After a day, a folder that is still being written belongs to a dead writer."""
 
 _ROWS_AT_ONCE = 2048
 """Kernels that are decoded together: some 20 MB."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rooflens.model.store.schema import RUN_ID, TABLES
+from rooflens.model.store.tables import RUN_ID, TABLES
 
 _GROUP_BYTES = 32 << 20
 """What a table holds in memory before it is written as a row group."""

@@ -43,7 +43,7 @@ class _Move(Struct, frozen=True):
 
 
 _WIDEST = 4
-"""A 16-byte access stands for so many of four bytes: wider ones spare no more."""
+"""Number of four-byte accesses that one 16-byte access replaces, the widest that counts."""
 _RE_READ = 1.2
 """DRAM that moves the bytes asked for, to within this factor, reads next to nothing twice."""
 _TENSOR_NOISE = 0.05
@@ -277,7 +277,7 @@ def memory_moves(
 
 
 def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) -> str:
-    """Add how often a near level hands out what reaches it, where that is known and more than once."""
+    """Add how often a near level delivers each byte that reaches it, if that was measured and is more than once."""
     times = ratio(levels[near].amount_bytes, levels[far].amount_bytes)
     return (
         f"{move}: {near.upper()} delivers {significant(times)}x the bytes that reach it" if (times or 0) > 1 else move

@@ -1,4 +1,4 @@
-"""What would tell what a report lacks: the command that profiles this one kernel of the recorded program again."""
+"""The command that collects what a report lacks, by profiling this one kernel of the recorded program again."""
 
 from __future__ import annotations
 

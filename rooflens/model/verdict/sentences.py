@@ -21,7 +21,7 @@ PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 NOT_MEASURED = "cause not measured"
 """The cause of a kernel that waits, where nothing measured says most of why."""
 _SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
-"""What a sentence says where it does not take the label, with its article."""
+"""Words, with their article, that a sentence uses instead of the label."""
 _UNITS = re.compile(r"\b(lsu|l2)\b")
 _ENOUGH_READY = 1.0
 """One warp that is ready in every cycle is what a scheduler can issue."""

@@ -76,7 +76,7 @@ class Thresholds(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """Short digest that tells results of different thresholds apart."""
+        """Short digest that distinguishes results of different thresholds."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -88,7 +88,7 @@ def default_thresholds() -> Thresholds:
 
 
 def override_thresholds(text: str, source: str) -> Thresholds:
-    """Return the defaults with the values of a TOML text put over them.
+    """Return the defaults, overridden by the values of a TOML text.
 
     Raises:
         InputError: Not TOML, an unknown name, or a value that is not a positive number.

@@ -65,7 +65,7 @@ def _said(listing: Listing, hotspot: Hotspot) -> str:
 
 
 def inert(text: str) -> str:
-    """Take apart what GitHub would obey in a log: a line that begins as a command, and the commands of old."""
+    """Defuse text that GitHub would obey in a log: lines that begin like a command, and the old command syntax."""
     return _COMMAND.sub(rf"\1:{_JOINER}:", text).replace(_OLD_COMMAND, f"#{_JOINER}#[")
 
 

@@ -22,8 +22,6 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 ROOT = "SRCROOT"
 """What the root of the checkout is called in addresses."""
 
-"""Folder of the pages of the findings, one an id."""
-
 NAME_WIDTH = 100
 
 _LEVELS: Mapping[Severity, tuple[Literal["fail", "informational"], Literal["warning", "note", "none"]]] = {
@@ -54,13 +52,20 @@ def to_sarif(analyses: Iterable[Analysis], root: Path) -> str:
         for finding in analysis.findings
         if (lines := [place for place in finding.where if place.hotspot.file and place.hotspot.line])
     ]
-    rules = _Rules(finding for _, finding, _ in found)
+    titles = {finding.id: finding.title for _, finding, _ in found}
+    rules = {identifier: number for number, identifier in enumerate(titles)}
     document = {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {"driver": {"name": "rooflens", "version": __version__, "rules": rules.written}},
+                "tool": {
+                    "driver": {
+                        "name": "rooflens",
+                        "version": __version__,
+                        "rules": [_rule(*one) for one in titles.items()],
+                    }
+                },
                 "columnKind": "unicodeCodePoints",
                 "originalUriBaseIds": {ROOT: {"description": {"text": "The root of the checkout."}}},
                 "results": [
@@ -70,15 +75,6 @@ def to_sarif(analyses: Iterable[Analysis], root: Path) -> str:
         ],
     }
     return json_text(document)
-
-
-class _Rules:
-    """The rules of the results, in the order of their first one."""
-
-    def __init__(self, findings: Iterable[Finding]) -> None:
-        titles = {finding.id: finding.title for finding in findings}
-        self.positions = {identifier: at for at, identifier in enumerate(titles)}
-        self.written = [_rule(identifier, title) for identifier, title in titles.items()]
 
 
 def _rule(identifier: str, title: str) -> dict[str, Any]:
@@ -96,7 +92,13 @@ def _rule(identifier: str, title: str) -> dict[str, Any]:
 
 
 def _result(  # noqa: PLR0913 - a result says all of these
-    analysis: Analysis, finding: Finding, lines: Sequence[Place], *, rules: _Rules, root: Path, whole_ns: float
+    analysis: Analysis,
+    finding: Finding,
+    lines: Sequence[Place],
+    *,
+    rules: Mapping[str, int],
+    root: Path,
+    whole_ns: float,
 ) -> dict[str, Any]:
     kind, level = _LEVELS[finding.severity]
     if level == "warning" and (analysis.gpu_time_ns or 0.0) < _LEAST_SHARE * whole_ns:
@@ -104,7 +106,7 @@ def _result(  # noqa: PLR0913 - a result says all of these
     worst, *others = lines
     result = {
         "ruleId": finding.id,
-        "ruleIndex": rules.positions[finding.id],
+        "ruleIndex": rules[finding.id],
         "kind": kind,
         "level": level,
         "message": {"text": _message(_text(analysis, finding, worst))},

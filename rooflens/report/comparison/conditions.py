@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.compare.compare import Comparison, Side
-from rooflens.model.compare.pairing import CLOCK_RATIO, kernels_of, mean_clock_hz, mean_memory_bytes_per_s
+from rooflens.model.compare.pairing import is_apart, mean_clock_hz, mean_memory_bytes_per_s
 from rooflens.model.records import timed
 from rooflens.report.summary import CLOCK_WORDS
 
@@ -41,14 +41,14 @@ class Fact(Struct, frozen=True):
 
 def is_synthetic(side: Side) -> bool:
     """Return whether a generator wrote any part of a side."""
-    return any(run.synthetic for run in side.runs) or any(kernel.synthetic for kernel in kernels_of(side))
+    return any(run.synthetic for run in side.runs) or any(one.kernel.synthetic for one in side.timed)
 
 
 def sides(comparison: Comparison) -> tuple[Fact, ...]:
     """List how both sides were recorded; what neither states is left out."""
     rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
         ("Side", lambda side: side.label),
-        ("GPU", lambda side: _each(kernel.gpu for kernel in kernels_of(side))),
+        ("GPU", lambda side: _each(one.kernel.gpu for one in side.timed)),
         ("SM clock", _clock),
         ("Clock control", lambda side: _each(_clock_mode(run.clock_control) for run in side.runs)),
         ("Cache control", lambda side: _each(run.cache_control for run in side.runs)),
@@ -68,12 +68,8 @@ def sides(comparison: Comparison) -> tuple[Fact, ...]:
 
 def _matters(label: str, base: str, head: str, comparison: Comparison) -> bool:
     if label == "SM clock":
-        return _apart(mean_clock_hz(comparison.base), mean_clock_hz(comparison.head))
+        return is_apart(mean_clock_hz(comparison.base), mean_clock_hz(comparison.head))
     return base != head and label in CONDITIONS
-
-
-def _apart(before: float | None, after: float | None) -> bool:
-    return bool(before and after and max(before / after, after / before) > CLOCK_RATIO)
 
 
 def unlike(comparison: Comparison) -> str:
@@ -92,13 +88,13 @@ def unlike(comparison: Comparison) -> str:
         ("memory bandwidths", mean_memory_bytes_per_s, "B/s"),
     ):
         before, after = of(base), of(head)
-        if _apart(before, after):
+        if is_apart(before, after):
             return f"the {what} differ ({fmt.si(before, unit)}; {fmt.si(after, unit)})"
     return ""
 
 
 def _gpus(side: Side) -> list[str]:
-    return sorted({kernel.gpu or "unknown GPU" for kernel in kernels_of(side)})
+    return sorted({one.kernel.gpu or "unknown GPU" for one in side.timed})
 
 
 def _and(names: Iterable[str]) -> str:
@@ -115,7 +111,7 @@ def _clock_mode(mode: str | None) -> str | None:
 
 def _clock(side: Side) -> str:
     """Say the mean clock over GPU time, and its range where short launches ran at another one."""
-    clocks = [hz for kernel in kernels_of(side) if (hz := kernel.counters.get("sm_clock_hz"))]
+    clocks = [hz for one in side.timed if (hz := one.kernel.counters.get("sm_clock_hz"))]
     mean = mean_clock_hz(side)
     if mean is None:
         return ""

@@ -15,9 +15,8 @@ from rooflens.model.compare.gate import Compared, Gated
 from rooflens.model.compare.sentences import range_words
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.comparison.chart import arrows_spec
 from rooflens.report.comparison.conditions import Fact, is_synthetic, sides
-from rooflens.report.comparison.plane import Moves, moves
+from rooflens.report.comparison.roofline import Moves, arrows_spec, moves
 from rooflens.report.comparison.rows import (
     Program,
     Row,
@@ -33,10 +32,9 @@ from rooflens.report.comparison.rows import (
 from rooflens.report.comparison.waterfall import SEEN_SHARE, Waterfall, waterfall, waterfall_spec
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block
+from rooflens.report.html.parts import Figure, Table
 from rooflens.report.html.templates import render
 from rooflens.report.text.comparison import across_lines
-
-STYLES = ("shared/page.css", "shared/charts.css", "comparison/comparison.css", "shared/print.css")
 
 MAX_PROGRAMS = 5
 """Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
@@ -88,45 +86,24 @@ class Swapped(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """One program, ready to be placed on the page."""
+    """One program, ready to be placed on the page.
+
+    Attributes:
+        has_noise: Whether a step of the waterfall is no more than noise.
+        levels: The levels that the roofline shows, and their names; `table_levels` those of the table of kernels.
+    """
 
     program: Program
     facts: tuple[Fact, ...]
     recordings: Recordings | None
     changed: tuple[Row, ...]
     swapped: Swapped | None
-    waterfall: Waterfall | None
+    waterfall: Figure | None
+    has_noise: bool
     moves: Moves
+    roofline: Figure | None
     levels: tuple[tuple[str, str], ...]
     table_levels: tuple[str, ...]
-
-    @property
-    def caption(self) -> str:
-        """Name GPU and clock."""
-        return f"{self.moves.gpu}, SM {self.moves.clock}" if self.moves.clock else self.moves.gpu
-
-
-class GateOutcome(Struct, frozen=True):
-    """What a gate found.
-
-    Attributes:
-        floor: Time that must be lost, too; empty for none.
-        failures: What grew by more than the gate allows and more than its noise; `more` counts what is not listed.
-        let_through: What grew by more than its per cent, and why it does not fail.
-        unjudged: Programs with a single run on a side or without a total time, which no gate judges.
-        confirmed: Recordings of the head that were made to confirm; None where that was not done.
-    """
-
-    word: str
-    fail_on: str
-    floor: str
-    per_kernel: bool
-    failures: tuple[str, ...]
-    more: int
-    let_through: tuple[str, ...]
-    unjudged: int
-    compared: int
-    confirmed: int | None
 
 
 def render_comparison(compared: Sequence[Compared], gated: Gated | None, sides: Sides = TWO) -> str:
@@ -134,26 +111,19 @@ def render_comparison(compared: Sequence[Compared], gated: Gated | None, sides: 
     all_programs = programs(compared)
     sections = [_section(program) for program in all_programs[:MAX_PROGRAMS]]
     several = len(all_programs) > 1
-    title = _title(all_programs, sides)
-    parts = [
-        render(
-            "comparison/header",
-            title=title,
-            counts=() if several else all_programs[0].counts,
-            gate=_gate(gated) if gated else None,
-            synthetic=_synthetic(compared),
-            unpaired=[one.words for one in sides.unpaired],
-        ),
-        *(_across(program) for program in sides.across),
-        *([_overview(all_programs, len(sections), sides)] if several else []),
-        *(_program(section, several=several, first=i == 0) for i, section in enumerate(sections)),
-        render("comparison/method", threshold=given_percent(compared[0].comparison.threshold)),
-    ]
     return document(
-        title,
-        parts,
+        _title(all_programs, sides),
+        () if several else all_programs[0].counts,
+        [
+            _gate(gated, [one.words for one in sides.unpaired]),
+            *(_across(program) for program in sides.across),
+            *([_overview(all_programs, len(sections), sides)] if several else []),
+            *(_program(section, several=several, first=i == 0) for i, section in enumerate(sections)),
+            render("comparison/method", threshold=given_percent(compared[0].comparison.threshold)),
+        ],
+        synthetic=_synthetic(compared),
         blocks=[json_block("items", [_item(row) for section in sections for row in section.program.rows])],
-        styles=STYLES,
+        styles=("comparison/comparison.css",),
         scripts=("comparison/comparison.js",),
     )
 
@@ -167,32 +137,33 @@ def _title(found: Sequence[Program], sides: Sides) -> str:
 def _across(program: Across) -> Markup:
     total, *kernels = across_lines(program)
     shown = program.rows[: len(kernels)]
+    rows = ((plain(row.name), *cells[1:-1], arrowed(cells[-1])) for row, cells in zip(shown, kernels, strict=True))
     return render(
         "comparison/across",
         program=program,
-        total=total,
-        rows=[(plain(row.name), (*cells[1:-1], arrowed(cells[-1]))) for row, cells in zip(shown, kernels, strict=True)],
+        columns=["Kernel", *(f"#{label}" for label in program.labels), "#First to last", "Limited by"],
+        rows=[total, *rows],
         left_out=len(program.rows) - len(shown),
     )
 
 
-def _gate(gated: Gated) -> GateOutcome:
-    gate = gated.gate
+def _gate(gated: Gated | None, unpaired: Sequence[str]) -> Markup:
+    """Say how the gate ended, and which programs a side lacks."""
     failures, let_through = (
-        tuple(arrowed(fmt.cut_middle(line, FAILURE_WIDTH)) for line in lines)
-        for lines in (gated.failures, gated.let_through)
+        [arrowed(fmt.cut_middle(line, FAILURE_WIDTH)) for line in lines]
+        for lines in ((gated.failures, gated.let_through) if gated else ((), ()))
     )
-    return GateOutcome(
-        word=gated.word,
-        fail_on=given_percent(gate.fail_on),
-        floor=fmt.exact_duration(gate.floor_ns) if gate.floor_ns else "",
-        per_kernel=gate.per_kernel,
-        failures=failures[:MAX_FAILURES],
-        more=max(0, len(failures) - MAX_FAILURES),
-        let_through=let_through[:MAX_FAILURES],
-        unjudged=len(gated.unjudged),
-        compared=len({one.program for one in gated.judged}),
-        confirmed=gated.confirmed,
+    gate = gated.gate if gated else None
+    return render(
+        "comparison/gate",
+        unpaired=unpaired,
+        gate=gated,
+        fail_on=given_percent(gate.fail_on) if gate else "",
+        floor=fmt.exact_duration(gate.floor_ns) if gate and gate.floor_ns else "",
+        failures=failures,
+        let_through=let_through,
+        max_failures=MAX_FAILURES,
+        compared=len({one.program for one in gated.judged}) if gated else 0,
     )
 
 
@@ -223,27 +194,80 @@ def _overview(found: Sequence[Program], shown: int, sides: Sides) -> Markup:
 
 
 def _section(program: Program) -> Section:
-    found = moves(program)
-    levels = [
-        level
-        for level in LEVELS
-        if any(
-            _intensity(analysis, level) is not None
-            for row in program.rows
-            for analysis in (row.change.base, row.change.head)
-        )
-    ]
+    found, went = moves(program), waterfall(program)
     return Section(
         program=program,
         facts=sides(program.comparison),
         recordings=_recordings(program),
         changed=tuple(_most_changed(program)),
         swapped=_swapped(program),
-        waterfall=waterfall(program),
+        waterfall=_waterfall_figure(program, went) if went else None,
+        has_noise=went is not None and any(step.kind == "noise" for step in went.steps),
         moves=found,
+        roofline=_roofline_figure(program, found) if found.drawable else None,
         levels=tuple((level, resource_label(level)) for level in found.levels),
-        table_levels=tuple(levels),
+        table_levels=tuple(
+            level
+            for level in LEVELS
+            if any(
+                _intensity(analysis, level) is not None
+                for row in program.rows
+                for analysis in (row.change.base, row.change.head)
+            )
+        ),
     )
+
+
+def _waterfall_figure(program: Program, went: Waterfall) -> Figure:
+    rows = [
+        (
+            fmt.cut_middle(step.name, 48),
+            fmt.MISSING if step.kind == "total" else step.words,
+            fmt.duration(step.end_ns),
+        )
+        for step in went.steps
+    ]
+    return Figure(
+        f"waterfall-{program.key}",
+        waterfall_spec(went, title=f"GPU time: {program.headline}{_mark(program)}"),
+        label="From the time before to the time after, kernel by kernel; the table below holds the same data.",
+        save="Save where the time went as",
+        data=Table("Data of where the time went", ("Step", "#Difference", "#Time so far"), rows),
+    )
+
+
+def _roofline_figure(program: Program, found: Moves) -> Figure:
+    caption = f"{found.gpu}, SM {found.clock}" if found.clock else found.gpu
+    return Figure(
+        f"arrows-{program.key}",
+        arrows_spec(found, title=f"{caption}{_mark(program)}"),
+        label=(
+            f"Roofline of {caption} with each kernel before and after; the table of kernels below holds the same data."
+        ),
+        save="Save the roofline as",
+        notes=tuple(_roofline_notes(found)),
+        holder="the table of kernels below holds its data",
+    )
+
+
+def _mark(program: Program) -> str:
+    return ": synthetic data" if program.is_synthetic else ""
+
+
+def _roofline_notes(found: Moves) -> Iterator[str]:
+    if not found.moves:
+        yield (
+            "No kernel has counted FLOPs on both sides, so there is no roofline: each is shown by its share of the "
+            "level's bandwidth."
+        )
+    yield "Select a dot, a bar or a row of the table to see one kernel alone; Escape shows all."
+    if found.unplaced:
+        them = "it" if found.unplaced == 1 else "them"
+        kernels = fmt.count(found.unplaced, "kernel")
+        yield f"{kernels} without FLOPs or bandwidth shares cannot be placed; the table has {them}."
+    if found.left_out:
+        verb = "is" if found.left_out == 1 else "are"
+        yield f"{fmt.count(found.left_out, 'kernel')} with smaller differences {verb} not drawn."
 
 
 def _intensity(analysis: Analysis | None, level: str) -> float | None:
@@ -304,21 +328,12 @@ def _lane(name: str, spread: Spread, begin: float, end: float) -> Lane:
 
 
 def _program(section: Section, *, several: bool, first: bool) -> Markup:
-    program = section.program
-    specs: dict[str, Any] = {}
-    mark = ": synthetic data" if program.is_synthetic else ""
-    if section.waterfall:
-        title = f"GPU time: {program.headline}{mark}"
-        specs[f"waterfall-{program.key}"] = waterfall_spec(section.waterfall, title=title)
-    if section.moves.drawable:
-        specs[f"arrows-{program.key}"] = arrows_spec(section.moves, title=f"{section.caption}{mark}")
     return render(
         "comparison/program",
         section=section,
-        program=program,
+        program=section.program,
         several=several,
         first=first,
-        blocks=[json_block(f"spec-{key}", spec) for key, spec in specs.items()],
         range_words=range_words,
         signed_duration=signed_duration,
         signed_percent=signed_percent,

@@ -68,7 +68,7 @@ _LOOKS: tuple[tuple[Kind, Style], ...] = (
     ("gain", {"style": "ring", "filled": False, "fill": "transparent"}),
     ("noise", {"style": "note", "filled": False, "fill": "transparent", "strokeDash": [3, 2]}),
 )
-"""Totals are grey, losses solid, gains hollow, and what is no more than noise hollow in dashes."""
+"""Totals are grey, losses solid, gains hollow, and changes within noise hollow with dashes."""
 
 
 def waterfall(program: Program) -> Waterfall | None:

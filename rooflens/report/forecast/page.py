@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
@@ -11,11 +12,11 @@ from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, Row
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.report.forecast import sentences as predict_words
-from rooflens.report.forecast.chart import predict_spec
-from rooflens.report.forecast.plane import PredictPlane, planes
+from rooflens.report.forecast.plane import PredictPlane, planes, predict_spec
 from rooflens.report.forecast.programs import calculator
-from rooflens.report.html.document import STYLES, document
+from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block
+from rooflens.report.html.parts import Figure
 from rooflens.report.html.templates import render
 from rooflens.report.roofline.datasheet import gpu_choices, short_name
 from rooflens.report.text import forecast as forecasts
@@ -27,7 +28,6 @@ MAX_OPEN_STEPS = 48
 """With more steps than this on a page their tables are closed at first."""
 
 SCRIPTS = (
-    "shared/reveal.js",
     "shared/format.js",
     "forecast/programs.js",
     "forecast/plane.js",
@@ -40,54 +40,12 @@ MAX_STEPS = 200
 """Tables of steps, and their rows; JSON and CSV hold the rest."""
 
 
-class Figure(Struct, frozen=True):
-    """One plane, ready to be placed.
-
-    Attributes:
-        plane: None where nothing has FLOPs: there is no place in the roofline.
-    """
+class Placed(Struct, frozen=True):
+    """One prediction; it has no figure without FLOPs, nor where the calculator draws it."""
 
     key: str
     row: Row
-    plane: PredictPlane | None
-
-    @property
-    def drawable(self) -> bool:
-        """True where there is anything to draw."""
-        return self.plane is not None
-
-
-class PartBar(Struct, frozen=True):
-    """One part of a composite operation in the bar of the lower bound."""
-
-    label: str
-    result: Forecast
-    share: float
-
-
-class StepsTable(Struct, frozen=True):
-    """The steps of one row, cells as everywhere else; long ones are closed until they are wanted."""
-
-    heading: str
-    opened: bool
-    cells: tuple[tuple[str, ...], ...]
-    left_out: int
-    notes: tuple[str, ...]
-
-
-class Live(Struct, frozen=True):
-    """What the calculator offers.
-
-    Attributes:
-        alone: True where it takes the place of the chart: a single prediction is what it starts with.
-        operations: Name and summary.
-        gpus: Heading, then id and name of each.
-    """
-
-    alone: bool
-    operations: tuple[tuple[str, str], ...]
-    gpus: tuple[tuple[str, list[tuple[str, str]]], ...]
-    dtypes: tuple[str, ...]
+    figure: Figure | None
 
 
 def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
@@ -101,86 +59,107 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         # Too many to draw: the fastest come first, in the table and in the planes.
         rows = sorted(rows, key=lambda row: row.steps[-1][1].t_lower_s)
     shown = rows[:MAX_PLANES]
-    figures = _figures(shown)
-    offered = live(rows)
-    # What the calculator starts with needs no other picture.
-    drawn = [] if offered.alone else [figure for figure in figures if figure.plane is not None]
-    specs = {figure.key: _spec(figure.plane) for figure in drawn if figure.plane is not None}
+    # What the calculator starts with is a single prediction: it takes the place of the chart.
+    alone = len(rows) == 1 and len(rows[0].steps) == 1
+    figures = _figures(shown, drawn=not alone)
     title = predict_words.title(rows)
-    few = sum(len(row.steps) for row in rows) <= MAX_OPEN_STEPS
     body = render(
         "forecast/page",
         title=title,
-        facts=_facts(rows),
         rows=rows,
         figures=figures,
-        undrawn=len(rows) - len(shown),
         lacking=lacking,
         bars=[(row, part_bars(row)) for row in shown if row.steps[-1][1].parts],
-        tables=[_table(row, opened=few) for row in rows[:MAX_TABLES]],
-        untabled=len(rows) - min(len(rows), MAX_TABLES),
-        columns=forecasts.columns_of(rows[0]),
+        opened=sum(len(row.steps) for row in rows) <= MAX_OPEN_STEPS,
+        columns=[_heading(column) for column in forecasts.columns_of(rows[0])],
+        heading=forecasts.heading,
+        table_rows=forecasts.table_rows,
+        notes=forecasts.notes,
+        max_tables=MAX_TABLES,
+        max_steps=MAX_STEPS,
         words=predict_words,
-        live=offered,
+        alone=alone,
+        operations=OPERATIONS.values(),
+        gpus=gpu_choices(),
+        dtypes=list(ELEMENT_BYTES),
         launch_floor_s=LAUNCH_FLOOR_S,
         sizes_text=forecasts.sizes_text,
         short_name=short_name,
     )
     return document(
         title,
+        _facts(rows),
         [body],
-        blocks=[
-            *(json_block(f"spec-{key}", spec) for key, spec in specs.items()),
-            json_block("calculator-data", calculator(rows)),
-        ],
-        styles=(*STYLES, "forecast/calculator.css"),
+        blocks=[json_block("calculator-data", calculator(rows))],
+        styles=("forecast/forecast.css",),
         scripts=SCRIPTS,
         skip=("tables", "Skip to the tables"),
-        charts=bool(specs),
+        charts=any(placed.figure for placed in figures),
     )
 
 
-def live(rows: Sequence[Row]) -> Live:
-    """Say what the controls of the calculator can choose from."""
-    return Live(
-        alone=len(rows) == 1 and len(rows[0].steps) == 1,
-        operations=tuple((operation.name, operation.summary) for operation in OPERATIONS.values()),
-        gpus=tuple(gpu_choices()),
-        dtypes=tuple(ELEMENT_BYTES),
-    )
+def _heading(column: str) -> str:
+    words = f"{column[0].upper()}{column[1:]}"
+    return words if column in {"sizes", "regime"} else f"#{words}"
 
 
-def _figures(rows: Sequence[Row]) -> list[Figure]:
+def _figures(rows: Sequence[Row], *, drawn: bool) -> list[Placed]:
     """Place what has FLOPs; all planes share their axes."""
     drawable = [row for row in rows if any(part.flop for _, result in row.steps for part in (result, *result.parts))]
-    placed = dict(zip(map(id, drawable), planes(drawable) if drawable else (), strict=True))
-    return [Figure(f"plane-{i}", row, placed.get(id(row))) for i, row in enumerate(rows)]
-
-
-def _spec(plane: PredictPlane) -> dict[str, object]:
-    row = plane.row
-    subtitle = [predict_words.title([row]), "Predicted from dense peaks of the datasheet"]
-    return predict_spec(plane, title=short_name(row.gpu), subtitle=subtitle)
-
-
-def part_bars(row: Row) -> list[PartBar]:
-    """Say where the lower bound of the last step goes: the longest part first."""
-    whole = row.steps[-1][1]
-    found = [
-        PartBar(part.label, part, part.t_lower_s / whole.t_lower_s if whole.t_lower_s else 0.0) for part in whole.parts
+    found = dict(zip(map(id, drawable), planes(drawable) if drawable and drawn else (), strict=False))
+    return [
+        Placed(
+            key := f"plane-{i}",
+            row,
+            _figure(key, found[id(row)], several=len(rows) > 1) if id(row) in found else None,
+        )
+        for i, row in enumerate(rows)
     ]
-    return sorted(found, key=lambda bar: -bar.share)
 
 
-def _table(row: Row, *, opened: bool) -> StepsTable:
-    cells = forecasts.table_rows(row)
-    return StepsTable(
-        heading=forecasts.heading(row),
-        opened=opened,
-        cells=tuple(cells[:MAX_STEPS]),
-        left_out=len(cells) - min(len(cells), MAX_STEPS),
-        notes=tuple(forecasts.notes(row)),
+def _figure(key: str, plane: PredictPlane, *, several: bool) -> Figure:
+    row = plane.row
+    answer = predict_words.answer(row)
+    subtitle = [predict_words.title([row]), "Predicted from dense peaks of the datasheet"]
+    return Figure(
+        key,
+        predict_spec(plane, title=short_name(row.gpu), subtitle=subtitle),
+        label=f"{answer} Roofline of {row.gpu.name}; the tables below hold the same data.",
+        save="Save as",
+        notes=(*([Markup("<b>{}</b>").format(answer)] if several else []), " ".join(_caption(plane))),
+        holder="the tables hold its data",
     )
+
+
+def _caption(plane: PredictPlane) -> Iterator[str]:
+    """Say what the dots are, and which are not drawn."""
+    if plane.of_parts:
+        yield (
+            "One dot per part, on its roof at the intensity of the bytes it must move. "
+            "Area: its share of the lower bound."
+        )
+        if plane.unplaced:
+            verb = "has" if plane.unplaced == 1 else "have"
+            yield f"{fmt.count(plane.unplaced, 'part')} without FLOPs {verb} no place here."
+    elif len(plane.row.steps) > 1:
+        turn = "; the ring is where the regime changes" if plane.crossing else ""
+        yield f"One dot per size, joined in the order of the sweep{turn}."
+        if plane.row.steps[-1][1].parts:
+            yield "Dots lie below the roof: parts run one by one, and no mix of them reaches it."
+        if plane.left_out:
+            verb = "is" if plane.left_out == 1 else "are"
+            yield f"{fmt.count(plane.left_out, 'size')} between them {verb} not drawn."
+    elif plane.achieved:
+        yield "The dot is the most that can be reached; the ring was measured."
+    else:
+        yield "The dot is the most that can be reached with the bytes that must be moved."
+
+
+def part_bars(row: Row) -> list[tuple[float, Forecast]]:
+    """List the parts of the last step with their shares of its lower bound: the longest part first."""
+    whole = row.steps[-1][1]
+    shares = [(part.t_lower_s / whole.t_lower_s if whole.t_lower_s else 0.0, part) for part in whole.parts]
+    return sorted(shares, key=lambda bar: -bar[0])
 
 
 def _facts(rows: Sequence[Row]) -> list[str]:

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from math import isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rooflens.errors import UsageError
-from rooflens.model.predict.forecast import composite, simple, whole_of, widths_in
+from rooflens.model.predict.forecast import Forecast, Row, composite, simple, whole_of, widths_in
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import SOFTWARE_ONLY, SideRates, rates_of_gpu
-from rooflens.model.predict.rows import ELEMENT_BYTES, UNITS, Widths, pipes_for, result_type
-from rooflens.model.predict.sizes import check_shape, limits
+from rooflens.model.predict.rows import (
+    ELEMENT_BYTES,
+    UNITS,
+    Operation,
+    Part,
+    Size,
+    Sizes,
+    Widths,
+    pipes_for,
+    result_type,
+)
+from rooflens.model.predict.sizes import check_shape
 from rooflens.model.predict.tracing import Program
-from rooflens.model.roofline.datasheets import LINK_KINDS, load_datasheets, memory_label
+from rooflens.model.roofline.datasheets import LINK_KINDS, Datasheet, Link, Quantity, load_datasheets, memory_label
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.roofline.datasheet import short_name
 from rooflens.report.text import forecast as forecasts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rooflens.model.predict.forecast import Forecast, Row
-    from rooflens.model.predict.formulas import Part, Sizes
-    from rooflens.model.predict.rows import Operation, Size
-    from rooflens.model.roofline.datasheets import Datasheet, Link, Quantity
 
 USUAL_SIZE = 1024
 """Where a size starts that has no usual value, and none below."""
@@ -114,7 +117,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _size(size: Size, start: int) -> dict[str, Any]:
-    least, most = limits(size)
+    least, most = size.limits
     return {
         "name": size.name,
         "meaning": size.meaning,

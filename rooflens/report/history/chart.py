@@ -120,13 +120,9 @@ class Group(Struct, frozen=True):
             if run.created_unix_s is None
             else day
             if days.count(day) == 1
-            else _moment(run.created_unix_s)
+            else datetime.fromtimestamp(run.created_unix_s, tz=UTC).strftime("%Y-%m-%d %H:%M")
             for i, (day, run) in enumerate(zip(days, self.runs, strict=True))
         )
-
-
-def _moment(unix_s: int) -> str:
-    return datetime.fromtimestamp(unix_s, tz=UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def groups(series: Iterable[Series]) -> tuple[Group, ...]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.bounds import Bound
 from rooflens.model.compare.history import Series
 from rooflens.report.history.chart import MAX_LINES, Group, groups, history_spec, runs_of, sparkline_parts, time_axis
-from rooflens.report.html.document import STYLES, document
-from rooflens.report.html.embed import json_block
+from rooflens.report.html.document import document
+from rooflens.report.html.parts import Figure
 from rooflens.report.html.templates import render
 from rooflens.report.text.history import run_cells, verdicts
 
@@ -24,7 +23,7 @@ MAX_RUNS = 200
 SPARK_PX = (96, 20)
 
 CHANGED = 0.03
-"""Changes against the run before that are smaller than this are not named: recordings differ by so much by chance."""
+"""Changes from the previous run below this are not named: recordings differ by as much by chance."""
 
 MAX_NAMED = 3
 
@@ -54,44 +53,32 @@ class KernelRow(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """One program on one GPU, ready to be placed."""
+    """One program on one GPU, ready to be placed.
+
+    Attributes:
+        undrawn: Why there is no chart.
+    """
 
     key: str
     group: Group
     sentences: tuple[str, ...]
+    figure: Figure | None
+    undrawn: str
     rows: tuple[KernelRow, ...]
     left_out: int
-    undrawn: int
 
 
 def render_history(series: Sequence[Series]) -> str:
     """Render one self-contained HTML page of the history of kernels; it may be empty."""
     found = groups(series)
     shown = [_section(f"history-{i}", group) for i, group in enumerate(found[:MAX_GROUPS])]
-    title = _title(found)
-    specs = [
-        json_block(
-            f"spec-{section.key}",
-            history_spec(section.group, title=_name(section.group), subtitle=_span(section.group)),
-        )
-        for section in shown
-        if section.group.is_drawable
-    ]
-    body: Markup = render(
-        "history/page",
-        title=title,
-        facts=_facts(series, found),
-        sections=shown,
-        left_out=len(found) - len(shown),
-        synthetic=_synthetic(series),
-        spark_px=SPARK_PX,
-    )
+    body = render("history/page", sections=shown, left_out=len(found) - len(shown), spark_px=SPARK_PX)
     return document(
-        title,
+        _title(found),
+        _facts(series, found),
         [body],
-        blocks=specs,
-        styles=STYLES,
-        scripts=("shared/reveal.js",),
+        synthetic=_synthetic(series),
+        styles=("history/history.css",),
         skip=("tables", "Skip to the first table"),
     )
 
@@ -108,15 +95,6 @@ def _title(found: Sequence[Group]) -> str:
     return f"History of {programs[0]}" if len(programs) == 1 else f"History of {fmt.count(len(programs), 'program')}"
 
 
-def _name(group: Group) -> str:
-    return f"{fmt.cut_middle(group.program, 60)} on {group.gpu or 'an unknown GPU'}"
-
-
-def _span(group: Group) -> str:
-    axis = "GPU time, logarithmic" if time_axis(group).is_log else "GPU time"
-    return f"{axis}; {fmt.count(len(group.runs), 'run')}, {group.when[0]} to {group.when[-1]}"
-
-
 def _facts(series: Sequence[Series], found: Sequence[Group]) -> list[str]:
     gpus = list(dict.fromkeys(group.gpu or "unknown GPU" for group in found))
     facts = [gpus[0] if len(gpus) == 1 else fmt.count(len(gpus), "GPU")] if gpus else []
@@ -126,14 +104,43 @@ def _facts(series: Sequence[Series], found: Sequence[Group]) -> list[str]:
 
 
 def _section(key: str, group: Group) -> Section:
-    timed = sum(any(point.time_ns for point in kernel.points) for kernel in group.series)
+    undrawn = "No report of this program holds a time: there is nothing to draw."
+    if len(group.runs) == 1:
+        undrawn = f"Recorded once, {group.when[0]}: a line needs two runs. Ingest another report of the same program."
     return Section(
         key=key,
         group=group,
         sentences=tuple(_sentences(group)),
+        figure=_figure(key, group) if group.is_drawable else None,
+        undrawn=undrawn,
         rows=tuple(_row(group, kernel) for kernel in group.series[:MAX_KERNELS]),
         left_out=len(group.series) - min(len(group.series), MAX_KERNELS),
-        undrawn=timed - min(timed, MAX_LINES),
+    )
+
+
+def _figure(key: str, group: Group) -> Figure:
+    runs = fmt.count(len(group.runs), "run")
+    axis = "GPU time, logarithmic" if time_axis(group).is_log else "GPU time"
+    note = (
+        "One line per kernel: all its launches added up, or the mean launch where their number differs; colour and "
+        "shape show its verdict in each run. Runs are evenly spaced, in the order of recording; a line breaks where a "
+        "run lacks the kernel or its time."
+    )
+    undrawn = sum(any(point.time_ns for point in kernel.points) for kernel in group.series) - MAX_LINES
+    if undrawn > 0:
+        verb = "is" if undrawn == 1 else "are"
+        note += f" {fmt.count(undrawn, 'kernel')} with less time in the newest run {verb} not drawn."
+    return Figure(
+        key,
+        history_spec(
+            group,
+            title=f"{fmt.cut_middle(group.program, 60)} on {group.gpu or 'an unknown GPU'}",
+            subtitle=f"{axis}; {runs}, {group.when[0]} to {group.when[-1]}",
+        ),
+        label=f"GPU time of the kernels of {group.program} over {runs}; the tables below hold the same data.",
+        save="Save the chart as",
+        notes=(note,),
+        holder="the tables hold its data",
     )
 
 

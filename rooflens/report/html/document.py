@@ -15,19 +15,20 @@ from rooflens.report.html.templates import render
 
 KERNELS = ("kernels", "Skip to the kernels table")
 
-STYLES = ("shared/page.css", "shared/charts.css", "shared/small.css", "shared/print.css")
-
-SCRIPTS = ("shared/state.js", "shared/theme.js", "shared/charts.js")
+SCRIPTS = ("shared/state.js", "shared/theme.js", "shared/charts.js", "shared/reveal.js")
 """What every page runs first; the scripts of a page follow."""
 
 
 def document(  # noqa: PLR0913 - a page is made of these
     title: str,
+    facts: Sequence[str],
     sections: Sequence[Markup],
     *,
-    blocks: Iterable[Markup],
-    styles: Iterable[str],
-    scripts: Iterable[str],
+    head: Markup | str = "",
+    synthetic: str = "",
+    blocks: Iterable[Markup] = (),
+    styles: Iterable[str] = (),
+    scripts: Iterable[str] = (),
     below: Iterable[Markup] = (),
     late_scripts: Iterable[str] = (),
     libraries: Iterable[str] = (),
@@ -37,10 +38,13 @@ def document(  # noqa: PLR0913 - a page is made of these
     """Put a page together.
 
     Args:
-        title: Stands in the browser's tab.
+        title: The heading, which the browser's tab shows too.
+        facts: What ran where, in a line below the heading.
         sections: What is shown, from top to bottom; its charts are drawn before a browser reads on.
+        head: What else is in the header.
+        synthetic: Which data a generator wrote; empty where all was measured.
         blocks: JSON blocks that the scripts read; the charts' themes are added.
-        styles: Style sheets of `assets`, in order.
+        styles: The page's own style sheets of `assets`, in order; those of all pages are added.
         scripts: The page's own scripts of `assets`, after `SCRIPTS`; no other script may run.
         below: What comes below the sections.
         late_scripts: Scripts of `assets` that need what comes below.
@@ -57,9 +61,12 @@ def document(  # noqa: PLR0913 - a page is made of these
     return render(
         "shared/document",
         title=title,
+        facts=facts,
+        head=head,
+        synthetic=synthetic,
         skip=skip,
         policy=content_policy(*codes, *late),
-        style=_style(styles),
+        style=_style(("shared/page.css", *styles, "shared/charts.css", "shared/print.css")),
         sections=sections,
         blocks=[json_block("themes", themes), *blocks],
         scripts=[script(code) for code in codes],

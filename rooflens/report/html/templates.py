@@ -25,7 +25,8 @@ from rooflens.cache import keep, kept
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report import labels as words
-from rooflens.report.html.theme import LOOKS
+from rooflens.report.html.embed import json_block
+from rooflens.report.html.parts import bar, shape
 
 if TYPE_CHECKING:
     from jinja2.bccache import Bucket
@@ -130,6 +131,12 @@ def _environment() -> Environment:
         {name: _late(called) for name, called in environment.filters.items() if FILTERS.get(name) is not called}
     )
     environment.globals.update(
-        bounds=BOUNDS, looks=LOOKS, bound_labels=words.BOUND_LABELS, count=fmt.count, missing=fmt.MISSING
+        bounds=BOUNDS,
+        bound_labels=words.BOUND_LABELS,
+        count=fmt.count,
+        missing=fmt.MISSING,
+        json_block=json_block,
+        shape=shape,
+        bar=bar,
     )
     return environment

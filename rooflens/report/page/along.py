@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from rooflens import format as fmt
+from rooflens.model.predict.along import Along, Origin, Spot, find_along
 from rooflens.model.predict.measured import Checked
-from rooflens.model.predict.parts.along import Along, Origin, Spot, find_along
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content

@@ -10,12 +10,13 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.summary import Launch
 from rooflens.report.content import Content
-from rooflens.report.html.embed import json_block
+from rooflens.report.html.parts import Figure, Table
 from rooflens.report.html.templates import render
 from rooflens.report.page.time_chart import time_spec
+from rooflens.report.plane.marks import Spec
 from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
-from rooflens.report.roofline.boost import Boost, boost
+from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.datasheet import datasheet_roofs
 from rooflens.report.roofline.rows import clock_text
@@ -40,51 +41,27 @@ class RooflineFigure(Struct, frozen=True):
     """The roofline of one GPU, ready to be placed.
 
     Attributes:
-        drawable: False when no launch has a point or a share.
+        heading: Its name: a roofline, or bars where no kernel has a point.
+        caption: GPU and clock.
+        level_choices: The levels that its points can be shown at, and their names; bars show all of them.
+        has_boost: Whether its roofs at boost clock can be shown.
+        figure: None when no launch has a point or a share.
     """
 
     key: str
     plane: Plane
-    levels: tuple[tuple[str, str], ...]
+    heading: str
+    caption: str
+    level_choices: tuple[tuple[str, str], ...]
     default_level: str
-    drawable: bool
-
-    @property
-    def heading(self) -> str:
-        """Name the picture: a roofline, or bars where no kernel has a point."""
-        return "Memory levels" if self.drawable and not self.plane.points else "Roofline"
-
-    @property
-    def level_choices(self) -> tuple[tuple[str, str], ...]:
-        """The levels that its points can be shown at; bars show all of them."""
-        return self.levels if self.plane.points else ()
-
-    @property
-    def boost(self) -> Boost | None:
-        """What the roofs would be at boost clock."""
-        return boost(self.plane)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is to be said below the chart: why kernels have no point, and what the profiled clock costs."""
-        said = [REASON_SENTENCES[why] for why in reasons(self.plane) if not self.plane.points]
-        if self.plane.unplaced:
-            launches = fmt.count(self.plane.unplaced, "launch")
-            said.append(f"{launches} without FLOPs or bandwidth shares cannot be placed; they are in the table.")
-        found = self.boost
-        return (*said, *((found.sentence,) if found and found.sentence else ()))
-
-    @property
-    def caption(self) -> str:
-        """Name GPU and clock."""
-        clock = clock_text(self.plane.clocks_hz)
-        return f"{self.plane.gpu}, SM {clock}" if clock else self.plane.gpu
+    has_boost: bool
+    figure: Figure | None
 
 
 def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
     """Place the launches of each GPU in the plane of its roofline.
 
-    The GPU with the most time at stake comes first; those without a point in their plane stand behind all others.
+    The GPU with the most time at stake comes first; those without a point in their plane come last.
     """
     launches: dict[str, list[Launch]] = {}
     for launch in content.timed:
@@ -92,77 +69,119 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
     at_stake = {gpu: sum(launch.at_stake_ns for launch in those) for gpu, those in launches.items()}
     gpus = sorted(launches, key=at_stake.__getitem__, reverse=True)
     planes = sorted((plane(gpu, launches[gpu], content.report_labels) for gpu in gpus), key=lambda one: not one.points)
-    return tuple(_figure(f"roofline-{i}", placed) for i, placed in enumerate(planes))
-
-
-class Chart(Struct, frozen=True):
-    """What is drawn of the roofline of one GPU.
-
-    Attributes:
-        picked: Key of the launch that is picked first; empty where there is none.
-        ranks: Numbers of launches in the ranking, by key.
-    """
-
-    key: str
-    plane: Plane
-    title: str
-    picked: str
-    ranks: Mapping[str, int]
-
-
-def chart(drawn: Chart) -> str:
-    """Draw one roofline: the block that its specification is embedded in."""
-    spec = roofline_spec(
-        drawn.plane,
-        title=drawn.title,
-        picked=drawn.picked,
-        ranks=drawn.ranks,
-        datasheet=datasheet_roofs(drawn.plane),
-    )
-    return json_block(f"spec-{drawn.key}", spec)
-
-
-def to_draw(content: Content, figures: Sequence[RooflineFigure]) -> list[Chart]:
-    """Say what is to be drawn: each is drawn by itself, by `chart`, in any order."""
     ranks = {row.group.representative.key: row.rank for row in ranking(content)}
-    return [_chart(figure, content, ranks) for figure in figures if figure.drawable]
+    return tuple(_roofline_figure(f"roofline-{i}", placed, content, ranks) for i, placed in enumerate(planes))
 
 
-def charts(content: Content, figures: Sequence[RooflineFigure], drawn: Mapping[str, str]) -> Markup:
-    """Show the roofline of each GPU, and the time by kernel where there are several.
-
-    Args:
-        content: The page.
-        figures: The rooflines.
-        drawn: What `chart` returned, by the key of the figure.
-    """
-    if not figures:
-        return render("report/no_charts", content=content)
-    blocks = [Markup(drawn[figure.key]) for figure in figures if figure.drawable]  # noqa: S704 - of `json_block`
-    if content.total_ns and len(content.kernels) > 1:
-        blocks.append(json_block("spec-time", time_spec(content)))
-    untimed = sum(not group.duration_ns for group in content.kernels)
-    return render(
-        "report/charts", content=content, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS, untimed=untimed
-    )
-
-
-def _figure(key: str, placed: Plane) -> RooflineFigure:
+def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[str, int]) -> RooflineFigure:
+    clock, found = clock_text(placed.clocks_hz), boost(placed)
+    caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
+    heading = "Memory levels" if placed.placed and not placed.points else "Roofline"
+    notes = [REASON_SENTENCES[why] for why in reasons(placed) if not placed.points]
+    if placed.unplaced:
+        unplaced = fmt.count(placed.unplaced, "launch")
+        notes.append(f"{unplaced} without FLOPs or bandwidth shares cannot be placed; they are in the table.")
+    if found and found.sentence:
+        notes.append(found.sentence)
+    figure = None
+    if placed.placed:
+        figure = Figure(
+            key,
+            _spec(placed, f"{caption}: synthetic data" if content.synthetic else caption, content, ranks),
+            label=f"{heading} of {caption}; the table below holds the same data.",
+            save="Save the roofline as",
+            notes=notes,
+            data=_plane_table(placed),
+        )
     return RooflineFigure(
         key=key,
         plane=placed,
-        levels=tuple((level, placed.level_names[level]) for level in placed.levels),
+        heading=heading,
+        caption=caption,
+        level_choices=tuple((level, placed.level_names[level]) for level in placed.levels) if placed.points else (),
         default_level=default_level(placed),
-        drawable=bool(placed.placed),
+        has_boost=found is not None,
+        figure=figure,
     )
 
 
-def _chart(figure: RooflineFigure, content: Content, ranks: Mapping[str, int]) -> Chart:
-    keys = dict.fromkeys(point.launch.key for point in figure.plane.placed)
-    return Chart(
-        key=figure.key,
-        plane=figure.plane,
-        title=f"{figure.caption}: synthetic data" if content.synthetic else figure.caption,
+def _spec(placed: Plane, title: str, content: Content, ranks: Mapping[str, int]) -> Spec:
+    keys = dict.fromkeys(point.launch.key for point in placed.placed)
+    return roofline_spec(
+        placed,
+        title=title,
         picked=next((key for key in ranks if key in keys), next(iter(keys), "")),
         ranks=ranks if len(content.kernels) > 1 else {},
+        datasheet=datasheet_roofs(placed),
+    )
+
+
+def _plane_table(placed: Plane) -> Table:
+    points, shares = placed.points, placed.shares
+    is_long = max(len(points), len(shares)) > MAX_DATA_ROWS
+    return Table(
+        "Data of the chart",
+        ("Kernel", "Level", "#Intensity", "#Achieved", "#Its roof", "#Share of bandwidth"),
+        [
+            *(
+                (
+                    fmt.cut_middle(point.launch.shown, 48),
+                    placed.level_names[point.level],
+                    fmt.intensity(point.intensity_flop_per_byte, point.unit),
+                    fmt.si(point.flop_per_s, f"{point.unit}/s"),
+                    fmt.si(point.roof_flop_per_s, f"{point.unit}/s"),
+                    fmt.percent(point.launch.analysis.levels[point.level].share),
+                )
+                for point in points[:MAX_DATA_ROWS]
+            ),
+            *(
+                (
+                    fmt.cut_middle(share.launch.shown, 48),
+                    placed.level_names[share.level],
+                    *[fmt.MISSING] * 3,
+                    fmt.percent(share.share),
+                )
+                for share in shares[:MAX_DATA_ROWS]
+            ),
+        ],
+        f"The first {MAX_DATA_ROWS} rows; `rooflens analyze --format json` writes all of them." if is_long else "",
+    )
+
+
+def _time_figure(content: Content) -> Figure:
+    kernels = content.kernels
+    untimed = sum(not group.duration_ns for group in kernels)
+    verb = "has" if untimed == 1 else "have"
+    rows = [
+        (
+            fmt.cut_middle(group.shown, 40),
+            f"{group.launch_count:,}",
+            fmt.duration(group.duration_ns),
+            fmt.percent(group.time_share),
+            fmt.duration(group.winnable_ns),
+        )
+        for group in kernels[:MAX_DATA_ROWS]
+    ]
+    return Figure(
+        "time",
+        time_spec(content),
+        label="GPU time by kernel; the table below holds the same data.",
+        save="Save time by kernel as",
+        notes=(f"{fmt.count(untimed, 'kernel')} without a duration {verb} no bar.",) if untimed else (),
+        data=Table(
+            "Data of time by kernel",
+            ("Kernel", "#Launches", "#Time", "#Share", "#Winnable"),
+            rows,
+            f"The first {MAX_DATA_ROWS} of {len(kernels):,} kernels." if len(kernels) > MAX_DATA_ROWS else "",
+        ),
+    )
+
+
+def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
+    """Show the roofline of each GPU, and the time by kernel where there are several."""
+    return render(
+        "report/charts",
+        content=content,
+        figures=figures,
+        time=_time_figure(content) if content.total_ns and len(content.kernels) > 1 else None,
     )

@@ -15,14 +15,13 @@ from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.bounds import Bound
-from rooflens.model.predict.expectations import Prediction, Rule, check_reports
-from rooflens.model.predict.measured import Checked, Topic, is_expected
+from rooflens.model.predict.expectations import check_reports
+from rooflens.model.predict.measured import Checked, Prediction, Rule, Topic, is_expected
 from rooflens.model.verdict.sentences import limiter_words, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.templates import render
 from rooflens.report.page.along import along
-from rooflens.report.page.cards.expectation import PredictedRow, expected_rows, sizes_text, title_of
-from rooflens.report.page.sweeps import LADDERS
+from rooflens.report.page.cards.expectation import LADDERS, PredictedRow, expected_rows, sizes_text, title_of
 
 OPEN_BLOCKS = 2
 """With no more checked predictions than this, all of them stand open."""
@@ -163,7 +162,7 @@ def _factors(checked: Checked) -> tuple[tuple[str, str], ...]:
     """Write how measured and predicted compare in work, bytes and time."""
     lower_ns, time_ns = checked.times.lower_ns, checked.measured.time_ns
     listed = (
-        (checked.unit, checked.work_ratio),
+        (checked.prediction.unit, checked.work_ratio),
         ("bytes", checked.bytes_ratio),
         ("time over bound", time_ns / lower_ns if time_ns and lower_ns else None),
     )
@@ -176,7 +175,7 @@ def _factors(checked: Checked) -> tuple[tuple[str, str], ...]:
 def _times(checked: Checked) -> tuple[TimeRow, ...]:
     """List the times of the predicted work and the measured one, for bars on one scale."""
     bounds, prediction = checked.times, checked.prediction
-    work = f"{fmt.si(prediction.flop, checked.unit)} at {fmt.si(bounds.peak_per_s, f'{checked.unit}/s')}"
+    work = f"{fmt.si(prediction.flop, prediction.unit)} at {fmt.si(bounds.peak_per_s, f'{prediction.unit}/s')}"
     moved = f"{fmt.si(prediction.moved_bytes, 'B')} at {fmt.si(bounds.bandwidth_bytes_per_s, 'B/s')}"
     count = fmt.count(checked.measured.launches, "launch")
     published = " (published: unused here)" if bounds.is_published else ""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
 
-from rooflens import format as fmt
 from rooflens.model.records import timed
 from rooflens.model.summary import by_stake, parted, time_part
 from rooflens.model.verdict.sentences import stage_full_words, without_move
@@ -24,14 +23,12 @@ from rooflens.report.summary import (
     caveats,
     counts,
     earlier_versions,
-    facts,
     noun,
     own_reports,
     ranked,
     ranking,
     report_bars,
     segments,
-    synthetic_words,
     unranked,
 )
 
@@ -61,11 +58,10 @@ class Entry(Struct, frozen=True):
 
 
 def header(content: Content) -> Markup:
-    """Say what ran, where, on which clock, and who measured it."""
+    """Count what ran, and say what to keep in mind before any number is read."""
     return render(
         "report/header",
         content=content,
-        facts=facts(content),
         counts=counts(content),
         programs=program_lines(content.reports),
         caveats=caveats(content),
@@ -75,16 +71,10 @@ def header(content: Content) -> Markup:
     )
 
 
-def banner(content: Content) -> Markup:
-    """Warn of synthetic data before any number is read."""
-    return render("report/banner", content=content, synthetic=synthetic_words(content))
-
-
 def first_screen(
     content: Content,
     anchors: Sequence[tuple[str, str]],
     figures: Sequence[RooflineFigure],
-    drawn: Mapping[str, str],
 ) -> Markup:
     """Answer which kernel to fix first, and how, beside its roofline; filters and links to the other parts stand above.
 
@@ -92,14 +82,13 @@ def first_screen(
         content: The page.
         anchors: Name in the address and words of each part of the page.
         figures: The rooflines of the page.
-        drawn: The same as drawn SVG, by key.
     """
     answer = verdict(content) if len(content.kernels) == 1 else summary(content) + what_first(content)
     return selectors(content, figures, anchors) + render(
         "report/first_screen",
         answer=answer,
         content=content,
-        charts=charts(content, figures, drawn),
+        charts=charts(content, figures),
         many=many(content),
     )
 
@@ -176,25 +165,11 @@ def many(content: Content) -> Markup:
     """Say what is drawn of many launches, and how many kernels share the name `other`; nothing on a page of few."""
     if not content.aggregated:
         return Markup()
-    return render("report/many", drawn=_drawn(content), other=_other(content), failed=_failed(content))
-
-
-def _drawn(content: Content) -> str:
-    launches = sum(launch.analysis.launches for launch in content.timed)
-    kernels = len({launch.group_key for launch in content.timed})
-    return f"{fmt.count(launches, 'launch')} of {fmt.count(kernels, 'kernel')}" if kernels else ""
-
-
-def _other(content: Content) -> str:
-    """Name what is counted and not drawn."""
-    other = content.other
-    if other is None:
-        return ""
-    share = f", {fmt.percent(other.time_share)} of GPU time" if other.time_share is not None else ""
-    kernels = fmt.count(other.kernels, "other kernel")
-    return f"{kernels} ({fmt.count(other.launches, 'launch')}{share})"
-
-
-def _failed(content: Content) -> str:
     left_out = content.failed_count - len(content.failed)
-    return f"{len(content.failed):,} of {content.failed_count:,}" if left_out else ""
+    return render(
+        "report/many",
+        launches=sum(launch.analysis.launches for launch in content.timed),
+        kernels=len({launch.group_key for launch in content.timed}),
+        other=content.other,
+        failed=f"{len(content.failed):,} of {content.failed_count:,}" if left_out else "",
+    )

@@ -150,7 +150,7 @@ def what_if(content: Content) -> Markup:
         cut=len(placed) > MAX_ROWS,
         tall=len(rows) > OPEN_ROWS,
         choices=gpu_choices({home.gpu.id for home in homes if home.gpu}),
-        precisions=[resource_label(key) for key in precisions],
+        precisions=[f"#{resource_label(key)}" for key in precisions],
         story=story(precisions),
         rows=rows,
         more_homes=max(0, len(homes) - MAX_HOMES),
@@ -213,15 +213,11 @@ def _ridge_row(
     ridges = tuple(
         (
             fmt.significant(roofs.ridge_per_byte(key)),
-            fmt.si(peak, _unit(key)) if (peak := roofs.peaks_per_s.get(key)) else "",
+            fmt.si(peak, ("op/s" if "int" in key else "FLOP/s")) if (peak := roofs.peaks_per_s.get(key)) else "",
         )
         for key in precisions
     )
     return RidgeRow(*who, fmt.si(roofs.bandwidth_bytes_per_s, "B/s"), ridges, changes)
-
-
-def _unit(key: str) -> str:
-    return "op/s" if "int" in key else "FLOP/s"
 
 
 def _other(gpu: Datasheet, homes: Sequence[Home], placed: Sequence[Placed]) -> Other:

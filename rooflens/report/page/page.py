@@ -8,22 +8,23 @@ from types import MappingProxyType
 from markupsafe import Markup
 
 from rooflens.errors import InputError
-from rooflens.model.predict.expectations import Prediction, Rule
+from rooflens.model.predict.measured import Prediction, Rule
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
-from rooflens.report.page.about import explanations
-from rooflens.report.page.charts import chart, roofline_figures, to_draw
+from rooflens.report.html.templates import render
+from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted, with_predictions
-from rooflens.report.page.first_screen import banner, first_screen, header
-from rooflens.report.page.kernels.table import kernels
-from rooflens.report.page.method import method
+from rooflens.report.page.first_screen import first_screen, header
+from rooflens.report.page.kernels import kernels
+from rooflens.report.page.method import explanations, method
 from rooflens.report.page.other_gpu import what_if
 from rooflens.report.page.selectors import items
-from rooflens.report.page.sweep_chart import sweeps
+from rooflens.report.page.sweeps import sweeps
+from rooflens.report.summary import facts, synthetic_words
 
 Section = Callable[[Content], Markup]
 
@@ -40,24 +41,16 @@ ANCHORS: Mapping[Section, tuple[str, str]] = {
 """Name in the address of a section that the bar at the top links to, and its words."""
 
 STYLES = (
-    "shared/page.css",
     "report/first_screen.css",
     "report/selectors.css",
     "report/cards.css",
-    "shared/charts.css",
     "report/kernels_table.css",
     "report/other_gpu.css",
     "report/sweeps.css",
     "report/expectations.css",
     "report/about.css",
-    "shared/print.css",
 )
-SCRIPTS = (
-    "shared/format.js",
-    "shared/reveal.js",
-    "report/selectors.js",
-    "report/first_screen.js",
-)
+SCRIPTS = ("shared/format.js", "report/selectors.js", "report/first_screen.js")
 LATE_SCRIPTS = (
     "shared/reveal.js",
     "report/kernels_table.js",
@@ -95,12 +88,14 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     content = build_content(reports, title, limits or default_thresholds(), unread)
     content = with_predictions(content, predictions, rules)
     figures = roofline_figures(content)
-    drawn = {one.key: chart(one) for one in to_draw(content, figures)}
     below = {section: written for section in SECTIONS if (written := section(content)).strip()}
     anchors = [("first", "Overview"), *(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
-        [header(content), banner(content), first_screen(content, anchors, figures, drawn)],
+        facts(content),
+        [render("report/banner", content=content), first_screen(content, anchors, figures)],
+        head=header(content),
+        synthetic=synthetic_words(content),
         blocks=[
             json_block("items", items(content)),
             json_block("gpus", [gpu.id for gpu in load_datasheets()] if what_if in below else []),

@@ -140,7 +140,7 @@ def _words_px(words: Iterable[tuple[str, str]]) -> int:
 
 
 def _places(pickers: Sequence[Picker], above_px: float, beside_px: float) -> Places:
-    """Place what says whence a launch comes above if it can be, the rest beside, and on demand what has no room."""
+    """Place selectors of a launch's origin above the chart if they fit, others next to it, the rest on demand."""
     for reserved_px in (0, _px("gap") + CHARACTER_PX * MORE_CHARACTERS):
         rooms_px = {"above": above_px, "beside": beside_px - reserved_px}
         placed: dict[str, list[Picker]] = {"above": [], "beside": [], "more": []}

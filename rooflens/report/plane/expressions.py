@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+
 WORK = (
     "datum.value < 1000 ? format(datum.value, '~g') : "
     "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1)"
@@ -94,4 +99,10 @@ POINT_DESCRIPTION = (
     f"texts[datum.name] + ', ' + texts[datum.verdict] + ', ' + {LEVEL} + ' ' + {_INTENSITY} + ', ' + "
     f"{si('datum.y', f'{_UNIT}/s')} + ', ' + datum.timeText"
 )
+POINT: Mapping[str, Any] = {
+    "tooltip": alt.ExprRef(POINT_TOOLTIP),
+    "description": alt.ExprRef(POINT_DESCRIPTION),
+}
+"""What a mark of a launch says when it is pointed at, and to a screen reader."""
+
 BAR_DESCRIPTION = f"texts[datum.name] + ', ' + {LEVEL} + ' ' + {_MEAN} + ', ' + {_KERNEL_TIME}"

@@ -53,28 +53,6 @@ class Box(NamedTuple):
     half_height: float
     anchor: float
 
-    def hits(self, other: Box) -> bool:
-        """Return whether two boxes overlap, or would in a plane that is a little wider; touching is not overlapping."""
-        if abs(self.y - other.y) >= self.half_height + other.half_height:
-            return False
-        left, right = (self, other) if self.x <= other.x else (other, self)
-        room = right.x - right.half_width - left.x - left.half_width
-        # Heights stay as a plane grows wider, so that only boxes whose anchors stand the other way round can meet.
-        return room < 0 or room < WIDER * (left.anchor - right.anchor)
-
-    def crossed_by(self, line: Line) -> bool:
-        """Return whether a line passes through it."""
-        x0, y0, x1, y1 = line
-        wide, high = self.half_width, self.half_height
-        if min(x0, x1) >= self.x + wide or max(x0, x1) <= self.x - wide:
-            return False
-        if min(y0, y1) >= self.y + high or max(y0, y1) <= self.y - high:
-            return False
-        # The bounds of the line reach into the box: it is missed where all corners lie on one side.
-        right, down = x1 - x0, y1 - y0
-        middle = right * (self.y - y0) - down * (self.x - x0)
-        return abs(middle) < abs(right) * high + abs(down) * wide
-
     def inside(self, width_px: float, height_px: float, air_px: float) -> bool:
         """Return whether it lies between the origin and a lower right corner, with some air on every side."""
         wide, high = self.half_width + air_px, self.half_height + air_px
@@ -102,7 +80,10 @@ class Boxes:
                 self._bands.setdefault(band, []).append(box)
 
     def hits(self, box: Box) -> bool:
-        """Return whether any of them overlaps a box: `Box.hits` written out, as a page asks a million times."""
+        """Return whether any of them overlaps a box, or would in a plane that is a little wider.
+
+        Touching is not overlapping. Written out without a call for each box, as a page asks a million times.
+        """
         x, y, half_width, half_height, anchor = box
         for band in _bands(y - half_height, y + half_height):
             for other_x, other_y, other_width, other_height, other_anchor in self._bands.get(band, ()):
@@ -112,14 +93,15 @@ class Boxes:
                     room, lean = other_x - other_width - x - half_width, anchor - other_anchor
                 else:
                     room, lean = x - half_width - other_x - other_width, other_anchor - anchor
+                # Heights stay as a plane grows wider: only boxes whose anchors lie the other way round can meet.
                 if room < 0 or room < WIDER * lean:
                     return True
         return False
 
     def crossed_by(self, line: Line) -> bool:
         """Return whether a line passes through any of them."""
-        bands = _bands(min(line.y0, line.y1), max(line.y0, line.y1))
-        return any(other.crossed_by(line) for band in bands for other in self._bands.get(band, ()))
+        edge = Edge.of(line)
+        return any(crossed(self._bands.get(band, ()), (edge,)) for band in _bands(edge.top, edge.bottom))
 
 
 class Edge(NamedTuple):
@@ -142,9 +124,10 @@ class Edge(NamedTuple):
 
 
 def crossed(boxes: Sequence[Box], edges: Iterable[Edge]) -> bool:
-    """Return whether a line passes through any of the boxes: `Box.crossed_by` written out, as for `Boxes.hits`."""
+    """Return whether a line passes through any of the boxes; written out, as for `Boxes.hits`."""
     for x0, y0, left, right, top, bottom, across, down in edges:
         for x, y, half_width, half_height, _ in boxes:
+            # Where the bounds of a line reach into a box, the line misses it if all corners lie on one side.
             if (
                 top < y + half_height
                 and bottom > y - half_height

@@ -20,6 +20,8 @@ Drawing = alt.Chart | alt.LayerChart
 QUIET: Style = {"clip": True, "aria": False}
 """Lines end at the plane's edge, and tell a screen reader nothing new: it has the points."""
 
+STRONG: Style = {"fontWeight": 600, "fontSize": 13}
+
 unchecked = debug_mode(arg=False)
 """Decorator: build charts without validating each of their parts, for speed; a test validates all of them."""
 

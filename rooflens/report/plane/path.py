@@ -20,7 +20,20 @@ from rooflens import format as fmt
 from rooflens.report.plane import marks
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import Box, Boxes, Line
-from rooflens.report.plane.marks import AT, HEAD, HEIGHT, QUIET, WIDTH, Spec, at_spot, leads, placed, table, written
+from rooflens.report.plane.marks import (
+    AT,
+    HEAD,
+    HEIGHT,
+    QUIET,
+    STRONG,
+    WIDTH,
+    Spec,
+    at_spot,
+    leads,
+    placed,
+    table,
+    written,
+)
 from rooflens.report.plane.placement import Canvas, Text, foot_spots
 from rooflens.report.plane.roofs import NamedRoof, Roofs, flat_name_layers, line_layers, ridge_text, slope_name_layers
 from rooflens.report.plane.viewport import SIZES, Sheet, SizeClass, decades
@@ -35,8 +48,6 @@ ARROW_AREA_PX2 = 180
 
 NOWHERE = [None] * len(SIZES)
 """Places of a text that finds none at any class of sizes."""
-
-STRONG: Mapping[str, Any] = {"fontWeight": 600, "fontSize": 13}
 
 
 class PathPlane(Struct, frozen=True):

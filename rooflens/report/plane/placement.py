@@ -120,7 +120,7 @@ class Canvas(Struct, frozen=True):
     view: Viewport
     taken: Boxes = field(default_factory=Boxes)
     lines: list[Line] = field(default_factory=list)
-    leads: list[Line] = field(default_factory=list)
+    leads: list[Edge] = field(default_factory=list)
 
     def copy(self) -> Canvas:
         """Begin anew with what is taken now."""
@@ -153,15 +153,17 @@ class Canvas(Struct, frozen=True):
             return None
         self.taken.extend(best.boxes)
         if best.lead is not None:
-            self.leads.append(best.lead)
+            self.leads.append(Edge.of(best.lead))
         return best.row
 
     def _is_free(self, place: Place, taken: Sequence[Boxes]) -> bool:
         for box in place.boxes:
             if not box.inside(self.view.width_px, self.view.height_px, INSIDE_PX):
                 return False
-            if any(boxes.hits(box) for boxes in taken) or any(box.crossed_by(lead) for lead in self.leads):
+            if any(boxes.hits(box) for boxes in taken):
                 return False
+        if crossed(place.boxes, self.leads):
+            return False
         return place.lead is None or not any(boxes.crossed_by(place.lead) for boxes in taken)
 
 
@@ -181,11 +183,6 @@ def around(radius: float) -> list[Spot]:
         for right, height in DIRECTIONS
     ]
     return [*beside(radius), *away]
-
-
-def rank_spots(radius: float) -> list[Spot]:
-    """List the places of a number at a point: its lower left corner first, beside it last, where names stand."""
-    return beside(radius)[::-1]
 
 
 def ridge_spots() -> list[Spot]:

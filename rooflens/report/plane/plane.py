@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from rooflens.model.bounds import BOUNDS, Bound
 from rooflens.model.records import LEVELS, Analysis, Level
@@ -27,7 +28,7 @@ PIPE_LABEL_PART = 0.3
 MIN_Y_DECADES = 3.5
 
 MAX_DECADES = 8
-"""An axis is no longer than this: one fake intensity must not press all else into a corner."""
+"""Longest axis: one false intensity must not push everything else into a corner."""
 
 ALL = "all"
 """Stands for every level, shown together."""
@@ -89,22 +90,20 @@ def roofs_over(analyses: Iterable[Analysis]) -> RoofSet:
     return RoofSet(level_roofs(drawn), pipe_roofs(drawn), _clocks(drawn))
 
 
-class Point(Struct, frozen=True):
+class Point(Place, frozen=True, kw_only=True):
     """A launch at one memory level.
 
     Attributes:
-        roof_flop_per_s: min(P, AI x BW) with the launch's own peaks; None where its report holds neither.
-        unit: What is counted, as for `Place`.
         nearest: True at the level whose roof is the lowest above this launch.
     """
 
     launch: Launch
-    level: str
-    intensity_flop_per_byte: float
-    flop_per_s: float
-    roof_flop_per_s: float | None
     nearest: bool
-    unit: str = "FLOP"
+
+    @property
+    def at(self) -> tuple[float, float]:
+        """Intensity and performance, as a plane places them."""
+        return self.intensity_flop_per_byte, self.flop_per_s
 
     @property
     def gap(self) -> float | None:
@@ -248,18 +247,7 @@ def plane(gpu: str, launches: Sequence[Launch], reports: Mapping[str, str] = Map
 def _points(launch: Launch) -> list[Point]:
     found = places(launch.analysis)
     nearest = min(found, key=lambda place: place.roof_flop_per_s or inf, default=None)
-    return [
-        Point(
-            launch,
-            place.level,
-            place.intensity_flop_per_byte,
-            place.flop_per_s,
-            place.roof_flop_per_s,
-            nearest=place is nearest,
-            unit=place.unit,
-        )
-        for place in found
-    ]
+    return [Point(**asdict(place), launch=launch, nearest=place is nearest) for place in found]
 
 
 def _drawable(value: float | None) -> TypeGuard[float]:
@@ -275,7 +263,7 @@ def _roof(intensity: float, level: Level, flop_peak_per_s: float | None) -> floa
 
 def _shares(launch: Launch) -> list[LevelShare]:
     """Keep a launch that has no place in the roofline by its bandwidth shares."""
-    if launch.failed or _points(launch):
+    if launch.failed or places(launch.analysis):
         return []
     levels = launch.analysis.levels
     return [LevelShare(launch, name, level.share) for name, level in levels.items() if level.share is not None]

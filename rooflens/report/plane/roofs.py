@@ -48,7 +48,7 @@ TURN_PART = 0.07
 ABOVE, BELOW = 1, -1
 
 BEYOND = 1e4
-"""Lines go so much farther than what is seen: a reader who pans must not find their ends."""
+"""Lines extend this far beyond the visible range, so that panning does not show their ends."""
 
 
 class NamedRoof(Struct, frozen=True):
@@ -182,40 +182,33 @@ def ridge_text(intensity: float, unit: str = "FLOP") -> str:
     return f"ridge {fmt.intensity(intensity, unit)}"
 
 
-def slope_ends(rows: alt.Chart, value: str = "v", top: str = "datum.e") -> alt.Chart:
+def slope_ends(rows: alt.Chart) -> alt.Chart:
     """Find the ends of diagonal roofs: far to the left, and at the highest flat roof."""
-    high = f"{top} ? {top} / datum.{value} : x1 * {BEYOND:g}"
-    rows = rows.transform_calculate(xa=f"x0 / {BEYOND:g}", xb=high)
-    return rows.transform_calculate(ya=f"datum.xa * datum.{value}", yb=f"datum.xb * datum.{value}")
+    rows = rows.transform_calculate(xa=f"x0 / {BEYOND:g}", xb=f"datum.e ? datum.e / datum.v : x1 * {BEYOND:g}")
+    return rows.transform_calculate(ya="datum.xa * datum.v", yb="datum.xb * datum.v")
 
 
-def flat_ends(rows: alt.Chart, begin: str = "datum.c") -> alt.Chart:
+def flat_ends(rows: alt.Chart) -> alt.Chart:
     """Find the ends of flat roofs: where they meet a slope, or far to the left, and far to the right."""
-    return rows.transform_calculate(xa=f"{begin} || x0 / {BEYOND:g}", xb=f"x1 * {BEYOND:g}")
+    return rows.transform_calculate(xa=f"datum.c || x0 / {BEYOND:g}", xb=f"x1 * {BEYOND:g}")
 
 
 SLOPE: Style = {"x": alt.X("xa:Q"), "y": alt.Y("ya:Q"), "x2": alt.X2("xb"), "y2": alt.Y2("yb")}
-"""Where `slope_ends` puts the two ends of a line."""
+FLAT: Style = {"x": alt.X("xa:Q"), "y": alt.Y("v:Q"), "x2": alt.X2("xb")}
+"""Where `slope_ends` and `flat_ends` put the two ends of a line."""
 
 
-def flat(value: str = "v") -> Style:
-    """Encode a flat roof at a value, between the ends that `flat_ends` found."""
-    return {"x": alt.X("xa:Q"), "y": alt.Y(f"{value}:Q"), "x2": alt.X2("xb")}
-
-
-def line_layers(slopes: alt.Chart, flats: alt.Chart) -> list[alt.Chart]:
+def line_layers(slopes: alt.Chart, flats: alt.Chart, style: str = "roof", **look: Any) -> list[alt.Chart]:
     """Draw roofs from rows of their values `v`, where they end `e` and where they begin `c`."""
     return [
-        slope_ends(slopes).mark_rule(style="roof", **QUIET).encode(**SLOPE),
-        flat_ends(flats).mark_rule(style="roof", **QUIET).encode(**flat()),
+        slope_ends(slopes).mark_rule(style=style, **QUIET, **look).encode(**SLOPE),
+        flat_ends(flats).mark_rule(style=style, **QUIET, **look).encode(**FLAT),
     ]
 
 
-def slope_name_layers(
-    rows: alt.Chart, top: str = "datum.e", style: str = "label", spot: str = SPOT, **look: Any
-) -> list[alt.Chart]:
+def slope_name_layers(rows: alt.Chart, spot: str = SPOT, **look: Any) -> list[alt.Chart]:
     """Write names along diagonals on cleared ground, at the part of the visible line that was chosen for them."""
-    end = f"min(x1, ({top} ? min(y1, {top}) : y1) / datum.v)"
+    end = "min(x1, (datum.e ? min(y1, datum.e) : y1) / datum.v)"
     named = rows.transform_calculate(spot=spot, lo="max(x0, y0 / datum.v)", hi=end)
     named = named.transform_filter("datum.spot && datum.lo < datum.hi")
     named = named.transform_calculate(
@@ -231,12 +224,13 @@ def slope_name_layers(
     at = {"x": alt.X("px:Q"), "y": alt.Y("py:Q")}
     return [
         named.mark_text(style="halo", **QUIET, **turned).encode(**at, text=alt.Text("words:N")),
-        named.mark_text(style=style, **QUIET, **turned, **look).encode(**at, text=alt.Text("words:N")),
+        named.mark_text(style="label", **QUIET, **turned, **look).encode(**at, text=alt.Text("words:N")),
     ]
 
 
-def flat_name_layers(rows: alt.Chart, style: str = "label", spot: str = SPOT) -> list[alt.Chart]:
+AT_EDGE: Style = {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}
+
+
+def flat_name_layers(rows: alt.Chart, spot: str = SPOT) -> list[alt.Chart]:
     """Write names of flat roofs at the right edge on cleared ground."""
-    return written(
-        placed(rows, spot).transform_calculate(edge="x1"), style, {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}, **at_spot()
-    )
+    return written(placed(rows, spot).transform_calculate(edge="x1"), "label", AT_EDGE, **at_spot())

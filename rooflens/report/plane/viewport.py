@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from rooflens.model.summary import Launch
 from rooflens.report.plane.geometry import Box
-from rooflens.report.plane.plane import Domain, Plane
+from rooflens.report.plane.plane import Domain, Plane, Point
 
 CROWD = 40
 """With more launches than this, large points would bury their neighbours and letters would fill the plane."""
@@ -91,6 +91,11 @@ def radius_px(plane: Plane, launch: Launch) -> float:
     """Work out half the width of a launch's point."""
     smallest, largest = areas_px2(plane)
     return sqrt(smallest + (largest - smallest) * (launch.time_share or 0.0) / plane.longest_share) / 2
+
+
+def dot_box(plane: Plane, point: Point, view: Viewport) -> Box:
+    """Make the box of a launch's point in a plane at one size."""
+    return point_box(view.at(*point.at), radius_px(plane, point.launch))
 
 
 def point_box(place: tuple[float, float], radius: float) -> Box:

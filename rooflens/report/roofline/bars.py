@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch, median_launch
 from rooflens.model.verdict.sentences import limit_words
@@ -81,11 +81,10 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
     levels = bar_levels(plane)
     several = len(reasons(plane)) > 1
     rows, seen = [], set()
-    launches: defaultdict[str, dict[str, Launch]] = defaultdict(dict)
+    kernels: defaultdict[str, dict[str, Analysis]] = defaultdict(dict)
     for share in plane.shares:
-        launches[share.launch.group_key][share.launch.key] = share.launch
-    analyses = ([one.analysis for one in of_kernel.values()] for of_kernel in launches.values())
-    medians = {id(median_launch(of_kernel)) for of_kernel in analyses}
+        kernels[share.launch.group_key][share.launch.key] = share.launch.analysis
+    medians = {id(median_launch([*of_kernel.values()])) for of_kernel in kernels.values()}
     for share in sorted(
         plane.shares, key=lambda one: (id(one.launch.analysis) not in medians, -(one.launch.time_share or 0.0))
     ):
@@ -94,17 +93,13 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
                "level": share.level, "l": levels.index(share.level), "share": rounded(share.share)}  # fmt: skip
         row |= {"rate": rounded(traffic.bytes_per_s)} if traffic.bytes_per_s else {}
         row |= {"why": reason(launch)} if several else {}
-        row |= {"unit": limit_words(launch.analysis)} if _is_pipe(launch) else {}
+        is_pipe = launch.bottleneck is not None and launch.bottleneck.resource not in (None, *LEVELS)
+        row |= {"unit": limit_words(launch.analysis)} if is_pipe else {}
         if launch.key not in seen:
             row |= {"t": rounded(launch.time_share or 0.0), "n": launch.analysis.launches}
         seen.add(launch.key)
         rows.append(row)
     return rows
-
-
-def _is_pipe(launch: Launch) -> bool:
-    """Tell whether the busiest unit has no bar of its own."""
-    return launch.bottleneck is not None and launch.bottleneck.resource not in (None, *LEVELS)
 
 
 def bar_levels(plane: Plane) -> list[str]:
@@ -125,8 +120,8 @@ def bars_chart(plane: Plane, width_px: int) -> alt.LayerChart:
     up = alt.Y("up:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False, zero=False))
     at = {"x": _across(widest), "y": up}
     rows = [
-        _tracks(widest, up), _bars(plane, at), _values(at), _level_names(up), *_kernel_names(up), _symbols(plane, up),
-        *_rest(plane, up)
+        _tracks(widest, up), _bars(plane, at), *_bar_words(at), *_kernel_names(up), _symbols(plane, up),
+        *_rest(plane, up),
     ]  # fmt: skip
     title = alt.TitleParams(bars_heading(plane), fontSize=13, limit=alt.ExprRef("w"))
     return layered(
@@ -227,15 +222,16 @@ def _bars(plane: Plane, at: Style) -> alt.Chart:
     )
 
 
-def _values(at: Style) -> alt.Chart:
+def _bar_words(at: Style) -> list[alt.Chart]:
+    """Write share and rate right of each bar, and its level left of it."""
+    rows = _own().transform_calculate(up=f"datum.top + {BAR_PX / 2}", none="0")
     rate = f"(w < 480 || !datum.rate ? '' : ', ' + {text.si('datum.rate', 'B/s')})"
-    rows = _own().transform_calculate(up=f"datum.top + {BAR_PX / 2}", words=f"{text.percent('datum.share')} + {rate}")
-    return _words(rows, at, "note", align="left", dx=6, opacity=LIT_BAR)
-
-
-def _level_names(up: alt.Y) -> alt.Chart:
-    rows = _own().transform_calculate(up=f"datum.top + {BAR_PX / 2}", words=text.LEVEL, none="0")
-    return _words(rows, {"x": alt.X("none:Q"), "y": up}, "note", align="right", dx=-8, opacity=LIT_BAR)
+    values = rows.transform_calculate(words=f"{text.percent('datum.share')} + {rate}")
+    levels = rows.transform_calculate(words=text.LEVEL)
+    return [
+        _words(values, at, "note", align="left", dx=6, opacity=LIT_BAR),
+        _words(levels, {**at, "x": alt.X("none:Q")}, "note", align="right", dx=-8, opacity=LIT_BAR),
+    ]
 
 
 def _kernel_names(up: alt.Y) -> list[alt.Chart]:

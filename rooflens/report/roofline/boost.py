@@ -1,23 +1,18 @@
-"""Roofs at the boost clock of the GPU's file, beside those of the profiled clock that the report holds."""
+"""Roofs besides those of the profiled clock: attainable ones, and those at the boost clock of the GPU's file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
-from typing import Any
 
-import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import peak_key
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.report.plane.expressions import si
-from rooflens.report.plane.marks import QUIET, table, written
-from rooflens.report.plane.placement import LINE_PX
 from rooflens.report.plane.plane import Plane
-from rooflens.report.plane.roofs import EDGE_PX, LIFT_PX, SLOPE, flat, flat_ends, joined, slope_ends, work_unit
-from rooflens.report.roofline.layers import NAMES_APART_PX, any_near, apart_px
-from rooflens.report.roofline.rows import rounded
+from rooflens.report.plane.roofs import joined, work_unit
+from rooflens.report.roofline.rows import Row, rounded
 
 FROM_RATIO = 1.05
 """A boost clock nearer to the profiled one than this gives no second roofs."""
@@ -27,11 +22,6 @@ SAID_FROM_RATIO = 1.2
 
 SM_LEVELS = frozenset({"l1", "smem"})
 """Levels whose bandwidth goes with the SM clock; L2 and DRAM have clocks of their own."""
-
-DASH = [9, 3]
-
-_UNIT = "' + datum.u + '/s"
-"""What a pipe counts, within a text of an expression."""
 
 
 class Boost(Struct, frozen=True):
@@ -91,53 +81,34 @@ def boost(plane: Plane) -> Boost | None:
     return Boost(plane.gpu, clock_hz, profiled_hz, flat, slopes)
 
 
-def boost_rows(plane: Plane, found: Boost) -> dict[str, list[dict[str, Any]]]:
-    """Make the rows of flat roofs and slopes at boost clock; a flat one has the roof above it, for its name's room."""
-    above = None
-    flat = []
-    for roof in plane.pipe_roofs:
-        peak, clock_hz = found.flat[roof.keys[0]]
-        value = rounded(peak)
-        flat.append(
-            {
-                "v": value,
-                "name": joined(roof.keys),
-                "clock": fmt.si(clock_hz, "Hz"),
-                "above": above,
-                "u": work_unit(roof.keys[0]),
-            }
-        )
-        above = value
-    return {"boostFlat": flat, "boostSlopes": [{"v": rounded(value)} for value in found.slopes.values()]}
+def twin_rows(plane: Plane, boosted: Boost | None) -> dict[str, list[Row]]:
+    """Make the rows of attainable roofs, of DRAM at its own top clock, and of those at boost clock (`boost` is 1).
+
+    A flat one at boost clock has its name, and the roof above it, for the room that its name needs.
+    """
+    top = _highest(roof.attainable or roof.peak for roof in plane.pipe_roofs)
+    steepest = _highest(roof.attainable or roof.peak for roof in plane.level_roofs)
+    slopes = [_slope(roof.attainable, top) for roof in plane.level_roofs if roof.attainable]
+    slopes += [_slope(roof.full_clock, plane.top) for roof in plane.level_roofs if roof.full_clock]
+    flats = [_flat(roof.attainable, steepest) for roof in plane.pipe_roofs if roof.attainable]
+    if boosted:
+        top = _highest(peak for peak, _ in boosted.flat.values())
+        steepest = _highest(boosted.slopes.get(roof.keys[0], roof.peak) for roof in plane.level_roofs)
+        slopes += [_slope(peak, top) | {"boost": 1} for peak in boosted.slopes.values()]
+        above = (None, *(rounded(peak) for peak, _ in boosted.flat.values()))
+        for roof, (peak, clock_hz), higher in zip(plane.pipe_roofs, boosted.flat.values(), above, strict=False):
+            name = {"name": joined(roof.keys), "clock": fmt.si(clock_hz, "Hz"), "u": work_unit(roof.keys[0])}
+            flats.append(_flat(peak, steepest) | name | {"above": higher, "boost": 1})
+    return {name: rows for name, rows in (("twinSlopes", slopes), ("twinFlats", flats)) if rows}
 
 
-def boost_lines(found: Boost) -> list[alt.Chart]:
-    """Draw them while they are asked for; slopes end at the highest flat roof."""
-    look: dict[str, Any] = {"style": "twin", "strokeDash": DASH, **QUIET}
-    fastest = "(fastestBoost && datum.v / fastestBoost)"
-    layers = [flat_ends(table("boostFlat").transform_filter("boost"), fastest).mark_rule(**look).encode(**flat())]
-    if found.slopes:
-        slopes = slope_ends(table("boostSlopes").transform_filter("boost"), "v", "topBoost")
-        layers.append(slopes.mark_rule(**look).encode(**SLOPE))
-    return layers
+def _highest(peaks: Iterable[float]) -> float | None:
+    return max(peaks, default=None)
 
 
-def boost_names(plane: Plane) -> list[alt.Chart]:
-    """Name the flat ones over their lines, left of the plane's own names where these are near."""
-    named = table("boostFlat").transform_filter(
-        f"boost && (!datum.above || {apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX})"
-    )
-    whole = f"datum.name + '  ' + {si('datum.v', _UNIT)} + ' at ' + datum.clock + ' boost'"
-    near = any_near((roof.peak for roof in plane.pipe_roofs), NAMES_APART_PX)
-    named = named.transform_calculate(
-        words=f"w < 480 ? 'boost ' + {si('datum.v', '')} : {whole}",
-        off=f"{near} ? flatRoom[ranged][slot] : {EDGE_PX}",
-        edge="x1",
-    )
-    level: dict[str, Any] = {
-        "align": "right",
-        "baseline": "middle",
-        "dx": alt.ExprRef("-datum.off"),
-        "dy": -LIFT_PX - LINE_PX / 2,
-    }
-    return written(named, "note", {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}, **level)
+def _slope(peak: float, top: float | None) -> Row:
+    return {"v": rounded(peak), "e": rounded(top)}
+
+
+def _flat(peak: float, steepest: float | None) -> Row:
+    return {"v": rounded(peak), "c": rounded(peak / steepest) if steepest else None}

@@ -14,26 +14,32 @@ Signals that the page sets, each with a default so that the specification also d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
 from rooflens import format as fmt
-from rooflens.model.roofline.roofs import Roof
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, unchecked, values
 from rooflens.report.plane.plane import ALL, Plane
 from rooflens.report.plane.roofs import EDGE_PX
-from rooflens.report.plane.viewport import SIZES, SLOT, Viewport
+from rooflens.report.plane.viewport import SIZES, SLOT
 from rooflens.report.roofline import rows
 from rooflens.report.roofline.bars import bar_rows, bars_chart, bars_heading
-from rooflens.report.roofline.boost import boost, boost_lines, boost_names, boost_rows
+from rooflens.report.roofline.boost import boost, twin_rows
 from rooflens.report.roofline.course import course_rows
 from rooflens.report.roofline.datasheet import DatasheetRoofs, reaches
 from rooflens.report.roofline.labels import Drawing, Drawings, domains, drawings, label_rows, roof_places, with_wider
-from rooflens.report.roofline.layers import datasheet_lines, datasheet_names, ridge_layers, roof_layers
+from rooflens.report.roofline.layers import (
+    boost_names,
+    datasheet_lines,
+    datasheet_names,
+    ridge_layers,
+    roof_layers,
+    twin_layers,
+)
 from rooflens.report.roofline.points import label_layers, points_layer
 from rooflens.report.roofline.selection import gap_spots
 from rooflens.report.roofline.versions import families, path_layers, path_rows, versions
@@ -105,7 +111,7 @@ def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> alt.LayerChart
     boosted = boost(plane)
     layers = [
         *(datasheet_lines() if gpus else ()),
-        *(boost_lines(boosted) if boosted else ()),
+        *twin_layers(twin_rows(plane, boosted), boosts=boosted is not None),
         *roof_layers(plane),
         *ridge_layers(),
         *(path_layers() if versions(plane) else ()),
@@ -132,26 +138,17 @@ def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings)
         "far": plane.first_level or ALL,
         "slopes": {key: rows.rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
         "top": rows.rounded(plane.top),
-        "topAttained": _highest(plane.pipe_roofs, attained=True),
-        "fastest": _highest(plane.level_roofs),
-        "fastestAttained": _highest(plane.level_roofs, attained=True),
+        "fastest": rows.rounded(max((roof.peak for roof in plane.level_roofs), default=None)),
         "families": families(versions(plane)),
     }
-    if boosted := boost(plane):
-        numbers["topBoost"] = rows.rounded(max((peak for peak, _ in boosted.flat.values()), default=None))
-        slopes = [boosted.slopes.get(roof.keys[0], roof.peak) for roof in plane.level_roofs]
-        numbers["fastestBoost"] = rows.rounded(max(slopes, default=None))
-        numbers["flatRoom"] = _flat_rooms(plane, drawn)
+    if gpus or boost(plane):
+        numbers["flatRoom"] = _by_slot(plane, drawn, _flat_room)
     if not gpus:
         return [*values(**numbers), *seen(zooms=True, ranged=RANGED, base="ranges[ranged]")]
     # While roofs of another GPU are shown too, the plane may be wider: its words have places of their own.
     wider = " : ".join(f"w >= {size.from_px} ? {len(SIZES) + i}" for i, size in enumerate(SIZES[:-1]))
     return [
-        *values(
-            **{"flatRoom": _flat_rooms(plane, drawn)} | numbers,
-            reach=reaches(gpus),
-            slopeNames=_slope_names_at(plane, drawn),
-        ),
+        *values(**numbers, reach=reaches(gpus), slopeNames=_by_slot(plane, drawn, _slope_names)),
         *seen(
             zooms=True,
             slot=f"wider ? ({wider} : {2 * len(SIZES) - 1}) : {SLOT}",
@@ -164,17 +161,13 @@ def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings)
     ]
 
 
-def _flat_rooms(plane: Plane, drawn: Drawings) -> dict[str, list[int]]:
-    """Say by level and slot how much of the right edge names of flat roofs take."""
-    return {level: [_flat_room(plane, one) for one in with_wider(slots)] for level, slots in drawn.items()}
-
-
-def _slope_names_at(plane: Plane, drawn: Drawings) -> dict[str, list[list[list[float]]]]:
-    """Say by level and slot where the names of slopes are."""
-    return {level: [_slope_names(plane, one) for one in with_wider(slots)] for level, slots in drawn.items()}
+def _by_slot(plane: Plane, drawn: Drawings, of: Callable[[Plane, Drawing], Any]) -> dict[str, list[Any]]:
+    """Work out something of each drawing, by level and slot."""
+    return {level: [of(plane, one) for one in with_wider(slots)] for level, slots in drawn.items()}
 
 
 def _flat_room(plane: Plane, drawing: Drawing) -> int:
+    """Say how much of the right edge names of flat roofs take."""
     names = [drawing.roofs[roof.keys[0]][0] for roof in plane.pipe_roofs if roof.keys[0] in drawing.roofs]
     return round(max(map(text_px, names), default=0.0)) + 4 * EDGE_PX
 
@@ -185,31 +178,22 @@ def _slope_names(plane: Plane, drawing: Drawing) -> list[list[float]]:
     return [[part, round(text_px(name)) + 2 * EDGE_PX] for name, part, *_ in along]
 
 
-def _highest(roofs: Iterable[Roof], *, attained: bool = False) -> float | int | None:
-    values = [(roof.attainable or roof.peak) if attained else roof.peak for roof in roofs]
-    return rows.rounded(max(values, default=None))
-
-
 def _datasets(
     plane: Plane, picked: str, ranks: Mapping[str, int], gpus: Sequence[DatasheetRoofs], drawn: Drawings
 ) -> dict[str, list[rows.Row]]:
     data: dict[str, list[rows.Row]] = {}
     if plane.points:
+        views = {level: [one.canvas.view for one in at_level[: len(SIZES)]] for level, at_level in drawn.items()}
         data |= {
-            "points": rows.point_rows(plane, gap_spots(plane, _views(drawn))),
+            "points": rows.point_rows(plane, gap_spots(plane, views)),
             "roofs": [row | {"p": roof_places(drawn, row["level"])} for row in rows.roof_rows(plane)],
             "pipes": [row | {"p": roof_places(drawn, row["key"])} for row in rows.pipe_rows(plane)],
             "labels": label_rows(plane, drawn, ranks, picked),
         }
         data |= {"course": course} if (course := course_rows(plane)) else {}
         data |= {"versions": joined} if (joined := path_rows(plane, versions(plane))) else {}
-        data |= boost_rows(plane, boosted) if (boosted := boost(plane)) else {}
+        data |= twin_rows(plane, boost(plane))
         data |= {"datasheet": [gpu.row for gpu in gpus]} if gpus else {}
     if plane.shares:
         data |= {"bars": bar_rows(plane)}
     return data
-
-
-def _views(drawn: Drawings) -> dict[str, list[Viewport]]:
-    """List what is seen at each level, for each class of sizes."""
-    return {level: [drawing.canvas.view for drawing in at_level[: len(SIZES)]] for level, at_level in drawn.items()}

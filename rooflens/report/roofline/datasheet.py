@@ -5,7 +5,7 @@ The chart draws those of the GPU that is chosen, and works out from the numbers 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -50,9 +50,11 @@ class DatasheetRoofs(Struct, frozen=True):
 
 def datasheet_roofs(plane: Plane, gpus: Iterable[Datasheet] | None = None) -> list[DatasheetRoofs]:
     """List the roofs that the plane's launches use, for each GPU, by default all that are known."""
-    keys = _pipe_keys(plane)
-    known = load_datasheets() if gpus is None else gpus
-    return [_roofs_of(gpu, gpu_roofs(gpu), keys) for gpu in known] if plane.points else []
+    if not plane.points:
+        return []
+    # The pipes of the plane by the names of the GPU files, the highest roof first.
+    keys = list(dict.fromkeys(peak_key(key) for roof in plane.pipe_roofs for key in roof.keys))[:MAX_PIPES]
+    return [_roofs_of(gpu, gpu_roofs(gpu), keys) for gpu in (load_datasheets() if gpus is None else gpus)]
 
 
 def _roofs_of(gpu: Datasheet, roofs: Roofs, keys: Iterable[str]) -> DatasheetRoofs:
@@ -82,25 +84,20 @@ def gpu_choices(here: Collection[str] = ()) -> list[tuple[str, list[tuple[str, s
     return [(heading, options) for heading, options in groups.items() if options]
 
 
-def _pipe_keys(plane: Plane) -> tuple[str, ...]:
-    """List the plane's pipes by the names of the GPU files, the highest roof first."""
-    return tuple(dict.fromkeys(peak_key(key) for roof in plane.pipe_roofs for key in roof.keys))[:MAX_PIPES]
-
-
-def reach(roofs: DatasheetRoofs) -> Domains:
-    """Find the range of a GPU's ridges with half a decade of air."""
-    peaks = [peak for peak, _ in roofs.flop_per_s]
-    corners = [peak / roofs.bytes_per_s for peak in peaks]
-    return _aired(corners), _aired(peaks)
-
-
-def _aired(values: Sequence[float]) -> Domain:
-    return min(values) / HALF_DECADE, max(values) * HALF_DECADE
+def _reaches(gpus: Iterable[DatasheetRoofs]) -> dict[str, Domains]:
+    """Find the range of each GPU's ridges with half a decade of air."""
+    found = {}
+    for roofs in gpus:
+        if peaks := [peak for peak, _ in roofs.flop_per_s]:
+            corners = [peak / roofs.bytes_per_s for peak in peaks]
+            x, y = ((min(ends) / HALF_DECADE, max(ends) * HALF_DECADE) for ends in (corners, peaks))
+            found[roofs.gpu] = x, y
+    return found
 
 
 def widest(own: Domains, gpus: Iterable[DatasheetRoofs]) -> Domains:
     """Find the range that holds a plane's own and the roofs of every GPU."""
-    found = [own, *(reach(roofs) for roofs in gpus if roofs.flop_per_s)]
+    found = [own, *_reaches(gpus).values()]
     lows = [min(domains[axis][0] for domains in found) for axis in (0, 1)]
     highs = [max(domains[axis][1] for domains in found) for axis in (0, 1)]
     return (lows[0], highs[0]), (lows[1], highs[1])
@@ -108,5 +105,4 @@ def widest(own: Domains, gpus: Iterable[DatasheetRoofs]) -> Domains:
 
 def reaches(gpus: Iterable[DatasheetRoofs]) -> Mapping[str, list[float]]:
     """Write the range that the ridges of each GPU need: lowest and highest x, lowest and highest y."""
-    found = {roofs.gpu: reach(roofs) for roofs in gpus if roofs.flop_per_s}
-    return {gpu: [*x, *y] for gpu, (x, y) in found.items()}
+    return {gpu: [*x, *y] for gpu, (x, y) in _reaches(gpus).items()}

@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.model.roofline.roofs import Roof
 from rooflens.model.summary import Launch
 from rooflens.report.plane.geometry import Box
-from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, rank_spots, ridge_spots
+from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, beside, ridge_spots
 from rooflens.report.plane.plane import ALL, Domain, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
-from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, SizeClass, Viewport, point_box, radius_px
+from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, SizeClass, Viewport, dot_box, point_box, radius_px
 from rooflens.report.roofline.datasheet import DatasheetRoofs, widest
-from rooflens.report.roofline.naming import KernelNames, Label, Stand, are_near, kernel_names
+from rooflens.report.roofline.naming import KernelNames, Label, apart, kernel_names, label
 from rooflens.report.roofline.rows import Row, clock_text, rounded
 from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
 
@@ -55,26 +55,18 @@ def drawings(plane: Plane, picked: str, gpus: Sequence[DatasheetRoofs]) -> Drawi
 
 def _drawn_at(plane: Plane, picked: str, level: str, gpus: Sequence[DatasheetRoofs]) -> list[Drawing]:
     own = domains(plane, level)
-    points = plane.points_at(level)
+    slopes = tuple(slope_roof(roof.keys, roof.peak, plane.gpu) for roof in plane.level_roofs)
 
     def draw(size: SizeClass, seen: Domains, *, alone: bool) -> Drawing:
+        """Name the roofs over a range, clear of points and of what the picked launch shows where they can be."""
         view = Sheet(*seen, size.width_px, size.height_px)
-        avoid = [_dot(plane, _stand(point), view) for point in points]
-        avoid += _picked_boxes(plane, picked, view, level)
-        return _drawing(plane, size, seen, avoid, alone=alone)
+        roofs = Roofs(slopes, tuple(pipe_roof(roof, plane.clocks_hz, size) for roof in plane.pipe_roofs), *seen)
+        avoid = [dot_box(plane, point, view) for point in plane.points_at(level)]
+        canvas = Canvas(view, lines=roofs.lines(view))
+        return Drawing(size, canvas, roofs.name(canvas, avoid + _picked_boxes(plane, picked, view, level)), alone)
 
     drawn = [draw(size, own, alone=True) for size in SIZES]
     return [*drawn, draw(WIDE, widest(own, gpus), alone=False)] if gpus else drawn
-
-
-def _drawing(plane: Plane, size: SizeClass, domains: Domains, avoid: Sequence[Box], *, alone: bool) -> Drawing:
-    """Name the roofs of a plane over a range, clear of boxes where they can be."""
-    view = Sheet(*domains, size.width_px, size.height_px)
-    slopes = tuple(slope_roof(roof.keys, roof.peak, plane.gpu) for roof in plane.level_roofs)
-    flats = tuple(pipe_roof(roof, plane.clocks_hz, size) for roof in plane.pipe_roofs)
-    roofs = Roofs(slopes, flats, *domains)
-    canvas = Canvas(view, lines=roofs.lines(view))
-    return Drawing(size, canvas, roofs.name(canvas, avoid), alone)
 
 
 def pipe_roof(roof: Roof, clocks_hz: Domain | None, size: SizeClass) -> NamedRoof:
@@ -104,39 +96,30 @@ def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: 
     Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes, and at last
     while roofs of another GPU are shown too.
     """
-    rows, names = _LabelRows(len(drawn[ALL])), kernel_names(plane)
+    names, slots = kernel_names(plane), len(drawn[ALL])
+    rows: dict[tuple[object, ...], Row] = {}
     for level in (level for level in drawn if plane.points_at(level)):
         for slot, drawing in enumerate(drawn[level]):
-            rows.add(level, slot, _placed(*_wanted(names, level, drawing, ranks, picked)))
-    return list(rows.found.values())
-
-
-class _LabelRows(Struct, frozen=True):
-    """Rows of labels with their places by slot."""
-
-    slots: int
-    found: dict[tuple[object, ...], Row] = field(default_factory=dict)
-
-    def add(self, level: str, slot: int, placed: Iterable[tuple[Label, list[Any]]]) -> None:
-        """Note where labels of a level stand at a slot; only words that differ from the row's are written again."""
-        for (kind, launch, text), place in placed:
-            keys = {"k": launch.key, "g": launch.group_key} if launch else {}
-            new = {"s": kind, "level": level, "x": rounded(text.x), "y": rounded(text.y), "t": place[0]}
-            identity = (kind, launch.key if launch else "", level, text.x, text.y)
-            row = self.found.setdefault(identity, new | keys | {"p": [None] * self.slots})
-            row["p"][slot] = ["" if place[0] == row["t"] else place[0], *place[1:]]
+            for (kind, launch, text), place in _placed(*_wanted(names, level, drawing, ranks, picked)):
+                keys = {"k": launch.key, "g": launch.group_key} if launch else {}
+                new = {"s": kind, "level": level, "x": rounded(text.x), "y": rounded(text.y), "t": place[0]}
+                identity = (kind, launch.key if launch else "", level, text.x, text.y)
+                row = rows.setdefault(identity, new | keys | {"p": [None] * slots})
+                # Only words that differ from the row's are written again.
+                row["p"][slot] = ["" if place[0] == row["t"] else place[0], *place[1:]]
+    return list(rows.values())
 
 
 def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple[Label, list[Any]]]:
     """Place the first of each group of labels that finds room; a launch gets one name."""
     named: set[str] = set()
     for labels in wanted:
-        for label in labels:
-            key = label.launch.key if label.launch and label.kind == "name" else ""
-            if key in named or (place := canvas.place(label.text)) is None:
+        for one in labels:
+            key = one.launch.key if one.launch and one.kind == "name" else ""
+            if key in named or (place := canvas.place(one.text)) is None:
                 continue
             named |= {key} - {""}
-            yield label, place
+            yield one, place
             break
 
 
@@ -149,36 +132,28 @@ def _wanted(
     view = canvas.view
     shown = {point.launch.key: point for point in shown_at(plane.points, level)}
     corners = plane.ridges(plane.first_level if level == ALL else level)
-    canvas.taken.extend(_dot(plane, _stand(point), view) for point in plane.points_at(level))
+    canvas.taken.extend(dot_box(plane, point, view) for point in plane.points_at(level))
     canvas.taken.extend(point_box(view.at(x, y), CORNER_PX) for x, y in corners)
     canvas.taken.extend(_picked_boxes(plane, picked, view, level))
 
     def own(launch: Launch) -> list[Box]:
         return own_boxes(plane, shown[launch.key], view, level=level)
 
-    stands = [stand for point in shown.values() if _is_seen(stand := _stand(point), view)]
+    seen = [point for point in shown.values() if _is_seen(point, view)]
     # Names of the other GPU's roofs may stand at the ridges.
     named = zip(corners, plane.pipe_roofs, strict=False) if drawing.alone else ()
     ridges = (
         Label("ridge", None, Text((ridge_text(x, work_unit(pipe.keys[0])),), x, y, ridge_spots()))
         for (x, y), pipe in named
     )
-    alone = chain(_ranks(plane, stands, ranks), ridges, _marks(plane, level, drawing))
-    return canvas, chain(([label] for label in alone), names.ask(stands, drawing.size, own))
+    alone = chain(_ranks(plane, seen, ranks), ridges, _marks(plane, level, drawing))
+    return canvas, chain(([one] for one in alone), names.ask(seen, drawing.size, own))
 
 
-def _is_seen(stand: Stand, view: Viewport) -> bool:
-    """Return whether the plane has room for a place: what lies beyond its axes gets no words."""
-    right, down = view.at(stand.x, stand.y)
+def _is_seen(point: Point, view: Viewport) -> bool:
+    """Return whether the plane has room for a point: what lies beyond its axes gets no words."""
+    right, down = view.at(*point.at)
     return 0 <= right <= view.width_px and 0 <= down <= view.height_px
-
-
-def _stand(point: Point) -> Stand:
-    return Stand(point.launch, point.intensity_flop_per_byte, point.flop_per_s)
-
-
-def _dot(plane: Plane, stand: Stand, view: Viewport) -> Box:
-    return point_box(view.at(stand.x, stand.y), radius_px(plane, stand.launch))
 
 
 def _picked_boxes(plane: Plane, picked: str, view: Viewport, level: str) -> list[Box]:
@@ -187,10 +162,10 @@ def _picked_boxes(plane: Plane, picked: str, view: Viewport, level: str) -> list
     return [box for point in found for box in own_boxes(plane, point, view, level=level)]
 
 
-def _ranks(plane: Plane, stands: Iterable[Stand], ranks: Mapping[str, int]) -> list[Label]:
-    """Ask for the numbers of the ranking."""
-    ranked = sorted((s for s in stands if s.launch.key in ranks), key=lambda stand: ranks[stand.launch.key])
-    return [s.label("rank", (str(ranks[s.launch.key]),), rank_spots(radius_px(plane, s.launch))) for s in ranked]
+def _ranks(plane: Plane, points: Iterable[Point], ranks: Mapping[str, int]) -> list[Label]:
+    """Ask for the numbers of the ranking: at the lower left corner first, beside the point last, where names are."""
+    ranked = sorted((p for p in points if p.launch.key in ranks), key=lambda point: ranks[point.launch.key])
+    return [label("rank", p, (str(ranks[p.launch.key]),), beside(radius_px(plane, p.launch))[::-1]) for p in ranked]
 
 
 def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
@@ -199,18 +174,9 @@ def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
     if level != ALL or len(launches) > CROWD or len(plane.levels) == 1:
         return
     words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or drawing.size.narrow else plane.level_names
-    seen = (point for point in plane.points if _is_seen(_stand(point), drawing.canvas.view))
-    for point in _apart(seen):
+    seen = (point for point in plane.points if _is_seen(point, drawing.canvas.view))
+    for point in apart(seen, by_level=True):
         side = radius_px(plane, point.launch) + 3
         r = side + LINE_PX / 2 - 1
         spots = [Spot(0, r, 0), Spot(0, -r, 0), Spot(side, 0, 1), Spot(-side, 0, -1)]
-        yield _stand(point).label("mark", (words[point.level],), spots)
-
-
-def _apart(points: Iterable[Point]) -> list[Point]:
-    """Leave out points at the same level that stand almost where another one does: one mark tells both."""
-    kept: list[Point] = []
-    for point in points:
-        if not any(point.level == other.level and are_near(_stand(point), _stand(other)) for other in kept):
-            kept.append(point)
-    return kept
+        yield label("mark", point, (words[point.level],), spots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import altair as alt
@@ -12,21 +12,27 @@ from rooflens.report.plane.marks import QUIET, table, written
 from rooflens.report.plane.placement import LINE_PX
 from rooflens.report.plane.plane import Plane
 from rooflens.report.plane.roofs import (
+    AT_EDGE,
     BEYOND,
     EDGE_PX,
+    FLAT,
     LIFT_PX,
-    SLOPE,
-    flat,
     flat_ends,
     flat_name_layers,
+    line_layers,
     slope_ends,
     slope_name_layers,
 )
 from rooflens.report.plane.viewport import WIDE
 
 LEVEL_DASHES: Mapping[str, tuple[int, ...]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
-ATTAINABLE_DASH = [3, 3]
+TWIN_DASH, BOOST_DASH = [3, 3], [9, 3]
 DATASHEET_DASH = [1, 4]
+
+TWINS = ("twinSlopes", "twinFlats")
+
+_UNIT = "' + datum.u + '/s"
+"""What a pipe counts, within a text of an expression."""
 
 AT_LEVEL = "level === 'all' || datum.level === level"
 CHOSEN = "(level === 'all' ? far : level)"
@@ -40,35 +46,22 @@ NAMES_APART_PX = 20
 
 
 def roof_layers(plane: Plane) -> list[alt.Chart]:
-    """Draw the roofs: shade over the chosen ones, bands where launches differ, attainable ones, lines, names."""
+    """Draw the roofs: shade over the chosen ones, bands where launches differ, lines, names."""
     chosen = "level === 'all' || indexof(datum.keys, level) >= 0"
     levels = list(LEVEL_DASHES)
     dashes = alt.Scale(domain=levels, range=[list(LEVEL_DASHES[level]) for level in levels])
-    line = _slopes("v").transform_calculate(shown=f"{chosen} ? 1 : 0.5")
+    slopes, flats = line_layers(table("roofs").transform_calculate(shown=f"{chosen} ? 1 : 0.5"), table("pipes"))
     return [
         *_shade(plane),
         *_bands(plane),
-        *_attainable(plane),
-        *_full_clock(plane),
-        line.mark_rule(style="roof", **QUIET).encode(
-            **SLOPE,
+        slopes.encode(
             strokeDash=alt.StrokeDash("level:N", scale=dashes, legend=None),
             opacity=alt.Opacity("shown:Q", scale=None, legend=None),
         ),
-        _flats("v").mark_rule(style="roof", **QUIET).encode(**flat()),
-        *slope_name_layers(table("roofs"), "top", spot=SPOT_AT_LEVEL, opacity=alt.ExprRef(f"{chosen} ? 1 : 0.7")),
-        *flat_name_layers(table("pipes"), spot=SPOT_AT_LEVEL),
+        flats,
+        *slope_name_layers(table("roofs"), SPOT_AT_LEVEL, opacity=alt.ExprRef(f"{chosen} ? 1 : 0.7")),
+        *flat_name_layers(table("pipes"), SPOT_AT_LEVEL),
     ]
-
-
-def _slopes(value: str) -> alt.Chart:
-    return slope_ends(table("roofs"), value, "top" if value == "v" else "topAttained")
-
-
-def _flats(value: str) -> alt.Chart:
-    """Begin flat roofs on the fastest diagonal."""
-    fastest = "fastest" if value == "v" else "fastestAttained"
-    return flat_ends(table("pipes"), f"({fastest} && datum.{value} / {fastest})")
 
 
 def _shade(plane: Plane) -> list[alt.Chart]:
@@ -91,46 +84,47 @@ def _bands(plane: Plane) -> list[alt.Chart]:
     """Show how far the peaks of launches spread around a roof that is their median."""
     layers = []
     if any(roof.spread for roof in plane.level_roofs):
-        ends = (
-            _slopes("v")
-            .transform_filter("datum.lo")
-            .transform_calculate(end="[datum.xa, datum.xb]")
-            .transform_flatten(["end"])
-        )
-        ends = ends.transform_calculate(a="datum.end * datum.lo", b="datum.end * datum.hi")
+        rows = slope_ends(table("roofs")).transform_filter("datum.lo").transform_calculate(end="[datum.xa, datum.xb]")
+        ends = rows.transform_flatten(["end"]).transform_calculate(a="datum.end * datum.lo", b="datum.end * datum.hi")
         layers.append(
             ends.mark_area(style="band", **QUIET).encode(
                 x=alt.X("end:Q"), y=alt.Y("a:Q"), y2=alt.Y2("b"), detail=alt.Detail("level:N")
             )
         )
     if any(roof.spread for roof in plane.pipe_roofs):
-        layers.append(
-            _flats("v")
-            .transform_filter("datum.lo")
-            .mark_rect(style="band", **QUIET)
-            .encode(**flat("lo"), y2=alt.Y2("hi"))
-        )
+        flats = flat_ends(table("pipes")).transform_filter("datum.lo").mark_rect(style="band", **QUIET)
+        layers.append(flats.encode(**{**FLAT, "y": alt.Y("lo:Q")}, y2=alt.Y2("hi")))
     return layers
 
 
-def _attainable(plane: Plane) -> list[alt.Chart]:
-    """Draw the attainable roofs, where any is known: light, in short dashes whatever the level."""
-    layers = []
-    look: dict[str, Any] = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
-    if any(roof.attainable for roof in plane.level_roofs):
-        layers.append(_slopes("att").transform_filter("datum.att").mark_rule(**look).encode(**SLOPE))
-    if any(roof.attainable for roof in plane.pipe_roofs):
-        layers.append(_flats("att").transform_filter("datum.att").mark_rule(**look).encode(**flat("att")))
-    return layers
+def twin_layers(rows: Collection[str], *, boosts: bool) -> list[alt.Chart]:
+    """Draw light roofs from the tables that have rows: those at boost clock only while they are asked for."""
+    asked = "!datum.boost || boost" if boosts else "true"
+    dash = alt.condition("datum.boost", alt.value(BOOST_DASH), alt.value(TWIN_DASH))
+    slopes, flats = (table(name).transform_filter(asked) for name in TWINS)
+    lines = line_layers(slopes, flats, "twin")
+    return [line.encode(strokeDash=dash) for name, line in zip(TWINS, lines, strict=True) if name in rows]
 
 
-def _full_clock(plane: Plane) -> list[alt.Chart]:
-    """Draw DRAM at its own top clock where reports were profiled well under it."""
-    if not any(roof.full_clock for roof in plane.level_roofs):
-        return []
-    look: dict[str, Any] = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
-    rows = slope_ends(table("roofs").transform_filter("datum.full"), "full", "top")
-    return [rows.mark_rule(**look).encode(**SLOPE)]
+def boost_names(plane: Plane) -> list[alt.Chart]:
+    """Name the flat roofs at boost clock over their lines."""
+    words = f"datum.name + '  ' + {si('datum.v', _UNIT)} + ' at ' + datum.clock + ' boost'"
+    words = f"w < 480 ? 'boost ' + {si('datum.v', '')} : {words}"
+    return _edge_names(table("twinFlats").transform_filter("datum.boost && boost"), words, plane, NAMES_APART_PX)
+
+
+def _edge_names(rows: alt.Chart, words: str, plane: Plane, near_px: int) -> list[alt.Chart]:
+    """Name flat roofs over their lines at the right edge, left of the plane's own names where these are near.
+
+    Of two that are too near to one another the higher one keeps its name.
+    """
+    own = [f"abs({_apart_px(f'{roof.peak:.4g}', 'datum.v')}) < {near_px}" for roof in plane.pipe_roofs]
+    named = rows.transform_filter(f"!datum.above || {_apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX}")
+    named = named.transform_calculate(
+        words=words, off=f"({' || '.join(own) or 'false'}) ? flatRoom[ranged][slot] : {EDGE_PX}", edge="x1"
+    )
+    place = {"align": "right", "baseline": "middle", "dx": alt.ExprRef("-datum.off"), "dy": -LIFT_PX - LINE_PX / 2}
+    return written(named, "note", AT_EDGE, **place)
 
 
 def ridge_layers() -> list[alt.Chart]:
@@ -142,71 +136,45 @@ def ridge_layers() -> list[alt.Chart]:
 
 def datasheet_lines() -> list[alt.Chart]:
     """Draw the roofs of the GPU that is chosen to compare with, visibly no roofs of this one."""
-    flats = _datasheet_flats()
-    line: dict[str, Any] = {"style": "datasheet", "strokeDash": DATASHEET_DASH, "strokeCap": "round", **QUIET}
-    return [
-        slope_ends(_datasheet_slope()).mark_rule(**line).encode(**SLOPE),
-        flats.mark_rule(**line).encode(x=alt.X("c:Q"), y=alt.Y("v:Q"), x2=alt.X2("xb")),
-        flats.mark_point(style="ridge", size=28, **QUIET).encode(x=alt.X("c:Q"), y=alt.Y("v:Q")),
-    ]
+    slope, flats = _datasheet()
+    corners = flats.mark_point(style="ridge", size=28, **QUIET).encode(x=alt.X("c:Q"), y=alt.Y("v:Q"))
+    return [*line_layers(slope, flats, "datasheet", strokeDash=DATASHEET_DASH, strokeCap="round"), corners]
 
 
 def datasheet_names(plane: Plane) -> list[alt.Chart]:
     """Name the roofs of the chosen GPU at fixed places, worked out from their numbers.
 
     The slope's name is over its lower end, those of flat roofs over their lines at the right edge, each beyond the
-    plane's own names that stand there already. Of two that are too near to one another the higher one keeps its name.
+    plane's own names that stand there already.
     """
-    named = _datasheet_flats().transform_filter(
-        f"!datum.above || {apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX}"
-    )
+    slope, flats = _datasheet()
     rate = f"datum.flop[1] + ' ' + (w < 480 ? {si('datum.v', '')} : {si('datum.v', 'FLOP/s')})"
-    named = named.transform_calculate(
-        words=f"w < {WIDE.from_px} ? {rate} : datum.name + ' ' + {rate} + ', datasheet'",
-        off=f"{any_near(roof.peak for roof in plane.pipe_roofs)} ? flatRoom[ranged][slot] : {EDGE_PX}",
-    )
-    slope = _datasheet_slope().transform_calculate(
+    words = f"w < {WIDE.from_px} ? {rate} : datum.name + ' ' + {rate} + ', datasheet'"
+    slope = slope.transform_calculate(
         words=f"(w < 480 ? '' : datum.name + ' ') + 'DRAM ' + {si('datum.v', 'B/s')} + (w < 480 ? '' : ', datasheet')",
         lo=f"{_px('max(x0, y0 / datum.v)')} + 2 * {EDGE_PX}",
     )
-    ends = [_end_of_name(i, roof.peak) for i, roof in enumerate(plane.level_roofs)]
-    slope = slope.transform_calculate(px=f"x0 * pow(x1 / x0, {_highest('datum.lo', *ends)} / w)").transform_calculate(
-        py="datum.px * datum.v"
-    )
+    ends = ["datum.lo", *(_end_of_name(i, roof.peak) for i, roof in enumerate(plane.level_roofs))]
+    slope = slope.transform_calculate(px=f"x0 * pow(x1 / x0, max({', '.join(ends)}) / w)")
+    slope = slope.transform_calculate(py="datum.px * datum.v")
     slope = slope.transform_filter("datum.px < x1 && datum.py < (datum.e || y1)")
-    level: dict[str, Any] = {
-        "align": "right",
-        "baseline": "middle",
-        "dx": alt.ExprRef("-datum.off"),
-        "dy": -LIFT_PX - LINE_PX / 2,
-    }
     turned: dict[str, Any] = {"angle": alt.ExprRef("turn"), "align": "left", "baseline": "bottom", "dy": -LIFT_PX}
     return [
         *written(slope, "note", {"x": alt.X("px:Q"), "y": alt.Y("py:Q")}, **turned),
-        *written(named, "note", {"x": alt.X("edge:Q"), "y": alt.Y("v:Q")}, **level),
+        *_edge_names(flats, words, plane, 2 * NAMES_APART_PX),
     ]
 
 
-def _datasheet_slope() -> alt.Chart:
-    return (
-        table("datasheet")
-        .transform_filter("datum.gpu === datasheet")
-        .transform_calculate(v="datum.bytes", e="datum.flop[0] ? datum.flop[0][0] : null")
-    )
-
-
-def _datasheet_flats() -> alt.Chart:
-    flats = table("datasheet").transform_filter("datum.gpu === datasheet").transform_flatten(["flop"])
-    flats = flats.transform_calculate(v="datum.flop[0]", above="datum.flop[2]")
-    return flats.transform_calculate(c="datum.v / datum.bytes", edge="x1", xb=f"x1 * {BEYOND:g}")
+def _datasheet() -> tuple[alt.Chart, alt.Chart]:
+    """Read slope and flat roofs of the chosen GPU as the rows of all roofs are: value `v`, end `e`, begin `c`."""
+    chosen = table("datasheet").transform_filter("datum.gpu === datasheet")
+    slope = chosen.transform_calculate(v="datum.bytes", e="datum.flop[0] ? datum.flop[0][0] : null")
+    flats = chosen.transform_flatten(["flop"]).transform_calculate(v="datum.flop[0]", above="datum.flop[2]")
+    return slope, flats.transform_calculate(c="datum.v / datum.bytes")
 
 
 def _px(x: str) -> str:
     return f"log({x} / x0) / LN10 / spanX * w"
-
-
-def _highest(*values: str) -> str:
-    return f"max({', '.join(values)})" if len(values) > 1 else values[0]
 
 
 def _end_of_name(i: int, peak: float) -> str:
@@ -215,15 +183,9 @@ def _end_of_name(i: int, peak: float) -> str:
     name = f"slopeNames[ranged][slot][{i}]"
     begin = _px(f"({low} * pow({high} / ({low}), {name}[0]))")
     end = f"{begin} + {name}[1] * w / sqrt(w * w + h * h)"
-    return f"(abs({apart_px(f'{peak:.4g}', 'datum.v')}) < 2 * {NAMES_APART_PX} ? {end} : 0)"
+    return f"(abs({_apart_px(f'{peak:.4g}', 'datum.v')}) < 2 * {NAMES_APART_PX} ? {end} : 0)"
 
 
-def apart_px(high: str, low: str) -> str:
+def _apart_px(high: str, low: str) -> str:
     """Write the expression for the pixels between two rates."""
     return f"log({high} / {low}) / LN10 * h / spanY"
-
-
-def any_near(peaks: Iterable[float], within_px: int = 2 * NAMES_APART_PX) -> str:
-    """Write the expression for whether one of the plane's own flat roofs is so near that its name is in the way."""
-    near = [f"abs({apart_px(f'{peak:.4g}', 'datum.v')}) < {within_px}" for peak in peaks]
-    return f"({' || '.join(near) or 'false'})"

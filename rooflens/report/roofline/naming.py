@@ -13,7 +13,7 @@ from rooflens.model.summary import Launch
 from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.names import FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import Spot, Text, around, beside
-from rooflens.report.plane.plane import Plane
+from rooflens.report.plane.plane import Plane, Point
 from rooflens.report.plane.viewport import SizeClass, radius_px
 from rooflens.report.roofline.versions import Version, versions
 
@@ -35,21 +35,23 @@ class Label(NamedTuple):
     text: Text
 
 
-class Stand(NamedTuple):
-    """Where a launch is drawn."""
-
-    launch: Launch
-    x: float
-    y: float
-
-    def label(self, kind: Kind, words: Sequence[str], spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
-        """Ask for words at it, or for shorter ones."""
-        return Label(kind, self.launch, Text(tuple(words), self.x, self.y, spots, bold=kind == "rank", own=own))
+def label(kind: Kind, point: Point, words: Sequence[str], spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
+    """Ask for words at a launch, or for shorter ones."""
+    return Label(kind, point.launch, Text(tuple(words), *point.at, spots, bold=kind == "rank", own=own))
 
 
-def are_near(one: Stand, other: Stand) -> bool:
+def apart(points: Iterable[Point], *, by_level: bool = False) -> list[Point]:
+    """Leave out points that lie almost where one before them does; `by_level` only those of the same level."""
+    kept: list[Point] = []
+    for point in points:
+        if not any(_are_near(point, other) and (not by_level or point.level == other.level) for other in kept):
+            kept.append(point)
+    return kept
+
+
+def _are_near(one: Point, other: Point) -> bool:
     """Return whether two places are one to the eye."""
-    return abs(log10(one.x / other.x)) < SAME_PLACE_DECADES and abs(log10(one.y / other.y)) < SAME_PLACE_DECADES
+    return all(abs(log10(a / b)) < SAME_PLACE_DECADES for a, b in zip(one.at, other.at, strict=True))
 
 
 class KernelNames(Struct, frozen=True):
@@ -64,66 +66,61 @@ class KernelNames(Struct, frozen=True):
     known: Mapping[str, Sequence[Version]]
     by_width: Mapping[int, Mapping[str, str]]
 
-    def ask(self, stands: Iterable[Stand], size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
+    def ask(self, points: Iterable[Point], size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
         """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
 
         The name of a kernel with versions goes to the newest that has room; then each has the label of its report.
 
         Args:
-            stands: Where launches are drawn.
+            points: Where launches are drawn.
             size: The class of sizes, which says how many names there may be and how long.
             own: Gives the boxes that only the name of a launch has to avoid.
         """
-        by_kernel: dict[str, list[Stand]] = {}
-        for stand in sorted(stands, key=lambda stand: -(stand.launch.time_share or 0.0)):
-            by_kernel.setdefault(stand.launch.group_key, []).append(stand)
+        by_kernel: dict[str, list[Point]] = {}
+        for point in sorted(points, key=lambda point: -(point.launch.time_share or 0.0)):
+            by_kernel.setdefault(point.launch.group_key, []).append(point)
         # One name a kernel, whatever the number of its versions.
         first = {self._first(key, by_kernel) for key in by_kernel}
         for key in [key for key in by_kernel if key in first][: size.names]:
             if key in self.known:
                 yield from self._ask_versions(self.known[key], by_kernel, size, own)
             else:
-                words = self._words(key, by_kernel[key], size)
-                yield self._tried([(stand, words) for stand in by_kernel[key][:LAUNCHES_TRIED]], own)
+                words = self._words(by_kernel[key], size)
+                yield self._tried([(point, words) for point in by_kernel[key][:LAUNCHES_TRIED]], own)
 
-    def _first(self, key: str, drawn: Mapping[str, Sequence[Stand]]) -> str:
+    def _first(self, key: str, drawn: Mapping[str, Sequence[Point]]) -> str:
         """Find the kernel that asks for the name of all its versions."""
         versions_ = (version.launch.group_key for version in self.known.get(key, ()))
         return next((one for one in versions_ if one in drawn), key)
 
     def _ask_versions(
-        self, known: Sequence[Version], by_kernel: Mapping[str, Sequence[Stand]], size: SizeClass, own: Own
+        self, known: Sequence[Version], by_kernel: Mapping[str, Sequence[Point]], size: SizeClass, own: Own
     ) -> Iterator[Iterator[Label]]:
         width = NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH
-        drawn = [
-            (stands, fmt.cut_middle(version.label, width))
-            for version in known
-            if (stands := by_kernel.get(version.launch.group_key))
+        labels = {version.launch.group_key: fmt.cut_middle(version.label, width) for version in known}
+        drawn = [points for key in labels if (points := by_kernel.get(key))]
+        named = [
+            (points[0], [f"{name}, {labels[points[0].launch.group_key]}" for name in self._words(points, size)])
+            for points in reversed(drawn)
         ]
-        named = (
-            (stands[0], [f"{name}, {label}" for name in self._words(stands[0].launch.group_key, stands, size)])
-            for stands, label in reversed(drawn)
-        )
-        yield self._tried(list(named), own)
+        yield self._tried(named, own)
         # Both ends of the path tell most.
-        for stand, label in _apart(
-            [(stands[0], label) for stands, label in (*drawn[-1:], *drawn[:1], *drawn[-2:0:-1])]
-        ):
-            spots = around(radius_px(self.plane, stand.launch))
-            yield iter((stand.label("name", (label,), spots, own(stand.launch)),))
+        for point in apart(points[0] for points in (*drawn[-1:], *drawn[:1], *drawn[-2:0:-1])):
+            launch = point.launch
+            spots = around(radius_px(self.plane, launch))
+            yield iter((label("name", point, (labels[launch.group_key],), spots, own(launch)),))
 
-    def _tried(self, names: Sequence[tuple[Stand, Sequence[str]]], own: Own) -> Iterator[Label]:
+    def _tried(self, names: Sequence[tuple[Point, Sequence[str]]], own: Own) -> Iterator[Label]:
         """Try the whole names beside their points, then shorter ones farther away too."""
         for spots, at in ((beside, 0), (around, -1)):
-            for stand, words in names:
-                launch = stand.launch
-                yield stand.label("name", (words[at],), spots(radius_px(self.plane, launch)), own(launch))
+            for point, words in names:
+                yield label("name", point, (words[at],), spots(radius_px(self.plane, point.launch)), own(point.launch))
 
-    def _words(self, key: str, stands: Sequence[Stand], size: SizeClass) -> list[str]:
+    def _words(self, points: Sequence[Point], size: SizeClass) -> list[str]:
         """Name a kernel in full and short, with how many launches are drawn."""
         widths = (NARROW_LABEL_WIDTH,) if size.narrow else (FULL_LABEL_WIDTH, LABEL_WIDTH)
-        count = f" x{len(stands)}" if len(stands) > 1 else ""
-        return [f"{self.by_width[width][key]}{count}" for width in widths]
+        count = f" x{len(points)}" if len(points) > 1 else ""
+        return [f"{self.by_width[width][points[0].launch.group_key]}{count}" for width in widths]
 
 
 def kernel_names(plane: Plane) -> KernelNames:
@@ -138,12 +135,3 @@ def kernel_names(plane: Plane) -> KernelNames:
         names = short_names(named, width)
         by_width[width] = {key: names[newest[key]] for key in kernels}
     return KernelNames(plane, known, by_width)
-
-
-def _apart(drawn: Sequence[tuple[Stand, str]]) -> list[tuple[Stand, str]]:
-    """Leave out versions that stand where one before them does."""
-    kept: list[tuple[Stand, str]] = []
-    for stand, label in drawn:
-        if not any(are_near(stand, other) for other, _ in kept):
-            kept.append((stand, label))
-    return kept

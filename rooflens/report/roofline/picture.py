@@ -134,22 +134,16 @@ def _renamed(svg: str, prefix: str) -> str:
 
 def _stacked(drawings: Sequence[str], background: str) -> str:
     """Put drawings below one another."""
-    sizes = [_size(svg) for svg in drawings]
-    width = max(size[0] for size in sizes)
-    parts, top = [], 0.0
-    for svg, (_, height) in zip(drawings, sizes, strict=True):
+    parts, top, width = [], 0.0, 0.0
+    for svg in drawings:
+        size = _SIZE.match(svg)
+        if size is None:
+            raise ValueError("a drawing without a size")
         parts.append(svg.replace("<svg ", f'<svg y="{top:g}" ', 1))
-        top += height + GAP_PX
+        width, top = max(width, float(size[1])), top + float(size[2]) + GAP_PX
     box = f'width="{width:g}" height="{top - GAP_PX:g}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {box} viewBox="0 0 {width:g} {top - GAP_PX:g}">'
     return f'{head}<rect {box} fill="{background}"/>{"".join(parts)}</svg>'
-
-
-def _size(svg: str) -> tuple[float, float]:
-    found = _SIZE.match(svg)
-    if found is None:
-        raise ValueError("a drawing without a size")
-    return float(found[1]), float(found[2])
 
 
 def _inks(*, dark: bool) -> theme.Inks:

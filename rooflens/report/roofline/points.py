@@ -14,6 +14,7 @@ from rooflens.report.plane.marks import (
     AT,
     FAINT_DOT,
     QUIET,
+    STRONG,
     Drawing,
     Style,
     at_spot,
@@ -25,10 +26,7 @@ from rooflens.report.plane.marks import (
     written,
 )
 from rooflens.report.plane.plane import ALL, Plane
-from rooflens.report.plane.viewport import (
-    CROWD,
-    areas_px2,
-)
+from rooflens.report.plane.viewport import CROWD, areas_px2
 from rooflens.report.roofline.course import course_layers, course_rows
 from rooflens.report.roofline.layers import AT_LEVEL
 from rooflens.report.roofline.selection import GAP_PX, GAP_ROOM_PX, RING_PX, USUAL, USUAL_GAP
@@ -65,7 +63,6 @@ KERNEL_FIELDS = (
     "report",
 )
 
-_FACTOR_LOOKS: tuple[tuple[str, Style], ...] = (("halo", {"fontWeight": 600, "fontSize": 13}), ("strong", {}))
 _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointer", "ariaRoleDescription": "kernel"}
 
 
@@ -74,7 +71,9 @@ def points_layer(plane: Plane) -> alt.LayerChart:
     course = [_over("course", list(course_layers(PICKED)))] if course_rows(plane) else []
     dots = _dots(plane).properties(name="dots").add_params(ZOOM)
     lines, factor = _gap_layers(plane)
-    layers: list[Drawing] = [*lines, *course, _around(plane), dots, *factor, *_level_names(plane)]
+    ring = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED}")
+    ring = ring.mark_point(style="ring", size=alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)"), **QUIET).encode(**AT)
+    layers: list[Drawing] = [*lines, *course, ring, dots, *factor, *_level_names(plane)]
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         layers.append(_beyond_layer())
     return _over("points", layers)
@@ -90,14 +89,13 @@ def _beyond_layer() -> alt.Chart:
         edgeY="max(datum.y, base[2])",
     )
     side = f"{left} ? 'left' : {right} ? 'right' : 'center'"
-    said: Style = {"tooltip": alt.ExprRef(text.POINT_TOOLTIP), "description": alt.ExprRef(text.POINT_DESCRIPTION)}
     look: dict[str, Any] = {
         "align": alt.ExprRef(side),
         "baseline": alt.ExprRef(f"{below} ? 'bottom' : 'middle'"),
         "cursor": "pointer",
         "fontSize": ARROW_PX,
     }
-    drawn = far.mark_text(style="label", ariaRoleDescription="kernel", **look, **said)
+    drawn = far.mark_text(style="label", ariaRoleDescription="kernel", **look, **text.POINT)
     return drawn.encode(x=alt.X("edgeX:Q"), y=alt.Y("edgeY:Q"), text=alt.Text("words:N"))
 
 
@@ -112,8 +110,7 @@ def _dots(plane: Plane) -> alt.Chart:
     # The area grows with the share of time; the smallest stays large enough to click.
     areas = alt.Scale(domain=[0, plane.longest_share], range=list(areas_px2(plane)), zero=True)
     lit = f"kernel === '' || datum.g === kernel ? 1 : {SEEN} ? {VERSION_FAINT} : {FAINT_DOT}"
-    said: Style = {"tooltip": alt.ExprRef(text.POINT_TOOLTIP), "description": alt.ExprRef(text.POINT_DESCRIPTION)}
-    dots = alt.Chart().transform_filter(AT_LEVEL).mark_point(clip=True, opacity=alt.ExprRef(lit), **said, **_DOT)
+    dots = alt.Chart().transform_filter(AT_LEVEL).mark_point(clip=True, opacity=alt.ExprRef(lit), **text.POINT, **_DOT)
     return dots.encode(
         **axes(units=plane.units),
         **verdict_channels(plane.bounds),
@@ -126,17 +123,6 @@ def _radius(plane: Plane) -> str:
     """Write the expression for half the width that the size scale gives a point."""
     smallest, largest = areas_px2(plane)
     return f"sqrt({smallest} + {largest - smallest} * datum.time / {plane.longest_share:.4g}) / 2"
-
-
-def _around(plane: Plane) -> alt.Chart:
-    """Draw a ring around the picked launch."""
-    size = alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)")
-    return (
-        alt.Chart()
-        .transform_filter(f"({AT_NEAREST}) && {PICKED}")
-        .mark_point(style="ring", size=size, **QUIET)
-        .encode(**AT)
-    )
 
 
 def _gap_layers(plane: Plane) -> tuple[list[alt.Chart], list[alt.Chart]]:
@@ -167,10 +153,7 @@ def _gap_layers(plane: Plane) -> tuple[list[alt.Chart], list[alt.Chart]]:
         gap.mark_rule(style="gap", **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), y2=alt.Y2("roof")),
         gap.mark_tick(style="gap", **tick, **QUIET).encode(**at_roof),
     ]
-    words = [
-        gap.mark_text(style=style, **QUIET, **factor, **strong).encode(**at_roof, text=alt.Text("gap:N"))
-        for style, strong in _FACTOR_LOOKS
-    ]
+    words = written(gap.transform_calculate(words="datum.gap"), "strong", at_roof, **factor, **STRONG)
     return lines, words
 
 

@@ -20,8 +20,6 @@ from rooflens.report.roofline.selection import GAP_FROM, USUAL, GapSpot, name_of
 
 Row = dict[str, Any]
 
-"""Passed on to the parts of the page that speak of the chart."""
-
 SHARED_WORDS = ("name", "verdict", "flags")
 """Fields of a launch that are the same for many."""
 
@@ -111,38 +109,40 @@ def point_rows(plane: Plane, gaps: Mapping[tuple[str, str], Sequence[GapSpot]] =
 
 def _point_row(point: Point) -> Row:
     traffic = point.launch.analysis.levels[point.level]
-    row: Row = {"k": point.launch.key, "g": point.launch.group_key, "level": point.level}
-    row |= {"near": 1} if point.nearest else {}
-    row |= {"bytes": rounded(traffic.amount_bytes)} if traffic.amount_bytes else {}
-    row |= {"rate": rounded(traffic.bytes_per_s)} if traffic.bytes_per_s else {}
-    row |= {"share": rounded(traffic.share)} if traffic.share is not None else {}
-    row |= {
+    row = {
+        "k": point.launch.key,
+        "g": point.launch.group_key,
+        "level": point.level,
+        "near": 1 if point.nearest else None,
+        "bytes": rounded(traffic.amount_bytes) or None,
+        "rate": rounded(traffic.bytes_per_s) or None,
+        "share": rounded(traffic.share),
         "x": rounded(point.intensity_flop_per_byte),
         "y": rounded(point.flop_per_s),
         "roof": rounded(point.roof_flop_per_s),
+        "gap": fmt.factor(point.gap) if point.gap is not None and point.gap >= GAP_FROM else None,
+        "u": None if point.unit == "FLOP" else point.unit,
     }
-    row |= {"gap": fmt.factor(point.gap)} if point.gap is not None and point.gap >= GAP_FROM else {}
-    return row | ({} if point.unit == "FLOP" else {"u": point.unit})
+    return {key: value for key, value in row.items() if value is not None or key == "roof"}
 
 
 def roof_rows(plane: Plane) -> list[Row]:
-    """Make one row per diagonal roof, the fastest first: `v` bytes per second, `att` what is attained of it.
-
-    `full` is DRAM at its own top clock.
-    """
-    return [_roof_row(roof) | {"level": roof.keys[0], "keys": list(roof.keys)} for roof in plane.level_roofs]
+    """Make one row per diagonal roof, the fastest first: `v` bytes per second, `e` the flat roof at which it ends."""
+    top = rounded(plane.top)
+    return [_roof_row(roof) | {"e": top, "level": roof.keys[0], "keys": list(roof.keys)} for roof in plane.level_roofs]
 
 
 def pipe_rows(plane: Plane) -> list[Row]:
-    """Make one row per flat roof, the highest first: `v` FLOP per second, `att` what is attained of it."""
-    return [_roof_row(roof) | {"key": roof.keys[0]} for roof in plane.pipe_roofs]
+    """Make one row per flat roof, the highest first: `v` FLOP per second, `c` the intensity where it begins."""
+    steepest = max((roof.peak for roof in plane.level_roofs), default=None)
+    begins = (rounded(roof.peak / steepest) if steepest else None for roof in plane.pipe_roofs)
+    rows = zip(plane.pipe_roofs, begins, strict=True)
+    return [_roof_row(roof) | {"c": begin, "key": roof.keys[0]} for roof, begin in rows]
 
 
 def _roof_row(roof: Roof) -> Row:
-    row: Row = {"v": rounded(roof.peak)}
-    row |= {"att": rounded(roof.attainable)} if roof.attainable else {}
-    row |= {"full": rounded(roof.full_clock)} if roof.full_clock else {}
-    return row | ({"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {})
+    spread = {"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {}
+    return {"v": rounded(roof.peak)} | spread
 
 
 def clock_text(clocks_hz: tuple[float, float] | None) -> str:

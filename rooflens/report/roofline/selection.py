@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.report.plane.geometry import Box, text_px
+from rooflens.report.plane.geometry import Box, Boxes, text_px
 from rooflens.report.plane.placement import BOLD_PX, LINE_PX
 from rooflens.report.plane.plane import ALL, Plane, Point
-from rooflens.report.plane.viewport import CROWD, POINT_AIR_PX, Viewport, point_box, radius_px
+from rooflens.report.plane.viewport import CROWD, POINT_AIR_PX, Viewport, dot_box, point_box, radius_px
 
 GapSpot = tuple[float, int]
 
@@ -61,8 +61,8 @@ def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list
         if _is_small(shown)
         else [_gap_line(shown, view), _factor_box(plane, shown, view, _gap_spot(plane, shown, view, level))]
     )
-    here, down = view.at(shown.intensity_flop_per_byte, shown.flop_per_s)
-    rights = [view.at(point.intensity_flop_per_byte, point.flop_per_s)[0] for point in own]
+    here, down = view.at(*shown.at)
+    rights = [view.at(*point.at)[0] for point in own]
     rim = radius_px(plane, shown.launch) + POINT_AIR_PX
     for begin, end in ((min(rights), here - rim), (here + rim, max(rights))):
         if begin < end:
@@ -101,16 +101,12 @@ def _gap_spot(plane: Plane, point: Point, view: Viewport, level: str) -> GapSpot
     """Choose the first place beside the line at which the factor covers no point of another launch."""
     if plane.drawn > CROWD:
         return USUAL_GAP
-    others = [
-        point_box(view.at(other.intensity_flop_per_byte, other.flop_per_s), radius_px(plane, other.launch))
-        for other in plane.points_at(level)
-        if other is not point
-    ]
+    others = Boxes(dot_box(plane, other, view) for other in plane.points_at(level) if other is not point)
     for part in GAP_PARTS:
         for side in (1, -1):
             box = _factor_box(plane, point, view, (part, side))
             is_seen = box.half_width < box.x < view.width_px - box.half_width
-            if is_seen and not any(box.hits(other) for other in others):
+            if is_seen and not others.hits(box):
                 return part, side
     return USUAL_GAP
 
@@ -121,7 +117,7 @@ def _is_small(point: Point) -> bool:
 
 
 def _gap_line(point: Point, view: Viewport) -> Box:
-    right, down = view.at(point.intensity_flop_per_byte, point.flop_per_s)
+    right, down = view.at(*point.at)
     _, roof = view.at(point.intensity_flop_per_byte, point.roof_flop_per_s or point.flop_per_s)
     return Box(right, (down + roof) / 2, 2, (down - roof) / 2, right)
 
@@ -129,7 +125,7 @@ def _gap_line(point: Point, view: Viewport) -> Box:
 def _factor_box(plane: Plane, point: Point, view: Viewport, spot: GapSpot) -> Box:
     """Make the box of the factor: beside its line where enough of it is seen, else at its upper end, over the roof."""
     part, side = spot
-    right, down = view.at(point.intensity_flop_per_byte, point.flop_per_s)
+    right, down = view.at(*point.at)
     _, roof = view.at(point.intensity_flop_per_byte, point.roof_flop_per_s or point.flop_per_s)
     half = text_px(fmt.factor(point.gap), BOLD_PX, bold=True) / 2
     rim = down - radius_px(plane, point.launch)
@@ -157,12 +153,12 @@ def name_offsets(places: Mapping[str, float]) -> dict[str, Offset]:
     """
     offsets: dict[str, Offset] = {}
     for level in sorted(places, key=NAME_ORDER.index):
-        near = [other for other, x in places.items() if other != level and _are_near(x, places[level])]
+        near = [
+            other
+            for other, x in places.items()
+            if other != level and max(x, places[level]) / min(x, places[level]) < NEAR_LEVELS_RATIO
+        ]
         taken = [offsets[other].dy for other in near if other in offsets]
         dy = next(offset for offset in OFFSETS_PX if offset not in taken)
         offsets[level] = Offset(dy, (1 if dy > 0 else -1) if near else 0)
     return offsets
-
-
-def _are_near(one: float, other: float) -> bool:
-    return max(one, other) / min(one, other) < NEAR_LEVELS_RATIO

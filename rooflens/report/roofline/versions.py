@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -10,7 +11,7 @@ from msgspec import Struct
 
 from rooflens.model.summary import Launch
 from rooflens.report.plane.marks import AT, HEAD, QUIET, table
-from rooflens.report.plane.plane import Plane
+from rooflens.report.plane.plane import Plane, Point
 from rooflens.report.roofline.rows import rounded
 
 MOST = 8
@@ -60,22 +61,22 @@ def families(found: Sequence[Sequence[Version]]) -> dict[str, int]:
 
 def path_rows(plane: Plane, found: Sequence[Sequence[Version]]) -> list[dict[str, Any]]:
     """Make one row per version and level, in the order of recording: `f` number of the kernel, `i` of the version."""
-    at: dict[str, Mapping[str, Any]] = {}
+    at: defaultdict[str, list[Point]] = defaultdict(list)
     for point in plane.points:
-        at.setdefault(point.launch.key, {})[point.level] = point  # type: ignore[index]
+        at[point.launch.key].append(point)
     return [
         {
             "f": f,
             "i": i,
             "k": version.launch.key,
             "g": version.launch.group_key,
-            "level": level,
+            "level": point.level,
             "x": rounded(point.intensity_flop_per_byte),
             "y": rounded(point.flop_per_s),
         }
         for f, one in enumerate(found)
         for i, version in enumerate(one)
-        for level, point in at[version.launch.key].items()
+        for point in at[version.launch.key]
     ]
 
 

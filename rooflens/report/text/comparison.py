@@ -32,13 +32,13 @@ from rooflens.report.document import (
     Column,
     Document,
     Heading,
-    Paragraph,
     Span,
     Table,
     Words,
     bullets,
     code,
     paragraph,
+    rest_note,
     strong,
 )
 from rooflens.report.writers import markdown
@@ -180,9 +180,7 @@ def _findings(found: FindingChanges | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        "gone": [_finding(one) for one in found.changes if one.what == "gone"],
-        "changed": [_finding(one) for one in found.changes if one.what == "changed"],
-        "new": [_finding(one) for one in found.changes if one.what == "new"],
+        **{what: [_finding(one) for one in found.changes if one.what == what] for what in ("gone", "changed", "new")},
         "untold": list(found.untold),
         "speedup_promised": found.promised,
         "speedup_reached": found.reached,
@@ -238,14 +236,11 @@ def _across_blocks(program: Across) -> Iterator[Block]:
     times = (Column(label, right=True) for label in labels)
     columns = (Column(first, fit="name", most=NAME_WIDTH), *times, Column(last, fit="wrap", least=24))
     whole, *kernels = across_lines(program)
-    rows: list[tuple[Words, ...]] = [whole, *map(_named, kernels)]
+    rows: list[tuple[Words, ...]] = [whole]
+    for name, *cells in kernels:
+        rows.append((code(name), *cells))
     yield Table(columns, tuple(rows))
-    if (left := len(program.rows) - KERNELS_SHOWN) > 0:
-        yield Paragraph((f"and {left} more that take less time",), "note")
-
-
-def _named(cells: tuple[str, ...]) -> tuple[Words, ...]:
-    return (code(cells[0]), *cells[1:])
+    yield from rest_note(len(program.rows), KERNELS_SHOWN, " that take less time")
 
 
 def across_headings(program: Across) -> tuple[str, ...]:
@@ -281,7 +276,7 @@ def _blocks(program: Compared) -> Iterator[Block]:
     """Show one program: the total, a line for each kernel with its story, and what to keep in mind."""
     comparison = program.comparison
     yield Heading((Span(program.program, "literal"), f": {total_sentence(comparison)}"), 3)
-    yield paragraph(_ranges(comparison.total))
+    yield paragraph(f"{spread_words(comparison.total.base)} -> {spread_words(comparison.total.head)}")
     columns = (
         Column("kernel", fit="name", most=NAME_WIDTH),
         Column("before", right=True),
@@ -289,21 +284,18 @@ def _blocks(program: Compared) -> Iterator[Block]:
         Column("what became of it", fit="wrap", least=30),
     )
     yield Table(columns, tuple(_lines(comparison)))
-    if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
-        yield Paragraph((f"and {left} more with smaller differences",), "note")
+    yield from rest_note(len(comparison.changes), KERNELS_SHOWN, " with smaller differences")
     if program.warnings:
         yield bullets([*program.warnings])
-
-
-def _ranges(timing: Timing) -> str:
-    return f"{spread_words(timing.base)} -> {spread_words(timing.head)}"
 
 
 def _lines(comparison: Comparison) -> Iterator[tuple[Words, ...]]:
     """Yield name and how it was matched, times before and after, and the story of each kernel shown."""
     for change in comparison.changes[:KERNELS_SHOWN]:
         how = "" if change.how == "same" else f" ({change.how})"
-        yield (code(plain_name(change.name)), how), *_times(change), _story(change, comparison)
+        told = findings_sentence(changed_findings(change))
+        story = change_sentence(change, comparison) + (f". Findings: {told}" if told else "")
+        yield (code(plain_name(change.name)), how), *_times(change), story
 
 
 def _times(change: Change) -> tuple[str, str]:
@@ -317,12 +309,6 @@ def _times(change: Change) -> tuple[str, str]:
         f"{launches:,}x {duration(mean.median_ns)}" for launches, mean in zip(change.launches, means, strict=True)
     )
     return f"{before}, {first}", f"{after}, {last}"
-
-
-def _story(change: Change, comparison: Comparison) -> str:
-    """Say what became of a kernel, then of its findings."""
-    told = findings_sentence(changed_findings(change))
-    return change_sentence(change, comparison) + (f". Findings: {told}" if told else "")
 
 
 def to_markdown(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = TWO) -> str:
@@ -339,8 +325,7 @@ def gate_document(gated: Gated) -> Document:
     ended = f": slower by more than {limit} and more than noise{anew}"
     blocks: list[Block] = [paragraph((strong(f"The gate {_ENDED[gated.word]}"), ended))]
     for words, found in (("", gated.failures), ("Let through:", gated.let_through), ("Not judged:", gated.unjudged)):
-        lines: list[Words] = [*found[:KERNELS_SHOWN]]
-        lines += [f"and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []
+        more = [f"and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []
         blocks += [paragraph(words)] if words and found else []
-        blocks += [bullets(lines)] if found else []
+        blocks += [bullets([*found[:KERNELS_SHOWN], *more])] if found else []
     return tuple(blocks)

@@ -9,8 +9,16 @@ from typing import Any
 
 from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.communication import uneven
-from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, Row, moving, of_roof, work_of
-from rooflens.model.predict.parts.fitting import gpus_to_hold, held_bytes
+from rooflens.model.predict.forecast import (
+    LAUNCH_FLOOR_S,
+    Forecast,
+    Row,
+    gpus_to_hold,
+    held_bytes,
+    moving,
+    of_roof,
+    work_of,
+)
 from rooflens.model.predict.rows import pipes_for
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.data import csv_text, json_text

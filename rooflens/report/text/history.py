@@ -10,7 +10,7 @@ from rooflens.model.compare.history import Point, Series
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import limiter_words
 from rooflens.report.data import json_text
-from rooflens.report.document import Column, Document, Paragraph, Table, Words, code
+from rooflens.report.document import Column, Document, Table, Words, code, rest_note
 
 SCHEMA_VERSION = 1
 NAME_WIDTH = 44
@@ -32,8 +32,7 @@ def overview_document(series: Sequence[Series], blocks: str = BLOCKS) -> Documen
         Column("verdict", fit="wrap"),
     )
     table = Table(columns, tuple(_overview_cells(kernel, blocks) for kernel in series[:KERNELS_SHOWN]))
-    left = len(series) - KERNELS_SHOWN
-    return (table, Paragraph((f"and {left} more that take less time",), "note")) if left > 0 else (table,)
+    return (table, *rest_note(len(series), KERNELS_SHOWN, " that take less time"))
 
 
 def _overview_cells(kernel: Series, blocks: str) -> tuple[Words, ...]:
@@ -116,17 +115,16 @@ def run_cells(kernel: Series) -> Iterator[tuple[str, ...]]:
 
 def to_json(series: Sequence[Series]) -> str:
     """Write every kernel with its runs: SI base units, null where nothing was measured."""
-    document = {"schema_version": SCHEMA_VERSION, "kernels": [_series(kernel) for kernel in series]}
-    return json_text(document)
-
-
-def _series(kernel: Series) -> dict[str, Any]:
-    return {
-        "name": kernel.name,
-        "program": kernel.program,
-        "gpu": kernel.gpu,
-        "runs": [_point(point) for point in kernel.points],
-    }
+    kernels = [
+        {
+            "name": kernel.name,
+            "program": kernel.program,
+            "gpu": kernel.gpu,
+            "runs": [_point(point) for point in kernel.points],
+        }
+        for kernel in series
+    ]
+    return json_text({"schema_version": SCHEMA_VERSION, "kernels": kernels})
 
 
 def _point(point: Point) -> dict[str, Any]:

@@ -105,48 +105,37 @@ def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
     return {**numbers, **_PLACES[listing.by]}
 
 
-def _samples(kernel: Kernel, hotspot: Hotspot) -> str:
-    return percent(ratio(hotspot.measures.get("samples", 0.0), kernel.code_totals.get("samples")))
+def _amount(measure: str) -> Callable[[Kernel, Hotspot], str]:
+    """Write a measure."""
+    return lambda _, hotspot: si(hotspot.measures.get(measure, 0.0), "").rstrip()
 
 
-def _executed(_: Kernel, hotspot: Hotspot) -> str:
-    return _amount(hotspot.measures.get("warp_inst", 0.0))
-
-
-def _threads(_: Kernel, hotspot: Hotspot) -> str:
-    return significant(ratio(hotspot.measures.get("thread_inst", 0.0), hotspot.measures.get("warp_inst")))
-
-
-def _excess_sectors(_: Kernel, hotspot: Hotspot) -> str:
-    return _excess(hotspot.measures, ("load_excess_sectors", "store_excess_sectors"), ("load_sectors", "store_sectors"))
-
-
-def _excess_wavefronts(_: Kernel, hotspot: Hotspot) -> str:
-    return _excess(hotspot.measures, ("shared_excess_wavefronts",), ("shared_wavefronts",))
-
-
-def _excess(measures: Mapping[str, float], parts: tuple[str, ...], wholes: tuple[str, ...]) -> str:
+def _excess(parts: tuple[str, ...], wholes: tuple[str, ...]) -> Callable[[Kernel, Hotspot], str]:
     """Write what is beyond the need, and which part of the whole that is."""
-    part, whole = (sum(measures.get(name, 0.0) for name in names) for names in (parts, wholes))
-    return f"{_amount(part)} ({percent(part / whole)})" if whole else MISSING
+
+    def write(_: Kernel, hotspot: Hotspot) -> str:
+        part, whole = (sum(hotspot.measures.get(name, 0.0) for name in names) for names in (parts, wholes))
+        return f"{si(part, '').rstrip()} ({percent(part / whole)})" if whole else MISSING
+
+    return write
 
 
-def _local(_: Kernel, hotspot: Hotspot) -> str:
-    return _amount(hotspot.measures.get("local_sectors", 0.0))
-
-
-def _amount(value: float) -> str:
-    return si(value, "").rstrip()
-
+_SECTORS, _WAVEFRONTS = ("load_excess_sectors", "store_excess_sectors"), ("shared_excess_wavefronts",)
 
 _NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]] = {
-    "samples": (_samples, ("samples",)),
+    "samples": (
+        lambda kernel, hotspot: percent(ratio(hotspot.measures.get("samples", 0.0), kernel.code_totals.get("samples"))),
+        ("samples",),
+    ),
     "waits for": (lambda _, hotspot: leading_stall(hotspot) or MISSING, ("samples",)),
-    "executed": (_executed, ("warp_inst",)),
-    "threads of 32": (_threads, ("thread_inst",)),
-    "excess sectors": (_excess_sectors, ("load_excess_sectors", "store_excess_sectors")),
-    "excess wavefronts": (_excess_wavefronts, ("shared_excess_wavefronts",)),
-    "local sectors": (_local, ("local_sectors",)),
+    "executed": (_amount("warp_inst"), ("warp_inst",)),
+    "threads of 32": (
+        lambda _, spot: significant(ratio(spot.measures.get("thread_inst", 0.0), spot.measures.get("warp_inst"))),
+        ("thread_inst",),
+    ),
+    "excess sectors": (_excess(_SECTORS, ("load_sectors", "store_sectors")), _SECTORS),
+    "excess wavefronts": (_excess(_WAVEFRONTS, ("shared_wavefronts",)), _WAVEFRONTS),
+    "local sectors": (_amount("local_sectors"), ("local_sectors",)),
 }
 """Heading -> what writes the cell, and the measures, at least one of which must be present."""
 

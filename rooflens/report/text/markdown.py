@@ -11,7 +11,7 @@ from rooflens import __version__
 from rooflens import format as fmt
 from rooflens.model.bounds import Bound
 from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import KernelSummary, bound_times_ns, known_sum, time_part
+from rooflens.model.summary import KernelSummary, bound_times_ns, known_sum, notes, time_part
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
@@ -28,12 +28,13 @@ from rooflens.report.document import (
     Words,
     bullets,
     code,
+    few,
     joined,
     paragraph,
     strong,
 )
 from rooflens.report.document import facts as facts_of
-from rooflens.report.findings import ShownFinding, shown
+from rooflens.report.findings import ShownFinding, costing, shown
 from rooflens.report.labels import BOUND_LABELS, UNITS, flag_label, flag_name
 from rooflens.report.program import program_lines
 from rooflens.report.summary import (
@@ -43,8 +44,8 @@ from rooflens.report.summary import (
     facts,
     failure_counts,
     flag_counts,
-    note_counts,
     ranking,
+    segments,
     synthetic_words,
     unranked,
 )
@@ -59,7 +60,7 @@ MAX_NAMED = 5
 """Failed kernels, unread reports and reports that are named; of more, only the count is told."""
 
 _MOST_REASONS = 3
-"""Reasons for which kernels were not analyzed that are told."""
+"""Number of reasons given for kernels that were not analyzed."""
 
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak. Of several launches "
@@ -103,9 +104,8 @@ def _facts(page: Content) -> Document:
 
 def _verdicts(page: Content) -> Document:
     """Share the GPU time out by verdict, on one line."""
-    times_ns = sorted(bound_times_ns(page.counted).items(), key=lambda item: -item[1])
     shares: list[Words] = [
-        (strong(fmt.percent(ns / page.total_ns)), f" {BOUND_LABELS[bound]}") for bound, ns in times_ns
+        (strong(fmt.percent(part.share)), f" {BOUND_LABELS[part.bound]}") for part in segments(page.counted)
     ]
     return (paragraph((strong("GPU time by verdict:"), " ", *joined(", ", shares))),) if shares else ()
 
@@ -131,11 +131,10 @@ def _ranked(row: Ranked, *, named: bool) -> Item:
     distance = f", {row.distance}" if row.distance else ""
     cause = f" ({_cut(row.cause)})" if row.cause else ""
     where = (" ", code(_cut(row.where))) if row.where else ()
-    costing = [shown(finding) for finding in group.analysis.findings if finding.severity != "note"]
     return Item(
         (code(_short(group.shown)), *on, ": ", strong(takes), f"{distance}."),
         lines=((f"{_capital(_cut(row.limiter))}{cause}. {_sentence(row.move)}", *where),),
-        items=tuple(map(_finding, costing)),
+        items=tuple(_finding(shown(finding)) for finding in costing(group.analysis)),
     )
 
 
@@ -219,7 +218,7 @@ def _cautions(page: Content) -> Document:
 def _failed(page: Content) -> list[Words]:
     if not page.failed_count:
         return []
-    names = _named([code(_short(launch.shown)) for launch in page.failed], page.failed_count)
+    names = few([code(_short(launch.shown)) for launch in page.failed], MAX_NAMED, page.failed_count)
     why = [f"{fmt.count(amount, 'launch')}: {_cut(reason)}." for reason, amount in failure_counts(page.analyses)]
     what = "failed" if why else "failed while being profiled"
     head = f"{fmt.count(page.failed_count, 'launch')} {what}, in no number here: "
@@ -231,7 +230,7 @@ def _unread(page: Content) -> list[Words]:
         return []
     files: list[Words] = [(_file(source), f" ({_cut(str(error))})") for source, error in page.unread]
     total = fmt.count(page.unread_count + len(page.runs), "report")
-    return [(f"{page.unread_count} of {total} could not be read: ", *_named(files, len(files)), ".")]
+    return [(f"{page.unread_count} of {total} could not be read: ", *few(files, MAX_NAMED), ".")]
 
 
 def _flagged(page: Content) -> list[Words]:
@@ -251,11 +250,11 @@ def _method(page: Content) -> Document:
     usual = default_thresholds()
     changed = [f"{name} {value:g}" for name, value in asdict(page.limits).items() if value != getattr(usual, name)]
     reports: list[Words] = [(_file(run.source), f" ({run.digest[:12]})") for run in page.runs]
-    notes = _flag_names(note_counts(page.analyses))
-    origin = ("Reports, with the beginning of their SHA-256: ", *_named(reports, len(reports)), ".") if reports else ""
+    about = _flag_names(flag_counts(page.analyses, notes))
+    origin = ("Reports, with the beginning of their SHA-256: ", *few(reports, MAX_NAMED), ".") if reports else ""
     lines: tuple[Words, ...] = (
         METHOD,
-        f"About these numbers, with the launches of each note: {notes}." if notes else "",
+        f"About these numbers, with the launches of each note: {about}." if about else "",
         f"Thresholds changed: {', '.join(changed)}." if changed else "",
         origin,
         f"Made by rooflens {__version__}; `rooflens report` draws the page with rooflines and a card for each kernel.",
@@ -265,13 +264,6 @@ def _method(page: Content) -> Document:
 
 SECTIONS: tuple[Section, ...] = (_head, _banner, _facts, _verdicts, _ranking, _kernels, _cautions, _method)
 """What the Markdown holds, from top to bottom."""
-
-
-def _named(names: Sequence[Words], total: int) -> tuple[str | Span, ...]:
-    """List a few, and count the others."""
-    listed: list[Words] = [*names[:MAX_NAMED]]
-    more = total - len(listed)
-    return *joined(", ", listed), f" and {more:,} more" if more > 0 else ""
 
 
 def _part(groups: Sequence[KernelSummary]) -> str:

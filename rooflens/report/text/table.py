@@ -18,6 +18,7 @@ from rooflens.model.summary import KernelSummary, Launch, by_stake, first_move, 
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
+from rooflens.report.findings import costing
 from rooflens.report.labels import UNITS, flag_label
 from rooflens.report.summary import most_first, worth_a_line
 
@@ -192,12 +193,10 @@ def _waits(analysis: Analysis) -> str:
     ready_warps = analysis.kernel.counters.get("eligible_warps_per_cycle")
     if ready_warps is not None:
         return f"{significant(ready_warps, 2)} warps ready"
-    costing = (finding.title for finding in analysis.findings if finding.severity != "note")
-    return analysis.verdict.cause or next(costing, "")
+    return analysis.verdict.cause or next((finding.title for finding in costing(analysis)), "")
 
 
 MOST_LINES = 3
-_NAME_WIDTH = 48
 _MOST_PLACES = 3
 """Paths that a command is written with; more are on the command line above it."""
 
@@ -246,7 +245,7 @@ def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
 def _move(kernel: KernelSummary) -> Words:
     place = place_of_move(kernel.analysis)
     where = (" (", code(place), ")") if place else ()
-    return code(cut_name(plain_name(kernel.name), _NAME_WIDTH)), f": {first_move(kernel.analysis)}", *where
+    return code(cut_name(plain_name(kernel.name), _NAME.most)), f": {first_move(kernel.analysis)}", *where
 
 
 def _command(ranked: Sequence[KernelSummary], place: Sequence[str]) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support.loops import for_all
 
-from rooflens.cli.commands.lookup.about import about as command
+from rooflens.cli.commands.about import about as command
 from rooflens.cli.group import main
 from rooflens.errors import UnknownNameError
 from rooflens.model.about import FAMILIES, PAGE_OF_PART, about_counter, everything, find_about
@@ -81,8 +82,8 @@ def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
     assert text.endswith("docs/reference/counters/l2.md\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
+@for_all(
+    "name, said",
     [
         ("dram_bytes", "Read from, the first that is there: `dram__bytes`, `dram__bytes_read`"),
         ("launch__waves_per_multiprocessor", "Collected: for every kernel"),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -9,9 +9,6 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, RuleText, write_repor
 
 from rooflens.cli.group import main
 from rooflens.model.calibration import Attainable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def run(*arguments: object) -> Result:

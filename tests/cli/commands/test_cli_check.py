@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from support.chips import H200
 from support.fixture_kernels import triad
@@ -14,11 +14,6 @@ from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 
 @pytest.fixture(scope="module")

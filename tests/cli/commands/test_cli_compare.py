@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from support import fake_ncu
 from support.chips import A100, H200
@@ -14,12 +16,6 @@ from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
 from rooflens.model.store.dataset import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from click.testing import Result
 
 
 def run(*arguments: object) -> Result:
@@ -348,7 +344,7 @@ def test_without_ncu_a_failed_gate_says_why_it_is_not_confirmed(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No ncu: the failure stands, and the hint is that of collecting."""
-    monkeypatch.setattr("rooflens.ingest.ncu.command._candidates", lambda *_: iter(()))
+    monkeypatch.setattr("rooflens.ingest.ncu.command.find_program", lambda *_: None)
     slow = record(tmp_path / "slow", [1_100_000, 1_110_000])
     done = run("compare", base, slow, "--fail-on", "5%", "--confirm")
     assert done.exit_code == 5

@@ -3,10 +3,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
@@ -20,11 +20,6 @@ from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
 from rooflens.model.selecting import Selection, select
 from rooflens.report.ci.annotations import commands, of_hotspots
 from rooflens.report.text.hotspots import Listing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 HOTTEST = {
     "samples": 80.0,

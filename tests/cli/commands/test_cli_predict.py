@@ -3,19 +3,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
+from support.loops import for_all
 
 from rooflens.cli.group import main
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 GEMM = ("predict", "gemm", "--m", "4096", "--n", "4096", "--k", "4096")
 
@@ -86,8 +82,8 @@ def test_a_gpu_without_the_type_is_left_out_and_named() -> None:
     assert "warning: `Tesla T4` has no published peak for bf16" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+@for_all(
+    "arguments, code, words",
     [
         (("--m", "4"), 2, "missing options '--n', '--k'"),
         (("--m", "4", "--k", "4"), 2, "missing option '--n'"),
@@ -132,7 +128,7 @@ def test_a_page_needs_a_file_and_force_to_write_over_one(tmp_path: Path) -> None
     assert run(*GEMM, "--format", "html", "-o", str(file), "--force").exit_code == 0
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@for_all("name", OPERATIONS)
 def test_every_operation_has_help_and_a_table(name: str) -> None:
     """Each row of the table is a sub-command that names its sizes and predicts."""
     needed = [part for size in OPERATIONS[name].sizes if size.default is None for part in (_option(size.name), "64")]

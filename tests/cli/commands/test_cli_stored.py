@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from click.testing import CliRunner, Result
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 from rooflens.cli.group import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _run(*arguments: object) -> Result:

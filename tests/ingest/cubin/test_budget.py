@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.cubin_writer import BOMBS, END, SET_ADDRESS, STEP, brimful, cubin, line_table, report_with, source_of
@@ -17,9 +18,6 @@ from rooflens.ingest.reports.container import outline
 from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.ingest.reports.read import read_bytes
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES, unpacked
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 resource = pytest.importorskip("resource")
 

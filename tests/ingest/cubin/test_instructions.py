@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.loops import for_all
 
 from rooflens.ingest.cubin.instructions import kind_of
 
@@ -34,8 +35,8 @@ def test_an_operation_is_told_by_its_gpu(capability: int, kind: str | None) -> N
     assert kind_of(_encoded(0x4_04_7235, 4), capability) == kind
 
 
-@pytest.mark.parametrize(
-    ("operation", "kind"),
+@for_all(
+    "operation, kind",
     [
         (0x381, "load"),
         (0x980, "load"),

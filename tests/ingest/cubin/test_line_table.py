@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 from support.cubin_writer import END, SET_ADDRESS, cubin, line_table, source_of
 
 from rooflens.ingest.cubin.budget import Budget
 from rooflens.ingest.cubin.elf import Cubin
-from rooflens.ingest.cubin.lines import read_lines
+from rooflens.ingest.cubin.lines import Lines, read_lines
 from rooflens.ingest.cubin.modules import Modules
 from rooflens.ingest.messages.messages import message
-
-if TYPE_CHECKING:
-    from rooflens.ingest.cubin.lines import Lines
 
 _INLINED = b"\0\x03\x90\x01\x00"
 """What NVIDIA says of a row that was inlined into row 1."""

@@ -5,26 +5,24 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from support.loops import for_all
 
+from rooflens.ingest.exports.kernels import ExportedKernel
 from rooflens.ingest.exports.labels import metric_of
 from rooflens.ingest.exports.read import read_export
 from rooflens.ingest.exports.tables import is_export
+from rooflens.ingest.load import Loaded
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
 from rooflens.ingest.reports.results import RawResult, is_wanted, to_kernel
 from rooflens.model.analyze import analyze
+from rooflens.model.records import Kernel
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rooflens.ingest.exports.kernels import ExportedKernel
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Kernel
 
 pytestmark = pytest.mark.corpus
 
@@ -98,7 +96,7 @@ def printed(data: bytes) -> list[list[tuple[str, str, str]]]:
     return [list(zip(header[first:], rows[1][first:], row[first:], strict=True)) for row in rows[2:]]
 
 
-@pytest.mark.parametrize("report", REPORTS)
+@for_all("report", REPORTS)
 def test_every_printed_value_is_that_of_the_report(corpus: Path, report: str) -> None:
     """Labels stand for the metrics they are printed for, and each value differs by its printed rounding at most."""
     exports = {(page, mode): text_of(corpus, report, page, mode) for page in PRINTED_DIGITS for mode in MODES}
@@ -174,7 +172,7 @@ def test_the_details_page_leads_to_the_same_kernels(corpus: Path, loaded: Loaded
         assert read_nvidia(ours.rules) == read_nvidia(theirs.rules)
 
 
-@pytest.mark.parametrize("report", REPORTS)
+@for_all("report", REPORTS)
 def test_rounding_moves_no_verdict(corpus: Path, report: str) -> None:
     """The verdict of a details page is that of the same counters as the report holds them, not rounded."""
     data = text_of(corpus, report, "details", "auto")

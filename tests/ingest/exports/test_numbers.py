@@ -5,14 +5,15 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.loops import for_all
 
 from rooflens.ingest.exports.numbers import Printed, Style, instance_counts, parse, split_instances, style_of
 
 POINT, COMMA = Style("."), Style(",")
 
 
-@pytest.mark.parametrize(
-    ("text", "style", "expected"),
+@for_all(
+    "text, style, expected",
     [
         ("1.024", POINT, 1.024),
         ("32,746,880", POINT, 32_746_880),
@@ -62,8 +63,8 @@ def test_units_are_applied_with_one_rounding() -> None:
     assert parse("0,001573", COMMA, 9) == 1_573_000
 
 
-@pytest.mark.parametrize(
-    ("values", "decimal"),
+@for_all(
+    "values, decimal",
     [
         (["12", "65,77"], ","),
         (["27.595.520"], ","),

@@ -3,19 +3,17 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.loops import for_all
 from texts import BOTH, IDENTITY, LONG, RULES, SAXPY, SHARE, TIME, WIDE, launch, long_text, metric, text, wide_text
 
 from rooflens.errors import InputError
+from rooflens.ingest.exports.kernels import ExportedKernel
 from rooflens.ingest.exports.read import read_export
 from rooflens.ingest.exports.tables import is_export
-
-if TYPE_CHECKING:
-    from rooflens.ingest.exports.kernels import ExportedKernel
 
 GPU_NAME = "device__attribute_display_name"
 
@@ -118,7 +116,7 @@ ENCODINGS = (
 )
 
 
-@pytest.mark.parametrize(("form", "encoding"), ENCODINGS)
+@for_all("form, encoding", ENCODINGS)
 def test_powershells_files_are_read(form: str, encoding: str) -> None:
     """A byte order mark, UTF-16, a Windows code page and Windows line ends change nothing."""
     table = text(LONG, [{**launch(**{"Process Name": "größe.exe"}), **one} for one in BOTH]).replace("\n", "\r\n")
@@ -269,10 +267,9 @@ def test_ranges_are_named_from_the_outermost_in() -> None:
     assert found.nvtx_range == "train/step/nccl:all reduce"
 
 
-@pytest.mark.parametrize(
+@for_all(
     "cell",
     ["(" * 100_000 + ")", "1" + " " * 100_000 + ")", "a_" * 50_000 + " ", '":' * 50_000, "_" * 200_000, "9" * 200_000],
-    ids=["brackets", "spaces", "underscores", "colons", "long name", "digits"],
 )
 def test_long_cells_take_no_time(cell: str) -> None:
     """No cell, however long, costs more than its length: as value, as label, as name, as range, as foreign line."""
@@ -303,8 +300,8 @@ def test_the_first_versions_had_other_columns() -> None:
     assert found.numbers == {"dram__cycles_elapsed.avg.per_second": 772_656_250, SHARE: 39.6, TIME: 8992}
 
 
-@pytest.mark.parametrize(
-    ("signature", "function"),
+@for_all(
+    "signature, function",
     [
         (SAXPY, "saxpy"),
         ("a::b::f<c::d<int>>(float (*)(int), int)", "f"),
@@ -400,8 +397,8 @@ def test_values_without_units_must_be_whole() -> None:
     assert "no row of units" in str(refusal(unitless[1]))
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
+@for_all(
+    "written, said",
     [
         ("", "empty"),
         ("   \n", "empty"),

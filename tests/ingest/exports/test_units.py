@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import pytest
+from support.loops import for_all
 
 from rooflens.ingest.exports.labels import metric_of
 from rooflens.ingest.exports.units import dimension_of, power_of
 
 
-@pytest.mark.parametrize(
-    ("unit", "power"),
+@for_all(
+    "unit, power",
     [
         ("nsecond", 0),
         ("ns", 0),
@@ -53,8 +53,8 @@ def test_units_of_every_version_lead_to_base_units(unit: str, power: int | None)
     assert power_of(unit) == power
 
 
-@pytest.mark.parametrize(
-    ("unit", "dimension"),
+@for_all(
+    "unit, dimension",
     [
         ("%", "pct"),
         ("usecond", "time"),
@@ -75,8 +75,8 @@ def test_a_unit_tells_what_is_measured(unit: str, dimension: str | None) -> None
     assert dimension_of(unit) == dimension
 
 
-@pytest.mark.parametrize(
-    ("label", "unit", "metric"),
+@for_all(
+    "label, unit, metric",
     [
         ("Memory Throughput", "%", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
         ("Memory Throughput", "Gbyte/s", "dram__bytes.sum.per_second"),

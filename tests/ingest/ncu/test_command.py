@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support import fake_ncu
+from support.loops import for_all
 
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
 from rooflens.ingest.ncu.command import NEWEST, Collection, Ncu, build_argv, find_ncu, known_metrics
@@ -92,7 +93,7 @@ OPTIONS = {
 """Option -> fields of the collection, and the command line between the head and the program."""
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@for_all("option", OPTIONS)
 def test_the_command_line_of_each_option(option: str) -> None:
     """Each option changes exactly its own part."""
     fields, expected = OPTIONS[option]

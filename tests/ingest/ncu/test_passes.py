@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.loops import for_all
@@ -18,9 +18,6 @@ from rooflens.ingest.ncu.tiers import hardware_names, metrics_for
 from rooflens.model.counters.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.tensor import tensor_counters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DOC = Path(__file__).parents[3] / "docs" / "explanation" / "passes.md"
 each_chip = for_all("chip", CHIPS)
@@ -72,7 +69,7 @@ def test_tiers_keep_to_their_passes(chip: str, detail: str) -> None:
     assert counted(chip, detail).hardware_passes <= limit
 
 
-@pytest.mark.parametrize("chip", sorted({min(family) for _, family in FAMILIES}))
+@for_all("chip", sorted({min(family) for _, family in FAMILIES}))
 def test_the_order_of_names_costs_no_pass(chip: str) -> None:
     """Whatever the order in which ncu takes the names of a tier, they keep to its passes."""
     names = list(hardware_names(chip, "standard"))
@@ -107,7 +104,7 @@ def test_the_table_of_tensor_counters_is_complete(chip: str) -> None:
     assert ours <= theirs
 
 
-@pytest.mark.parametrize("names", [family for _, family in FAMILIES])
+@for_all("names", [family for _, family in FAMILIES])
 def test_chips_of_a_family_have_the_same_metrics(names: frozenset[str]) -> None:
     """A family is one list of names: what holds for one of its chips holds for all."""
     assert len({base_names(chip) for chip in names}) == 1

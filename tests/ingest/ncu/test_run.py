@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support import fake_ncu
@@ -17,13 +16,10 @@ from rooflens import processes
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
 from rooflens.ingest.ncu.command import Collection, Ncu, find_ncu
 from rooflens.ingest.ncu.failures import FAILURES, PROGRAM_FAILURES, explain
-from rooflens.ingest.ncu.log import LogFollower
+from rooflens.ingest.ncu.log import LogFollower, Progress
 from rooflens.ingest.ncu.run import Collected, collect
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
-
-if TYPE_CHECKING:
-    from rooflens.ingest.ncu.log import Progress
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:.*ncu\.log:pytest.PytestUnraisableExceptionWarning")
 """A signal may come between the opening of ncu's log and the `with` that closes it."""
@@ -280,7 +276,7 @@ def test_a_plain_report_is_called_so(tmp_path: Path, bin_folder: Path) -> None: 
     """An ncu that does not compress leaves `NAME.ncu-rep`, whichever kind was asked for."""
     assert take(tmp_path, "success", suffix=".ncu-repz").report.name == "a 100%i.ncu-rep"
     assert left_files(tmp_path) == ["a 100%i.ncu-rep"]
-    with pytest.raises(InputError, match="is not a name for a report"):
+    with pytest.raises(InputError, match="does not end like a report"):
         take(tmp_path, "success", suffix=".txt")
 
 
@@ -358,7 +354,7 @@ def test_the_cap_stops_ncu_and_keeps_what_it_has(tmp_path: Path, bin_folder: Pat
 
 def test_a_report_needs_its_suffix(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
     """A name without `.ncu-rep` is refused: ncu would add it, and the report would stand elsewhere."""
-    with pytest.raises(InputError, match="is not a name for a report"):
+    with pytest.raises(InputError, match="does not end like a report"):
         collect(find_ncu(), Collection(TRUE, tmp_path / "report", ("x.sum",)))
 
 

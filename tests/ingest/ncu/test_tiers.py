@@ -4,8 +4,9 @@ import ast
 import re
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
 
 import pytest
 from support.loops import for_all
@@ -19,17 +20,14 @@ from rooflens.ingest.reports.read import read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.counters import chips, execution, memory, metric, recipes, table, tensor
 from rooflens.model.counters.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
-from rooflens.model.counters.metric import DETAILS
+from rooflens.model.counters.metric import DETAILS, Detail
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.levels import STAGES
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
-if TYPE_CHECKING:
-    from rooflens.model.counters.metric import Detail
-    from rooflens.model.records import Analysis
-
 ONE_OF_EACH = tuple(dict.fromkeys(min(family) for _, family in FAMILIES))
-each_family = pytest.mark.parametrize("chip", ONE_OF_EACH)
-each_detail = pytest.mark.parametrize("detail", DETAILS)
+each_family = for_all("chip", ONE_OF_EACH)
+each_detail = for_all("detail", DETAILS)
 
 QUICK_COUNTERS = {
     "duration_ns", "sm_clock_hz", "l2_clock_hz", "sm_count", "elapsed_cycles", "l2_bytes", "l2_tag_bytes",
@@ -68,30 +66,31 @@ BY_ADDRESS = {"warp_inst", "thread_inst", "load_sectors", "load_excess_sectors",
 }  # fmt: skip
 
 
-def collected(folder: Path, chip: str, detail: str) -> Analysis:
+@cache
+def collected(chip: str, detail: str) -> Analysis:
     """Analyze a report that holds what a tier collects on a chip, read by NVIDIA's own reader."""
     kernel = KernelSpec("kernel(float *)", stored_metrics(chip, detail))
-    report = read_report(write_report(folder / "tier.ncu-rep", ReportSpec([kernel])), "tier")
+    with TemporaryDirectory() as folder:
+        report = read_report(write_report(Path(folder) / "tier.ncu-rep", ReportSpec([kernel])), "tier")
     return analyze(report.kernels[0])
 
 
 @each_family
 @each_detail
-def test_a_tier_resolves_every_counter_it_promises(tmp_path: Path, chip: str, detail: str) -> None:
+def test_a_tier_resolves_every_counter_it_promises(chip: str, detail: str) -> None:
     """A report with exactly a tier's names gives every promised counter, and none of its values is missing."""
-    analysis = collected(tmp_path, chip, detail)
+    analysis = collected(chip, detail)
     memory = {"sysmem_bytes"} if chip in SOC else DRAM_COUNTERS
-    if detail != "quick" and chip not in SOC:
-        memory |= BALANCE_OF_DRAM
-    assert PROMISED[detail] | memory <= analysis.kernel.counters.keys()
+    balance = BALANCE_OF_DRAM if detail != "quick" and chip not in SOC else set()
+    assert PROMISED[detail] | memory | balance <= analysis.kernel.counters.keys()
     assert analysis.kernel.status == "ok"
 
 
 @each_family
 @each_detail
-def test_every_tier_counts_all_flops_against_the_reports_own_peaks(tmp_path: Path, chip: str, detail: str) -> None:
+def test_every_tier_counts_all_flops_against_the_reports_own_peaks(chip: str, detail: str) -> None:
     """FLOPs of every pipe are known, each with a peak from the report and so a share, and the total is exact."""
-    analysis = collected(tmp_path, chip, detail)
+    analysis = collected(chip, detail)
     works = {key: pipe for key, pipe in analysis.pipes.items() if pipe.unit == "FLOP"}
     assert {"fp64", "fp32", "fp16"} <= works.keys()
     assert any(key.startswith("tensor") for key in works) is (chip not in TU11X)
@@ -102,9 +101,9 @@ def test_every_tier_counts_all_flops_against_the_reports_own_peaks(tmp_path: Pat
 
 
 @each_family
-def test_standard_places_a_kernel_at_every_level_and_pipe(tmp_path: Path, chip: str) -> None:
+def test_standard_places_a_kernel_at_every_level_and_pipe(chip: str) -> None:
     """Bytes, roof and share of all four levels follow from `standard`, and the shares of the pipes."""
-    analysis = collected(tmp_path, chip, "standard")
+    analysis = collected(chip, "standard")
     for name, level in analysis.levels.items():
         assert level.amount_bytes, name
         if not (name == "dram" and chip in SOC):
@@ -116,10 +115,10 @@ def test_standard_places_a_kernel_at_every_level_and_pipe(tmp_path: Path, chip: 
 
 
 @each_family
-@pytest.mark.parametrize("detail", ["standard", "deep"])
-def test_a_tier_counts_accesses_by_instruction(tmp_path: Path, chip: str, detail: str) -> None:
+@for_all("detail", ["standard", "deep"])
+def test_a_tier_counts_accesses_by_instruction(chip: str, detail: str) -> None:
     """What findings read of single instructions is in `standard` on every chip, and costs it no hardware pass."""
-    assert collected(tmp_path, chip, detail).kernel.code_totals.keys() >= BY_ADDRESS
+    assert collected(chip, detail).kernel.code_totals.keys() >= BY_ADDRESS
     by_instruction = {m.kind for m in metrics_for(chip, detail) if m.name.startswith(("memory_", "inst_executed"))}
     assert by_instruction == {"sass"}
 
@@ -140,9 +139,9 @@ def test_deep_samples_units_over_time(chip: str, detail: Detail, *, pm_sampling:
 
 
 @each_family
-def test_standard_explains_latency(tmp_path: Path, chip: str) -> None:
+def test_standard_explains_latency(chip: str) -> None:
     """Stall reasons, occupancy and its limits reach the verdict, at high confidence."""
-    analysis = collected(tmp_path, chip, "standard")
+    analysis = collected(chip, "standard")
     assert analysis.kernel.stalls == {"long_scoreboard": 0.5, "wait": 0.25, "barrier": 0.25}
     assert analysis.verdict.bound == "latency"
     assert analysis.verdict.confidence == "high"
@@ -151,9 +150,9 @@ def test_standard_explains_latency(tmp_path: Path, chip: str) -> None:
     assert analysis.verdict.cause == next(iter(costing.values())).title
 
 
-def test_system_on_chip_has_no_dram_roof(tmp_path: Path) -> None:
+def test_system_on_chip_has_no_dram_roof() -> None:
     """On a chip without DRAM counters the traffic to system memory stands in, without a roof."""
-    analysis = collected(tmp_path, "ga10b", "quick")
+    analysis = collected("ga10b", "quick")
     level = analysis.levels["dram"]
     assert level.amount_bytes
     assert (level.peak_bytes_per_s, level.share) == (None, None)
@@ -161,21 +160,21 @@ def test_system_on_chip_has_no_dram_roof(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chip", sorted(TCGEN05))
-def test_tcgen05_operations_come_from_counters(tmp_path: Path, chip: str) -> None:
+def test_tcgen05_operations_come_from_counters(chip: str) -> None:
     """On chips whose matrix opcodes name no shape, every tier counts bf16 operations."""
     for detail in DETAILS:
-        analysis = collected(tmp_path, chip, detail)
+        analysis = collected(chip, detail)
         assert analysis.flop_source["tensor_bf16"] == "tensor_ops"
 
 
 @pytest.mark.parametrize("chip", ["gh100", "gb100"])
-def test_deep_counts_no_operation_twice(tmp_path: Path, chip: str) -> None:
+def test_deep_counts_no_operation_twice(chip: str) -> None:
     """Of a counter split by density and instruction, `deep` asks for the parts and the sum of all, none between."""
     names = {metric.name for metric in metrics_for(chip, "deep")}
     assert "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum" in names
     assert "sm__ops_path_tensor_src_bf16_dst_fp32.sum" in names
     assert "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32.sum" not in names
-    analysis = collected(tmp_path, chip, "deep")
+    analysis = collected(chip, "deep")
     assert "tensor_counter_reads_zero" not in analysis.flags
 
 
@@ -195,10 +194,10 @@ def test_meanings_and_names_are_plain(chip: str) -> None:
         assert re.fullmatch(r"[^\"\\\n]{3,100}", asked.meaning)
 
 
-def test_deep_collects_every_share_the_model_reads(tmp_path: Path) -> None:
+def test_deep_collects_every_share_the_model_reads() -> None:
     """Every stage and pipe of the model has its share on some chip."""
     read = {stage.share for stage in STAGES} | {share for row in PIPE_ROWS for share in row.shares}
-    found = {name for chip in ONE_OF_EACH for name in collected(tmp_path, chip, "deep").kernel.counters}
+    found = {name for chip in ONE_OF_EACH for name in collected(chip, "deep").kernel.counters}
     assert read <= found
 
 
@@ -217,8 +216,8 @@ def test_chips_are_found_in_any_case() -> None:
     assert metrics_for("GH100", "quick") == metrics_for("gh100", "quick")
 
 
-@pytest.mark.parametrize(
-    ("compute_capability", "chip", "certain"),
+@for_all(
+    "compute_capability, chip, certain",
     [
         ("7.0", "gv100", True),
         ("7.5", "tu102", False),
@@ -247,7 +246,7 @@ def test_older_gpus_and_nonsense_have_no_chip() -> None:
         chip_of("hopper")
 
 
-@pytest.mark.parametrize("module", [tiers, chips, execution, memory, metric, recipes, table, tensor])
+@for_all("module", [tiers, chips, execution, memory, metric, recipes, table, tensor])
 def test_tiers_need_the_standard_library_only(module: object) -> None:
     """A bare GPU box can build the request: nothing but the standard library and our own leaf modules is imported."""
     source = Path(str(module.__file__)).read_text(encoding="utf-8")  # type: ignore[attr-defined]

@@ -6,12 +6,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from rooflens import collecting
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
-from rooflens.ingest.ncu.estimate import Cost, estimate
+from rooflens.ingest.ncu.command import NEWEST, Collection
+from rooflens.ingest.ncu.log import Progress
 from rooflens.ingest.ncu.nsys import find_nsys, read_export, trace, trace_argv, union_ns
 from rooflens.ingest.ncu.unprofiled import (
     Ran,
@@ -22,11 +24,6 @@ from rooflens.ingest.ncu.unprofiled import (
     write_unprofiled,
 )
 from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Unprofiled
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.ingest.ncu.log import Progress
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -276,9 +273,17 @@ def test_an_old_nsys_is_not_asked_for_graphs_by_node(tmp_path: Path, known: str,
     assert ("--cuda-graph-trace=node" in (tmp_path / "asked").read_text()) == is_asked
 
 
+def _estimate(unprofiled: Unprofiled | None, passes: int | None, **how: str | int) -> str:
+    collection = Collection(("x",), Path("x.ncu-rep"), **how)  # type: ignore[arg-type]
+    request = collecting.Request(collecting.command_target(("x",)), collection, "quick")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collecting, "_passes", lambda *_: passes)
+        return collecting.estimate_cost(collecting.Plan(request, NEWEST, None, "gh100", ("x",), collection), unprofiled)
+
+
 def test_the_estimate_multiplies_what_is_known() -> None:
-    """Launches x passes x time + saved memory."""
-    text = estimate(Cost(4, 8_000_000, 3, 200, one_of_each=True, saves_memory=True))
+    """Launches x passes x time + saved memory; of 20 iterations one is profiled."""
+    text = _estimate(Unprofiled(1, kernel_ns=160_000_000, launches=80, iterations=20), 3)
     assert text == (
         "estimate: at most 4 distinct launches x 3 passes (ncu adds 1 to 3) x 2 ms each = 24 ms "
         "+ saving and restoring what the kernels write, for each pass (how much is not known)"
@@ -287,7 +292,7 @@ def test_the_estimate_multiplies_what_is_known() -> None:
 
 def test_the_estimate_says_what_is_not_known() -> None:
     """Unknown launches, passes and times are called so; application replay saves nothing."""
-    text = estimate(Cost(None, None, None, 200, one_of_each=False, saves_memory=False))
+    text = _estimate(None, None, replay_mode="application", launch_count=200)
     assert text == (
         "estimate: at most 200 launches (how many is not known) x passes (not counted) x the kernels' time (not known)"
         "; the program is run again for each pass, nothing is saved"

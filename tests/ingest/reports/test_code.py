@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import ncu_report
 import pytest
-from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
+from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, ReportSpec, write_report
 
 from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.hotspots import hottest, leading_stall, places
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from support.ncu_rep_writer import MetricValue
-
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 START = 0x7F00_0000_1000
 LOAD, STORE, COPY, OTHER = START, START + 16, START + 32, START + 48

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import ncu_report
 import pytest
@@ -11,9 +12,6 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_r
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports.container import inspect
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KERNEL = KernelSpec("void copy(float *)", {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8})
 REPORT = ReportSpec([KERNEL] * 3)

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.damage import block_starts, certain_damage, flipped_copies
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.container import Container, inspect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from rooflens.ingest.reports.container import Outline, inspect
 
 OPCODES = Instances({"FFMA": 1000.0, "HMMA.16816.F32.BF16": 5.0}, 1005.0)
 METRICS = {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8, "a__nan.sum": math.nan, "sass__table": OPCODES}
@@ -27,7 +24,7 @@ PUBLISHED = (
 )
 
 
-def _outcome(path: Path, data: bytes) -> Container | InputError:
+def _outcome(path: Path, data: bytes) -> Outline | InputError:
     """Return what `inspect` makes of `data`; any exception but an `InputError` fails the test."""
     path.write_bytes(data)
     try:
@@ -38,7 +35,7 @@ def _outcome(path: Path, data: bytes) -> Container | InputError:
 
 def _accepted(path: Path, copies: Iterator[tuple[str, bytes]]) -> list[str]:
     """Return the names of the copies that pass as reports."""
-    return [name for name, data in copies if isinstance(_outcome(path, data), Container)]
+    return [name for name, data in copies if isinstance(_outcome(path, data), Outline)]
 
 
 def test_certain_damage_of_a_synthetic_report_is_found(tmp_path: Path) -> None:

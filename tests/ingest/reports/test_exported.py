@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.read import ReadOptions, read_report
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TIME, SHARE = "gpu__time_duration.sum", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
-from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, SessionSpec, write_report
+from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, ReportSpec, SessionSpec, write_report
 
 from rooflens.ingest.metrics.figures import KIND, LINE_IN, OPCODE
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from support.ncu_rep_writer import MetricValue
 
 LOAD, STORE, CONSTANT, PACKED = 0, 16, 32, 48
 METRICS: Mapping[str, MetricValue] = {

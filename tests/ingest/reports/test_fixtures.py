@@ -2,24 +2,23 @@ from __future__ import annotations
 
 import math
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import ncu_report
 import pytest
 from support.attention import GEMM_FLOP, SCORES, TENSOR_BYTES, attention_kernels
+from support.loops import for_all
 from support.make_fixtures import MANIFEST, MARK, Fixture, manifest_entries, synthetic_fixtures
 from support.ncu_rep_writer import Instances
 from support.synthetic_kernels import THREAD_TABLE, WARP_TABLE
 
 from rooflens.ingest.reports.container import inspect
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 ALL = synthetic_fixtures()
 LARGEST_TOTAL_BYTES = 1_000_000
 
-each_fixture = pytest.mark.parametrize("fixture", ALL, ids=lambda fixture: fixture.stem)
+each_fixture = for_all("fixture", ALL, lambda fixture: fixture.stem)
 
 
 def _actions(path: Path) -> list[Any]:

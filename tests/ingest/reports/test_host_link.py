@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.loops import for_all
 
 from rooflens.ingest.reports.resolve import resolve
 
@@ -15,8 +16,8 @@ def value(stored: dict[str, float], name: str) -> float | None:
 PCIE = "device__attribute_gpu_pci_ext_"
 
 
-@pytest.mark.parametrize(
-    ("attributes", "bytes_per_s"),
+@for_all(
+    "attributes, bytes_per_s",
     [
         ({"gpu_link_rate": 8000.0, "gpu_link_width": 16.0}, 8e9 * 16 / 8 * 128 / 130),
         ({"gpu_link_rate": 5000.0, "gpu_link_width": 16.0}, 5e9 * 16 / 8 * 0.8),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,9 +13,6 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.container import readable_part
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = [f"kernel_{number}" for number in range(4)]
 REPORT = encode_report(

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rooflens.ingest.reports.inputs import find_inputs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_folder_gives_its_reports_as_people_count(tmp_path: Path) -> None:

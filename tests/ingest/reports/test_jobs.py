@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rooflens.ingest.reports.jobs import stamp_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_file_just_written_is_told_by_its_bytes(tmp_path: Path) -> None:

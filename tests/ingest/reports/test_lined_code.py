@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rooflens.ingest.metrics import code
 from rooflens.ingest.reports import report
 from rooflens.ingest.reports.read import ReadOptions, read_report
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.corpus

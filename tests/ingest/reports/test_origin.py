@@ -5,24 +5,20 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import ncu_report
 import pytest
 from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpec, encode_report, write_report
 
 from rooflens.ingest.load import ingest_reports
-from rooflens.ingest.messages.nvtx import range_path
+from rooflens.ingest.messages.sessions import range_path
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.read import read_report
+from rooflens.model.records import Kernel
 from rooflens.model.store.dataset import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from rooflens.model.records import Kernel
 
 DURATION = {"gpu__time_duration.sum": 1000.0}
 PYTHON = (4711, "/opt/conda/bin/python")

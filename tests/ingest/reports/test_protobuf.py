@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -20,10 +22,6 @@ from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import read_bytes, read_report
 from rooflens.ingest.reports.report import MOST_IN_TEXT, ReadOptions, Report
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 EVERYTHING = ReadOptions(raw="all")
 START = 0x7F00_0000_1000
@@ -330,7 +328,7 @@ def test_metrics_decoded_at_once_are_those_decoded_one_by_one() -> None:
         if (found := protobuf._values_at_once(entries)) is None:
             continue
         at_once_count += 1
-        reader = ResultReader(b"", Outline([], [], (), synthetic=False, labels={}, unknown=frozenset()))
+        reader = ResultReader(b"", Outline("", 0, [], [], (), synthetic=False, labels={}, unknown=frozenset()))
         one_by_one = reader._values_one_by_one(entries, 0, Place("kernel", 0, 0, 0))
         assert [list(part) for part in found] == [list(part) for part in one_by_one], entries
     assert at_once_count > 1000

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
@@ -11,9 +11,6 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.report.data import to_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DURATION = {"gpu__time_duration.sum": 1000.0}
 

@@ -4,6 +4,7 @@ import math
 import random
 
 import pytest
+from support.loops import for_all
 from support.unpruned import EVERYTHING, resolved_without_a_plan
 
 from rooflens.ingest.reports.resolve import plan_for, resolve
@@ -96,7 +97,7 @@ DRAM_FORMS: list[tuple[dict[str, float], float, str]] = [
 """Stored metrics -> bytes in 2 ms at 2 GHz, and what the source says; the earlier go before the later."""
 
 
-@pytest.mark.parametrize(("stored", "expected", "formula"), DRAM_FORMS)
+@for_all("stored, expected, formula", DRAM_FORMS)
 def test_each_form_of_an_amount(stored: dict[str, float], expected: float, formula: str) -> None:
     """Sum, parts, rate x t, rate a cycle x f x t, Pascal's bare names and sectors give the amount, and say so."""
     resolved = resolve({**ALL, **stored})
@@ -104,7 +105,7 @@ def test_each_form_of_an_amount(stored: dict[str, float], expected: float, formu
     assert resolved.sources["dram_bytes"] == formula
 
 
-@pytest.mark.parametrize("first", range(len(DRAM_FORMS)))
+@for_all("first", range(len(DRAM_FORMS)))
 def test_forms_are_tried_in_order(first: int) -> None:
     """Of all the forms a report stores the most exact one is taken, whatever the order in which they stand."""
     stored = {name: number for form, _, _ in reversed(DRAM_FORMS[first:]) for name, number in form.items()}
@@ -385,8 +386,8 @@ def test_old_names_of_pascal() -> None:
     assert (values["sol_compute"], values["sol_memory"]) == (0.5, 0.6)
 
 
-@pytest.mark.parametrize(
-    ("stored", "name", "expected"),
+@for_all(
+    "stored, name, expected",
     [
         ("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved_occupancy", 0.5),
         ("sm__maximum_warps_per_active_cycle_pct", "theoretical_occupancy", 0.5),
@@ -444,7 +445,7 @@ def test_cycles_and_their_rate_give_the_time(unit: str) -> None:
     assert "duration_ns" not in resolve({**stored, f"{name}.per_second": 0.0}).values
 
 
-@pytest.mark.parametrize("seed", range(8))
+@for_all("seed", range(8))
 def test_a_plan_finds_what_all_recipes_find(seed: int) -> None:
     """What is left out for a set of names is only what could not apply: values, sources and order are the same."""
     chance = random.Random(seed)  # noqa: S311 - a choice of names, not a secret

@@ -1,23 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from support.loops import for_all
 
 from rooflens.ingest.metrics.code import Code
-from rooflens.ingest.reports.results import (
-    THREAD_TABLES,
-    WARP_TABLE,
-    RawResult,
-    is_measured,
-    short_name,
-    to_kernel,
-    with_code,
-)
-from rooflens.model.records import Hotspot, Rule, Series
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
+from rooflens.ingest.metrics.stored import THREAD_TABLES, WARP_TABLE
+from rooflens.ingest.reports.results import RawResult, is_measured, short_name, to_kernel, with_code
+from rooflens.model.records import Hotspot, Kernel, Rule, Series
 
 NUMBERS = {"gpu__time_duration.sum": 1e6, "sm__cycles_elapsed.avg.per_second": 1.5e9}
 TENSOR = "sm__ops_path_tensor_src_bf16_dst_fp32"
@@ -41,8 +32,8 @@ def kernel(numbers: dict[str, float] | None = None, **overrides: Any) -> Kernel:
     return to_kernel(RawResult(**{**fields, **overrides}), "d" * 64, "given/path.ncu-rep", synthetic=False)
 
 
-@pytest.mark.parametrize(
-    ("signature", "expected"),
+@for_all(
+    "signature, expected",
     [
         ("void at::native::relu<float>(float *, int)", "at::native::relu<float>"),
         ("scale(float *)", "scale"),
@@ -123,8 +114,8 @@ def test_status(numbers: dict[str, float], nan_count: int, status: str) -> None:
     assert to_kernel(raw, "", "", synthetic=True).status == status
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
+@for_all(
+    "metric, expected",
     [
         ("gpu__time_duration.sum", True),
         ("dram__bytes_read.sum.per_second", True),
@@ -243,8 +234,8 @@ LAUNCH = {f"launch__{what}_dim_{axis}": 4.0 for what in ("grid", "block") for ax
 DURATION = "gpu__time_duration.sum"
 
 
-@pytest.mark.parametrize(
-    ("numbers", "named"),
+@for_all(
+    "numbers, named",
     [
         ({"sm__cycles_elapsed.avg.per_second": 1e308}, "sm_clock_hz = 1e+308, of `sm__cycles_elapsed.avg.per_second`"),
         ({DURATION: 0.0}, "duration_ns = 0"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
@@ -12,13 +13,8 @@ from rooflens.errors import InputError
 from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports import texts
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
-from rooflens.ingest.reports.texts import Told, add_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.ingest.reports.report import Report
-    from rooflens.ingest.reports.texts import Asked
+from rooflens.ingest.reports.report import Report
+from rooflens.ingest.reports.texts import Asked, Told, add_texts
 
 TABLE = Instances({0x1000 + 16 * number: 1.0 + number for number in range(9)}, 45.0)
 OPTIONS = ReadOptions(texts_later=True)

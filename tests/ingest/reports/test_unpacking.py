@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import ncu_report
 import pytest
@@ -33,10 +34,6 @@ from rooflens.ingest.reports.unpacking import (
     unpacked,
 )
 from rooflens.model.store.dataset import Store, StoredReport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 METRICS = {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8}
 REPORT = encode_report(ReportSpec([KernelSpec(f"kernel_{number}(float *)", METRICS) for number in range(3)]))

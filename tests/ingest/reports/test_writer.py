@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import ncu_report
 import pytest
@@ -16,9 +17,6 @@ from support.ncu_rep_writer import (
 )
 
 from rooflens.ingest.reports.container import inspect
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OPCODES = {"FFMA": 3.0e9, "HMMA.16816.F32.BF16": 12.0, "MUFU.EX2": 0.0}
 METRICS = {

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support import samples
 
 from rooflens.errors import InputError
 from rooflens.model.compare.checklist import Asked, Checklist, check, rating
+from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from rooflens.model.records import AnalyzedReport
 
 
 def launch(name: str = "saxpy", us: float = 100.0, flop: float = 2e6, **levels: float) -> samples.Analysis:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 
 from rooflens.errors import InputError
 from rooflens.model.compare.across import across
@@ -13,10 +13,7 @@ from rooflens.model.compare.compare import Comparison, Side, Spread, Timing, com
 from rooflens.model.compare.gate import Compared, Gate
 from rooflens.model.compare.pairing import Pair, pair_programs, program_name, refusals, versions_of, warnings
 from rooflens.model.compare.sentences import change_sentence, timing_words, total_sentence
-from rooflens.model.records import AnalyzedReport
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis, Run
+from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 
 def timed(analysis: Analysis, factor: float) -> Analysis:
@@ -48,8 +45,8 @@ def test_times_are_medians_over_recordings() -> None:
     assert {change.how for change in found.changes} == {"same"}
 
 
-@pytest.mark.parametrize(
-    ("base", "head", "outcome"),
+@for_all(
+    "base, head, outcome",
     [
         ((100, 101, 102), (110, 111, 112), "slower"),
         ((110, 111, 112), (100, 101, 102), "faster"),
@@ -150,8 +147,8 @@ def test_numbered_files_are_recordings_of_one_program() -> None:
     assert [len(one.recordings) for pair in pairing.pairs for one in (pair.base, pair.head)] == [3, 2]
 
 
-@pytest.mark.parametrize(
-    ("file", "program"),
+@for_all(
+    "file, program",
     [
         ("gemm_1.ncu-rep", "gemm"),
         ("gemm (2).ncu-rep", "gemm"),
@@ -207,7 +204,7 @@ def test_a_recording_that_lacks_a_launch_does_not_look_faster() -> None:
 
 def test_the_same_report_on_both_sides_is_warned_of() -> None:
     """A report compared with itself tells nothing of a change."""
-    assert warnings(pair(side(1.0), side(1.0))) == ("1 of the head's reports is among the base's too",)
+    assert [*warnings(pair(side(1.0), side(1.0)))] == ["1 of the head's reports is among the base's too"]
 
 
 def test_other_launches_are_another_program() -> None:
@@ -244,14 +241,14 @@ def test_what_was_collected_differently_is_refused_or_warned_of() -> None:
     base = side(1.0)
     other = collected(base, digest="b" * 64, synthetic=True, replay_mode="application", cache_control="none")
     first = collected(base, replay_mode="kernel", cache_control="all")
-    assert refusals(pair(base, base)) == ()
-    assert warnings(pair(base, collected(base, digest="b" * 64))) == ()
+    assert [*refusals(pair(base, base))] == []
+    assert [*warnings(pair(base, collected(base, digest="b" * 64)))] == []
     told = " ".join(refusals(pair(first, other)))
     assert "replay modes differ: kernel and application" in told
     assert "the head is synthetic" in told
-    assert warnings(pair(first, other)) == ("cache control: all and none",)
+    assert [*warnings(pair(first, other))] == ["cache control: all and none"]
     untimed = side(1.0, analyses=[replace(a, kernel=replace(a.kernel, counters={})) for a in samples.every_verdict()])
-    assert refusals(pair(base, untimed)) == ("the head holds no kernel with a duration",)
+    assert [*refusals(pair(base, untimed))] == ["the head holds no kernel with a duration"]
 
 
 def test_different_gpus_are_compared_by_shares() -> None:
@@ -270,7 +267,7 @@ def test_other_launch_counts_are_compared_by_the_mean_launch() -> None:
     assert change.speed.factor == pytest.approx(1.0)
     assert change.mean_launch.head.times_ns == pytest.approx((each_ns, 1.01 * each_ns))
     assert change_sentence(change, found).startswith("mean launch no change beyond noise (+0.0 %) (1 -> 2 launches): ")
-    assert Gate(0.05, per_kernel=True).failures([Compared("app", found)])[1:] == []
+    assert Gate(0.05, per_kernel=True).judge([Compared("app", found)]).failures[1:] == []
 
 
 def test_versions_of_a_program_are_no_repetition() -> None:

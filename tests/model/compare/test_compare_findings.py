@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -9,19 +10,12 @@ from support import samples
 from support.samples import Sample
 
 from rooflens.analyzing import analyze_paths
-from rooflens.model.compare.compare import Side, compare
-from rooflens.model.compare.findings import changed_findings, findings_sentence
+from rooflens.model.compare.compare import Comparison, Side, compare
+from rooflens.model.compare.findings import FindingChanges, changed_findings, findings_sentence
 from rooflens.model.compare.gate import Compared
-from rooflens.model.records import Distances, Evidence, Finding
+from rooflens.model.records import Analysis, Distances, Evidence, Finding
 from rooflens.report.comparison.page import render_comparison
 from rooflens.report.text.comparison import to_json, to_markdown
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.model.compare.compare import Comparison
-    from rooflens.model.compare.findings import FindingChanges
-    from rooflens.model.records import Analysis
 
 LOADS = {"global_load_sectors": 31e6, "global_load_requests": 1e6}
 GOOD_LOADS = {"global_load_sectors": 4e6, "global_load_requests": 1e6}

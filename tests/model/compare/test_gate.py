@@ -1,19 +1,16 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 
 from rooflens.errors import UsageError
 from rooflens.model.compare.compare import Side, Spread, Timing, compare
 from rooflens.model.compare.gate import Compared, Gate, parse_floor
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis
 
 
 def timing(before_us: Sequence[float], after_us: Sequence[float], under_wave: float = 0.0) -> Timing:
@@ -34,8 +31,8 @@ def program(before: Sequence[Sequence[Analysis]], after: Sequence[Sequence[Analy
     return Compared("app", compare(base, head))
 
 
-@pytest.mark.parametrize(
-    ("text", "nanoseconds"),
+@for_all(
+    "text, nanoseconds",
     [("2us", 2000), ("2 µs", 2000), ("2μs", 2000), ("500ns", 500), ("0.1ms", 1e5), ("1s", 1e9), ("0", 0), ("0us", 0)],
 )
 def test_a_floor_is_a_time_with_its_unit(text: str, nanoseconds: float) -> None:
@@ -43,15 +40,15 @@ def test_a_floor_is_a_time_with_its_unit(text: str, nanoseconds: float) -> None:
     assert parse_floor(text) == pytest.approx(nanoseconds)
 
 
-@pytest.mark.parametrize("text", ["2", "", "us", "-2us", "2 days", "5%", "1e3us", "nan us"])
+@for_all("text", ["2", "", "us", "-2us", "2 days", "5%", "1e3us", "nan us"])
 def test_what_is_no_floor_is_refused(text: str) -> None:
     """A number without a unit is no time, nor is one below zero."""
     with pytest.raises(UsageError, match="a floor is a time with its unit"):
         parse_floor(text)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "under_wave", "floor_ns", "outcome"),
+@for_all(
+    "before, after, under_wave, floor_ns, outcome",
     [
         ([100, 101], [107, 108], 0.0, 0.0, "slower"),
         ([100, 101], [107, 108], 0.0, 6999.0, "slower"),  # the medians, 100.5 and 107.5, are 7 µs apart

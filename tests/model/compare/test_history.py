@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.compare.history import histories
-from rooflens.model.records import AnalyzedReport
+from rooflens.model.records import Analysis, AnalyzedReport, Run
 from rooflens.report.history.chart import groups
 from rooflens.report.text.history import sparkline
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis, Run
 
 
 def recorded(day: int, file: str = "app.ncu-rep") -> Run:

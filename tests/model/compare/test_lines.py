@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 
 from rooflens.model.compare.compare import Change, Side, compare
 from rooflens.model.compare.lines import slower_lines
@@ -66,8 +67,8 @@ def test_equal_lines_are_matched_in_their_order() -> None:
     assert [line.hotspot.line for line in slower_lines(changed(before, after))] == [21]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
+@for_all(
+    "before, after",
     [
         (kernel(100, [(10, 5000, "a")]), kernel(100, [(10, 9000, "a")])),  # as fast as before
         (kernel(100, [(10, 5000, "a")]), kernel(50, [(10, 9000, "a")])),

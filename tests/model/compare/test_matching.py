@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.model.compare.matching import Match, match_launches
 from rooflens.model.keys import function_of
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel
 
 
 def launch(name: str, grid: int = 1, nvtx_range: str | None = None) -> Kernel:
@@ -82,8 +78,8 @@ def test_nvtx_ranges_are_kept_apart() -> None:
     assert matched(base, head) == [(None, 0, "new"), (0, None, "gone")]
 
 
-@pytest.mark.parametrize(
-    ("name", "function"),
+@for_all(
+    "name, function",
     [
         ("void at::native::relu<float>", "relu"),
         ("gemm", "gemm"),

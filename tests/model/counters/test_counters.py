@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.loops import for_all
@@ -27,9 +27,6 @@ from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import AMOUNTS, ROOFS, STAGES
 from rooflens.model.roofline.occupancy import LIMITERS
 from rooflens.model.roofline.pipes import PIPE_ROWS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 UNITS = (
     "_ns",

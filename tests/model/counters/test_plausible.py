@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from support.loops import for_all
 
 from rooflens.model.counters.plausible import find_impossible, limits
 from rooflens.model.counters.table import NAMES
@@ -12,8 +13,8 @@ def test_every_counter_has_limits() -> None:
     assert all(0 <= limit.low < limit.high and limit.why for limit in limits().values())
 
 
-@pytest.mark.parametrize(
-    ("counters", "said"),
+@for_all(
+    "counters, said",
     [
         ({"sm_clock_hz": 1e308}, "between 1 MHz and 10 GHz"),
         ({"sm_clock_hz": 0.001}, "between 1 MHz and 10 GHz"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.findings import at_limiter, make_facts, unsaid
+from support.loops import for_all
 
 from rooflens.model.findings.memory import access_bytes, uncoalesced_global_load, uncoalesced_global_store
 from rooflens.model.records import Hotspot
@@ -168,8 +169,8 @@ def test_sectors_a_request_tell_only_above_what_the_widest_access_takes(sectors:
         assert unsaid(found.evidence, found.move) == []
 
 
-@pytest.mark.parametrize(
-    ("opcode", "width_bytes"),
+@for_all(
+    "opcode, width_bytes",
     [
         ("LDG.E", 4),
         ("LDG.E.64.CONSTANT.SYS", 8),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings import at_limiter, make_facts, unsaid
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.model.findings.memory import local_memory, register_cap
 
@@ -88,9 +89,7 @@ def test_nothing_is_said_where_only_one_kind_is_counted() -> None:
     assert local_memory(make_facts({"local_load_sectors": 5.0})) is None
 
 
-@pytest.mark.parametrize(
-    ("threads", "registers"), [(1024, 64), (768, 80), (512, 128), (256, 255), (100, 255), (None, None)]
-)
+@for_all("threads, registers", [(1024, 64), (768, 80), (512, 128), (256, 255), (100, 255), (None, None)])
 def test_a_block_leaves_its_threads_so_many_registers(threads: int | None, registers: int | None) -> None:
     """As `-Xptxas` caps them: 65,536 over the threads of whole warps, in eights, 255 at most."""
     assert register_cap(make_kernel({"block_size": threads})) == registers  # type: ignore[dict-item]

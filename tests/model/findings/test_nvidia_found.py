@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.findings import at_limiter, make_facts, unsaid
+from support.loops import for_all
 
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import covered_by, nvidia_rules
@@ -36,8 +37,8 @@ def test_estimates_for_a_kernel_at_its_roof_are_notes() -> None:
     assert [(one.severity, one.gain) for one in nvidia_rules(facts, (), ())] == [("note", None)]
 
 
-@pytest.mark.parametrize(
-    ("identifier", "title", "ours"),
+@for_all(
+    "identifier, title, ours",
     [
         ("CPIStall", "Long Scoreboard Stalls", "stall_long_scoreboard"),
         ("CPIStall", "Imc Miss", "stall_imc_miss"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.findings import at_limiter, findings_of, make_facts, unsaid
+from support.loops import for_all
 
 from rooflens.model.findings.launch import achieved_occupancy_gap, low_occupancy
 
@@ -105,8 +106,8 @@ def test_blocks_of_one_thread_are_told_the_size_that_fills_the_warp_slots() -> N
     assert "shared memory" not in found.move
 
 
-@pytest.mark.parametrize(
-    ("counters", "severity"),
+@for_all(
+    "counters, severity",
     [
         ({}, "limiter"),
         ({"eligible_warps_per_cycle": 1.2, "issue_active_per_cycle": 0.65}, "note"),

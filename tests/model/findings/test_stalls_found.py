@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from support.findings import at_limiter, findings_of, make_facts, unsaid
@@ -12,14 +12,10 @@ from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
 from rooflens.model.findings.find import RULES
+from rooflens.model.findings.rule import Found
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Hotspot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rooflens.model.findings.rule import Found
-    from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.facts import Facts
 
 REASONS = sorted(STALLS.keys() - SAMPLED_AS.values())
 
@@ -235,8 +231,8 @@ def test_a_wait_before_warpgroup_products_is_not_told_as_one_for_their_results()
     assert "wgmma.wait_group" in " ".join(end.tries)
 
 
-@pytest.mark.parametrize(
-    ("opcodes", "chained"),
+@for_all(
+    "opcodes, chained",
     [
         ({"LDG.E.64.STRONG.SYS": 1200, "STG.E.64.STRONG.GPU": 500}, True),
         ({"LD.E.STRONG.GPU": 1200, "ATOMG.E.EXCH.STRONG.GPU": 500}, True),

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from support.loops import for_all
 
 from rooflens.errors import InputError, UsageError
-from rooflens.model.predict.communication import all_reduced, exchanged, gathered, link_of, share_of
+from rooflens.model.predict.communication import all_reduced, exchanged, link_of, share_of
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.sizes import check_shape, checked_sizes
@@ -75,12 +76,12 @@ def test_a_ring_sends_what_the_formulas_say(count: int) -> None:
     held, halfway, sent = ring(count)
     sums = [sum(100 * gpu + part for gpu in range(count)) for part in range(count)]
     assert held == [sums] * count
-    assert set(halfway) == {gathered(count, count)}
+    assert set(halfway) == {exchanged(count, count)}
     assert set(sent) == {all_reduced(count, count)}
 
 
-@pytest.mark.parametrize(
-    ("operation", "sizes", "sent"),
+@for_all(
+    "operation, sizes, sent",
     [
         # NCCL's own tests turn a size into bytes on the bus by these factors: 2 (n - 1) / n, (n - 1) / n and 1.
         ("all-reduce", {"bytes": GIB, "gpus": 8}, 2 * 7 / 8 * GIB),
@@ -100,8 +101,8 @@ def test_bytes_that_a_gpu_sends(operation: str, sizes: dict[str, int], sent: flo
     assert (found.regime, found.flop) == ("communication", 0)
 
 
-@pytest.mark.parametrize(
-    ("operation", "gib"),
+@for_all(
+    "operation, gib",
     [
         ("all-reduce", 2),
         ("all-gather", 1),
@@ -127,7 +128,7 @@ def test_one_gpu_sends_nothing() -> None:
     alone = predicted("gemm", m=64, n=64, k=64)
     assert (alone.sent_bytes, alone.t_comms_s) == (0, 0)
     assert (alone.link, alone.link_bytes_per_s, alone.link_intensity, alone.link_ridge) == (None, None, None, None)
-    assert exchanged(1000, 1) == gathered(1000, 1) == all_reduced(1000, 1) == 0
+    assert exchanged(1000, 1) == all_reduced(1000, 1) == 0
 
 
 def test_a_split_product_sends_its_results() -> None:
@@ -237,8 +238,8 @@ def test_a_collective_takes_two_gpus() -> None:
         predicted("all-reduce", bytes=1, gpus=1)
 
 
-@pytest.mark.parametrize(
-    ("gpu", "count", "wanted", "kind"),
+@for_all(
+    "gpu, count, wanted, kind",
     [
         ("h100-sxm", 8, None, "nvlink"),
         ("h100-sxm", 8, "pcie", "pcie"),

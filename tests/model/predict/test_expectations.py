@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from support.loops import for_all
 
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.expectations import parse_prediction, parse_rules, rule_of
@@ -20,7 +21,7 @@ def test_copies_have_no_flops() -> None:
     assert parse_prediction("embedding:tokens=8,width=4").flop is None
 
 
-@pytest.mark.parametrize(
+@for_all(
     "text",
     ["gem:m=1", "gemm", "gemm:m=1,n=1", "gemm:m=1,n=1,k=1,q=2", "gemm:m,n=1,k=1", "gemm:m=1:8:x2,n=1,k=1", "gemm:m=-1"],
 )
@@ -47,7 +48,7 @@ def test_rules_find_kernels_by_name() -> None:
     assert [rule and rule.prediction.parameters["m"] for rule in found] == [64, 8, None]
 
 
-@pytest.mark.parametrize(
+@for_all(
     "text",
     [
         "=",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -8,16 +9,9 @@ from support import samples
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
-from rooflens.model.predict.expectations import Prediction
 from rooflens.model.predict.explain import check
-from rooflens.model.predict.measured import Checked, Coverage, read_coverage
-from rooflens.model.records import Pipe
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.predict.measured import Topic
-    from rooflens.model.records import Analysis
+from rooflens.model.predict.measured import Checked, Coverage, Prediction, Topic, read_coverage
+from rooflens.model.records import Analysis, Pipe
 
 GEMM = Prediction(
     operation="gemm",
@@ -297,7 +291,7 @@ def test_integer_operations_are_compared_with_their_like() -> None:
     kernel = replace(did({"fp32": 5e9}), pipes={**did({"fp32": 5e9}).pipes, "tensor_int8": pipe})
     checked = check(int8, [kernel])
     assert checked.work_ratio == 1.0
-    assert checked.unit == "op"
+    assert checked.prediction.unit == "op"
     assert checked.times.pipe == "tensor_int8"
 
 

@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.loops import for_all
 
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.forecast import Forecast, forecast
@@ -40,8 +41,8 @@ THREE_DIGITS = 5e-3
 """The seed prints three digits, or leaves out what vanishes: a vector beside its matrix, a result beside its sums."""
 
 
-@pytest.mark.parametrize(
-    ("operation", "dtype", "sizes", "intensity", "tolerance", "seed"),
+@for_all(
+    "operation, dtype, sizes, intensity, tolerance, seed",
     [
         ("elementwise", "fp32", {"n": 1 << 20}, 0.125, EXACT, S001 + ": 1 FLOP on 4 + 4 bytes"),
         ("saxpy", "fp32", {"n": 1 << 26}, 2 / 12, EXACT, S002 + ": 2 FLOP on 12 bytes"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.samples import Sample
 
 from rooflens.model.predict.other_gpu import (
@@ -22,11 +21,8 @@ from rooflens.model.predict.other_gpu import (
     standing,
     sum_up,
 )
-from rooflens.model.records import Pipe
+from rooflens.model.records import Analysis, Pipe
 from rooflens.model.roofline.datasheets import load_datasheets
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 A100_80GB = replace(samples.A100, name="NVIDIA A100-SXM4-80GB")
@@ -56,8 +52,8 @@ def with_pipe(name: str, amount: float) -> Analysis:
     return replace(samples.analysis(GEMM), pipes={name: pipe})
 
 
-@pytest.mark.parametrize(
-    ("gpu", "key", "ridge"),
+@for_all(
+    "gpu, key, ridge",
     [
         ("a100-sxm4-40gb", "tensor_bf16", 200.6),  # 312 / 1.555
         ("a100-sxm4-80gb", "tensor_bf16", 153.0),  # 312 / 2.039
@@ -205,8 +201,8 @@ def test_a_kernel_without_hbm_traffic_stands_on_the_compute_side() -> None:
     assert (found.place.side, found.place.memory_s) == ("compute", 0.0)
 
 
-@pytest.mark.parametrize(
-    ("bound", "resource", "told"),
+@for_all(
+    "bound, resource, told",
     [
         ("memory", "dram", True),
         ("compute", "tensor_bf16", True),

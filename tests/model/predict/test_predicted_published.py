@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.predict.forecast import Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import datasheet_of
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 PUBLISHED = Path(__file__).parents[3] / "fixtures" / "published"
 

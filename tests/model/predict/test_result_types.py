@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from support.loops import for_all
 
 import rooflens
 from rooflens.cli.group import main
@@ -23,8 +24,8 @@ def moved(operation: str, dtype: str, out_dtype: str | None = None, **sizes: int
     return rooflens.predict(operation, gpu="b200", dtype=dtype, out_dtype=out_dtype, **sizes).moved_bytes
 
 
-@pytest.mark.parametrize(
-    ("dtype", "operand", "result"),
+@for_all(
+    "dtype, operand, result",
     [("fp8", 1, 2), ("int8", 1, 2), ("fp4", 0.5, 2), ("bf16", 2, 2), ("tf32", 4, 4), ("fp32", 4, 4), ("fp64", 8, 8)],
 )
 def test_narrow_operands_have_a_result_of_16_bits(dtype: str, operand: float, result: float) -> None:
@@ -39,8 +40,8 @@ def test_the_type_of_the_result_can_be_chosen(out_dtype: str, result: int) -> No
     assert moved("gemm", "bf16", out_dtype, **CUBE) == (4 + result) * N * N
 
 
-@pytest.mark.parametrize(
-    ("operation", "sizes", "operands", "results"),
+@for_all(
+    "operation, sizes, operands, results",
     [
         ("gemv", {"m": 10, "k": 20}, 10 * 20 + 20, 10),
         ("batched-gemm", {"batch": 3, "m": 10, "n": 20, "k": 30}, 3 * (300 + 600), 3 * 200),

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import pytest
+from support.loops import for_all
 
 from rooflens.errors import UsageError
-from rooflens.model.predict.forecast import forecast
+from rooflens.model.predict.forecast import crossing, forecast
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.sizes import crossing, parse_values, sweep_sizes
+from rooflens.model.predict.sizes import parse_values, sweep_sizes
 from rooflens.model.roofline.datasheets import load_datasheets
 
 
-@pytest.mark.parametrize(
-    ("text", "values"),
+@for_all(
+    "text, values",
     [
         ("4096", (4096,)),
         ("1,2,4", (1, 2, 4)),
@@ -31,7 +32,7 @@ def test_sizes_are_written_as_numbers_lists_and_sweeps(text: str, values: tuple[
     assert parse_values(text) == values
 
 
-@pytest.mark.parametrize(
+@for_all(
     "text",
     [
         "",

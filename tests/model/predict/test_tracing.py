@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec import Struct
 from support.programs import run
 
 from rooflens.model.predict.tracing import Program
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def value_of(function: Callable[..., Any], **inputs: Any) -> Any:

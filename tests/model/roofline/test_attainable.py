@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.kernels import make_kernel
 
 from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, Kernel
 from rooflens.model.roofline.attainable import at_clock, attainable_roofs, find_attainable
 from rooflens.model.roofline.datasheets import PEAK_KEYS
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
 
 CLOCK_HZ = 1.5e9
 

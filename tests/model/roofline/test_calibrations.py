@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.loops import for_all
 
 from rooflens.errors import InputError
 from rooflens.model.roofline.attainable import at_clock
@@ -123,8 +124,8 @@ def test_the_folder_is_the_users(environ: dict[str, str], folder: Path) -> None:
     assert calibrations_folder(environ) == folder
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@for_all(
+    "text, message",
     [
         ("", "not JSON"),
         ("[1]", "the document` must be an object"),

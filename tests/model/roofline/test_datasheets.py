@@ -5,8 +5,8 @@ import functools
 import json
 import math
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import Struct
@@ -28,10 +28,6 @@ from rooflens.model.roofline.datasheets import (
     memory_label,
     parse_datasheet,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 GPUS = load_datasheets()
 FOLDER = Path(gpu_module.__file__).parents[2] / "gpus"
@@ -212,8 +208,8 @@ def test_tensor_peaks_are_whole_rates_at_the_clock_they_are_stated_for(gpu: Data
             assert min(abs(exponent - round(exponent)) for exponent in exponents) < math.log2(1.025), (key, rate)
 
 
-@pytest.mark.parametrize(
-    ("name", "flop_per_cycle"),
+@for_all(
+    "name, flop_per_cycle",
     [
         ("NVIDIA H100 80GB HBM3", 132 * 4096),
         ("NVIDIA H200", 132 * 4096),
@@ -334,8 +330,8 @@ def test_every_file_says_whether_there_is_nvlink(gpu: Datasheet) -> None:
     assert "pcie" in told or re.search(r"Laptop|Max-Q Design|GH200|GB200|GB300|GB10", gpu.name)
 
 
-@pytest.mark.parametrize(
-    ("name", "total_gb_per_s"),
+@for_all(
+    "name, total_gb_per_s",
     [
         ("Tesla P100-SXM2-16GB", 160),
         ("Tesla V100-SXM2-32GB", 300),
@@ -420,8 +416,8 @@ def test_lookup_ignores_case_and_maker(name: str) -> None:
     assert gpu.name == "NVIDIA H200"
 
 
-@pytest.mark.parametrize(
-    ("name", "file"),
+@for_all(
+    "name, file",
     [
         ("Tesla T4", "t4"),
         ("NVIDIA A30", "a30"),
@@ -462,8 +458,8 @@ def test_names_are_found_as_drivers_spell_them(name: str, file: str) -> None:
     assert gpu.id == file
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "operations_per_cycle"),
+@for_all(
+    "name, key, operations_per_cycle",
     [
         ("NVIDIA GeForce RTX 4090", "tensor_fp16_acc16", 128 * 1024),
         ("NVIDIA GeForce RTX 4090", "tensor_fp16", 128 * 512),
@@ -505,7 +501,7 @@ def test_a_type_that_a_chip_lacks_has_no_peak(name: str, key: str) -> None:
     assert gpu.peak(key) is None
 
 
-@pytest.mark.parametrize("name", [None, "", "NVIDIA", "NVIDIA H2", "NVIDIA H100", "GeForce RTX 4060 Laptop", "GH200"])
+@for_all("name", [None, "", "NVIDIA", "NVIDIA H2", "NVIDIA H100", "GeForce RTX 4060 Laptop", "GH200"])
 def test_lookup_never_guesses(name: str | None) -> None:
     """A name that no file has, however near, finds nothing."""
     assert datasheet_of(name) is None
@@ -530,8 +526,8 @@ def test_a_valid_file_gives_every_field() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
+@for_all(
+    "old, new, message",
     [
         ('chip = "gh100"', 'chip = "gh100"\nl3_size = 1', "GPU file `t.toml`: unknown key `l3_size`"),
         ("fp32 =", "fp3 =", "GPU file `t.toml`: unknown key `peaks.fp3`"),
@@ -633,8 +629,8 @@ def test_the_kind_of_memory_is_the_driver_s(corpus: Path) -> None:
     assert checked >= 20
 
 
-@pytest.mark.parametrize(
-    ("names", "label"),
+@for_all(
+    "names, label",
     [
         (["NVIDIA H100 80GB HBM3"], "HBM3"),
         (["NVIDIA H100 PCIe"], "HBM2e"),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from support.kernels import make_kernel, work_by_key
+from support.loops import for_all
 
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.flops import count_flops
@@ -246,8 +247,8 @@ def test_thread_table_alone_leaves_tensor_work_to_the_counters() -> None:
     assert analyze(kernel).flop_total == 8194
 
 
-@pytest.mark.parametrize(
-    ("name", "key"),
+@for_all(
+    "name, key",
     [
         ("src_fp16_bf16_tf32_dst_fp32", "tensor_fp16"),
         ("src_fp16_dst_fp16", "tensor_fp16_acc16"),
@@ -335,8 +336,8 @@ def test_sampled_twins_of_a_counter_are_not_read(name: str) -> None:
     assert total_tensor_ops({name: 1000.0, f"{name}_realtime": 990.0}) == 1000
 
 
-@pytest.mark.parametrize(
-    ("name", "cc", "expected"),
+@for_all(
+    "name, cc, expected",
     [
         ("src_bf16_dst_fp32", "8.0", 2e12),
         ("src_bf16_dst_fp32", "9.0", 1e12),
@@ -363,8 +364,8 @@ HOPPER_PEAKS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("opcodes", "counters", "key", "expected"),
+@for_all(
+    "opcodes, counters, key, expected",
     [
         ({"HMMA.16816.F32.BF16": 1}, {}, "tensor_bf16", 2731e9),
         ({"HGMMA.64x64x16.F32.BF16": 1}, {}, "tensor_bf16_wgmma", 4096e9),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.model.records import LEVELS, Level
 from rooflens.model.roofline.levels import leading_stage, place_levels
@@ -92,8 +93,8 @@ def test_l2_draws_the_return_roof_where_no_other_is_known() -> None:
     assert place_levels(make_kernel({**counters, "l2_tag_share": 0.9}))["l2"].peak_bytes_per_s == 4e12
 
 
-@pytest.mark.parametrize(
-    ("stage", "name"),
+@for_all(
+    "stage, name",
     [
         ("l1_data_share", "data"),
         ("l1_lsu_input_share", "lsu_input"),

@@ -46,9 +46,7 @@ def test_nothing_stored_is_nothing_known() -> None:
     assert find_occupancy(make_kernel()) == Occupancy()
 
 
-@pytest.mark.parametrize(
-    ("waves", "idle"), [(0.0, None), (0.25, 0.75), (1.0, 0.0), (1.25, 0.375), (2.0, 0.0), (9.5, 0.05)]
-)
+@for_all("waves, idle", [(0.0, None), (0.25, 0.75), (1.0, 0.0), (1.25, 0.375), (2.0, 0.0), (9.5, 0.05)])
 def test_what_the_last_wave_leaves_idle(waves: float, idle: float | None) -> None:
     """A wave that is not full takes as long as a full one."""
     assert tail_share(waves) == (None if idle is None else pytest.approx(idle))

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import pytest
+from support.loops import for_all
 
 from rooflens.model.roofline.opcodes import (
     THREAD_FLOP,
@@ -11,8 +11,8 @@ from rooflens.model.roofline.opcodes import (
 )
 
 
-@pytest.mark.parametrize(
-    ("opcode", "dtype", "flop"),
+@for_all(
+    "opcode, dtype, flop",
     [
         ("FADD", "fp32", 1),
         ("FMUL.FTZ", "fp32", 1),
@@ -40,7 +40,7 @@ def test_arithmetic_opcodes_count_their_flops(opcode: str, dtype: str, flop: int
     assert thread_flop(opcode) == (dtype, flop)
 
 
-@pytest.mark.parametrize(
+@for_all(
     "opcode",
     [
         "HADD2.F32",
@@ -66,8 +66,8 @@ def test_other_opcodes_are_no_thread_flop(opcode: str) -> None:
     assert thread_flop(opcode) is None
 
 
-@pytest.mark.parametrize(
-    ("opcode", "dtype", "ops"),
+@for_all(
+    "opcode, dtype, ops",
     [
         ("HMMA.884.F32.F32.STEP0", "fp16", 512),
         ("HMMA.1688.F32", "fp16", 2048),
@@ -103,8 +103,8 @@ def test_warp_wide_shapes_count_two_operations_a_multiply_add(opcode: str, dtype
     assert (op.dtype, op.ops, op.warpgroup, op.sparse) == (dtype, ops, False, False)
 
 
-@pytest.mark.parametrize(
-    ("opcode", "dtype", "ops"),
+@for_all(
+    "opcode, dtype, ops",
     [
         ("HGMMA.64x64x16.F32", "fp16", 32768),
         ("HGMMA.64x256x16.F32.BF16", "bf16", 131072),
@@ -121,8 +121,8 @@ def test_warpgroup_shapes_count_a_quarter_for_each_warp(opcode: str, dtype: str,
     assert (op.dtype, op.ops, op.warpgroup) == (dtype, ops, True)
 
 
-@pytest.mark.parametrize(
-    ("opcode", "ops"),
+@for_all(
+    "opcode, ops",
     [
         ("HMMA.SP.16832.F32.BF16", 8192),
         ("HMMA.SP.16816.F32", 4096),
@@ -139,8 +139,8 @@ def test_sparse_opcodes_count_their_nominal_work(opcode: str, ops: int) -> None:
     assert (op.sparse, op.ops) == (True, ops)
 
 
-@pytest.mark.parametrize(
-    ("opcode", "half"),
+@for_all(
+    "opcode, half",
     [
         ("HMMA.16816.F16", True),
         ("HMMA.1688.F16", True),
@@ -159,7 +159,7 @@ def test_half_accumulation_is_told_from_float(opcode: str, *, half: bool) -> Non
     assert op.half_accumulate is half
 
 
-@pytest.mark.parametrize(
+@for_all(
     "opcode", ["HFMA2.MMA", "FFMA", "UTCHMMA", "UTCQMMA.2CTA", "HMMA", "HMMA.F32", "HMMA.999.F32", "HMMAX.16816", ""]
 )
 def test_no_shape_is_guessed(opcode: str) -> None:
@@ -181,8 +181,8 @@ def test_fp4_operands_of_the_fp8_instruction_are_not_held_against_the_fp4_roof()
     assert op.dtype == "fp6"
 
 
-@pytest.mark.parametrize(
-    ("opcode", "expected"),
+@for_all(
+    "opcode, expected",
     [
         ("UTCHMMA", True),
         ("UTCHMMA.2CTA", True),
@@ -201,8 +201,8 @@ def test_tcgen05_products_are_recognised(opcode: str, *, expected: bool) -> None
     assert is_tcgen05(opcode) is expected
 
 
-@pytest.mark.parametrize(
-    ("opcodes", "group"),
+@for_all(
+    "opcodes, group",
     [
         ("FFMA FADD.FTZ FMUL FFMA2 FSETP.GT.AND FMNMX", "FP32"),
         ("DFMA DSETP.MAX.AND", "FP64"),

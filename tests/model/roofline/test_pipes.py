@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from support.kernels import make_kernel, place
+from support.loops import for_all
 
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
@@ -38,7 +39,7 @@ def test_integer_tensor_work_is_in_operations() -> None:
     assert (pipe.unit, pipe.amount, pipe.share) == ("op", 8.192e9, pytest.approx(0.5))
 
 
-@pytest.mark.parametrize("row", [row for row in PIPE_ROWS if row.amount], ids=lambda row: row.key)
+@for_all("row", [row for row in PIPE_ROWS if row.amount], lambda row: row.key)
 def test_an_instruction_pipe_divides_its_instructions_by_its_peak(row: object) -> None:
     """3e6 warp instructions in 1 ms are 3e9 a second, 60 % of 5e9."""
     pipe = place(make_kernel({row.amount: 3e6, row.peak: 5e9})).pipes[row.key]

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.provenance import PUBLISHED, Sources, level_sources, pipe_sources
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 
 def analysis_of(counters: dict[str, float], **overrides: object) -> Analysis:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from support.kernels import make_case, make_kernel, place
+from support.loops import for_all
 
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.levels import delivered_bytes, place_levels
@@ -15,8 +16,8 @@ ACCESSES = {**PARTS, "smem_access_wavefronts": 9.0}
 NONE = {"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0}
 
 
-@pytest.mark.parametrize(
-    ("counters", "overrides", "amount_bytes", "accuracy"),
+@for_all(
+    "counters, overrides, amount_bytes, accuracy",
     [
         (ACCESSES, {}, 1152, "exact"),
         (ACCESSES, {"compute_capability": "9.0", "warp_opcodes": {"HGMMA.64x64x16.F32": 4}}, 1152, "lower"),

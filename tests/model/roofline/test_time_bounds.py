@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.model.analyze import analyze
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.time_bounds import Bounds, time_bounds
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 H100_BF16 = 1979e12
 H100_DRAM = 3.35e12
@@ -79,8 +76,8 @@ def test_a_level_needs_the_time_of_its_busiest_stage() -> None:
     assert bounds.memory_ns is None
 
 
-@pytest.mark.parametrize(
-    ("duration_ns", "position"),
+@for_all(
+    "duration_ns, position",
     [(900, "below"), (990, "near"), (1199, "near"), (1300, "between"), (1570, "between"), (1600, "above")],
 )
 def test_where_a_time_stands(duration_ns: float, position: str) -> None:

@@ -6,9 +6,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,16 +22,18 @@ from rooflens.analyzing import analyze_store
 from rooflens.errors import InputError
 from rooflens.model.records import Hotspot, Rule, Series
 from rooflens.model.store import MARKER
+from rooflens.model.store.columns import map_column, maps
 from rooflens.model.store.dataset import Store, StoredReport
-from rooflens.model.store.rows import ReportRows, kernel_table, report_tables
-from rooflens.model.store.schema import KERNELS_TO_WRITE, TABLES
-from rooflens.model.store.tables.columns import map_column, maps
-from rooflens.model.store.tables.unprofiled import unprofiled_table
+from rooflens.model.store.tables import (
+    KERNELS_TO_WRITE,
+    TABLES,
+    ReportRows,
+    kernel_table,
+    report_tables,
+    unprofiled_table,
+)
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, reach
+from support.loops import for_all
 
 from rooflens.model.records import LEVELS, Level
 from rooflens.model.roofline.pipes import PIPE_ROWS
@@ -45,8 +46,8 @@ def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
     assert "delivers" not in once
 
 
-@pytest.mark.parametrize(
-    ("amounts", "is_first"),
+@for_all(
+    "amounts, is_first",
     [
         ({"l1": 31e9, "l2": 1e9}, True),
         ({"l1": 31e9, "l2": 1e9, "smem": 30e9}, True),
@@ -66,8 +67,8 @@ def test_tiles_go_before_wider_loads_where_they_spare_more(amounts: dict[str, fl
     assert second.startswith("load wider" if is_first else "keep reused values in registers")
 
 
-@pytest.mark.parametrize(
-    ("counters", "opcodes", "told"),
+@for_all(
+    "counters, opcodes, told",
     [
         ({}, {}, False),
         ({}, {"FFMA": 9}, False),
@@ -87,8 +88,8 @@ def test_weights_are_spoken_of_only_where_there_is_matrix_work(
     assert sum("narrower type" in move for move in moves) == 1
 
 
-@pytest.mark.parametrize(
-    ("counters", "told"),
+@for_all(
+    "counters, told",
     [
         ({}, True),
         ({"dram_bytes": 3200.0}, True),
@@ -136,8 +137,8 @@ def test_warpgroup_instructions_are_hopper_s_alone(capability: str, *, told: boo
     assert any("wgmma" in move for move in moves) is told
 
 
-@pytest.mark.parametrize(
-    ("pipe", "word"),
+@for_all(
+    "pipe, word",
     [
         ("tensor_bf16", "overlap loads"),
         ("tensor_fp8_acc16_tcgen05", "overlap loads"),
@@ -220,8 +221,8 @@ GENERATOR = {"IMAD.WIDE.U32": 40, "LOP3.LUT": 30, "IADD3": 20, "STG.E": 9, "LDG.
 """Of 99 instructions none loads."""
 
 
-@pytest.mark.parametrize(
-    ("resource", "named"),
+@for_all(
+    "resource, named",
     [
         ("issue", "loads"),
         ("issue", "data it already holds"),
@@ -267,8 +268,8 @@ def test_without_opcodes_counted_accesses_prove_that_nothing_is_loaded(
     assert ("vector loads" in advice.compute_moves(kernel, "issue", at_roof=False)[0]) is told
 
 
-@pytest.mark.parametrize(
-    ("pipe", "named", "with_it", "without"),
+@for_all(
+    "pipe, named, with_it, without",
     [
         ("fp64", "divisions", {"DFMA": 9, "MUFU.RCP64H": 1}, {"DFMA": 9, "MUFU.EX2": 1}),
         ("fma", "integer multiplications", {"FFMA": 9, "IMAD": 1}, {"FFMA": 9, "IMAD.MOV.U32": 1}),

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from support.kernels import make_case, make_kernel, reach
 
 from rooflens.analyzing import analyze_paths
+from rooflens.model.records import Analysis, Verdict
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.thresholds import default_thresholds
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis, Verdict
 
 PUBLISHED = Path(__file__).parents[3] / "fixtures" / "published"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import pytest
+from support.loops import for_all
 
 from rooflens.ingest.ncu.command import NEWEST, Collection, build_argv
 from rooflens.model.verdict.collecting import collect_command, not_profiled, program_of
 
 
-@pytest.mark.parametrize(
-    ("command_line", "program"),
+@for_all(
+    "command_line, program",
     [
         ("/opt/nvidia/ncu --set full -o reps/naive.ncu-rep -f build/naive.out", "build/naive.out"),
         (
@@ -36,7 +36,7 @@ def test_the_program_stands_after_the_options(command_line: str, program: str) -
     assert program_of(command_line) == program
 
 
-@pytest.mark.parametrize(
+@for_all(
     "command_line",
     [
         None,
@@ -74,8 +74,8 @@ def test_hostile_names_stay_one_word() -> None:
     assert "--kernel" not in collect_command("", None)
 
 
-@pytest.mark.parametrize(
-    ("capability", "says"),
+@for_all(
+    "capability, says",
     [("6.1", "2019"), ("7.0", "older"), ("7.2", "older"), ("7.5", None), ("12.0", None), (None, None), ("x", None)],
 )
 def test_which_chips_ncu_still_profiles(capability: str | None, says: str | None) -> None:

@@ -2,26 +2,23 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from support.kernels import make_kernel
+from support.loops import for_all
 
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.knowledge.items import find_item, names_of
-from rooflens.model.records import Outside
+from rooflens.model.records import Kernel, Outside
 from rooflens.model.roofline import flops
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict import flags
 from rooflens.model.verdict.decide import _DOUBTS
 from rooflens.model.verdict.flags import changes_verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Kernel
 
 RESIDENT = {"l2_write_bytes": 32768.0, "dram_write_bytes": 0.0}
 COUNTED = {"thread_opcodes": {"FFMA": 1}}
@@ -145,7 +142,7 @@ def test_a_share_of_l1_alone_is_no_measure_of_memory(counters: dict[str, float],
     assert ("one_side_only" in analyze(make_kernel(counters)).flags) is one_side
 
 
-@pytest.mark.parametrize("flag", CASES)
+@for_all("flag", CASES)
 def test_each_trap_is_flagged_and_only_it(flag: str) -> None:
     """A trap is flagged where it applies and not just beside."""
     trapped, free = (analyze(kernel).flags for kernel in CASES[flag])
@@ -211,8 +208,8 @@ def test_resident_output(changes: dict[str, float], *, flagged: bool) -> None:
     assert ("dram_writes_stay_in_l2" in flags_of({**RESIDENT, **changes})) is flagged
 
 
-@pytest.mark.parametrize(
-    ("counters", "opcodes", "flagged"),
+@for_all(
+    "counters, opcodes, flagged",
     [
         ({"l1_writeback_bytes": 9.0}, {"LDGSTS.E.BYPASS.LTC128B.128": 1}, True),
         ({"l1_writeback_bytes": 9.0}, {"UTMALDG.2D": 1}, True),
@@ -229,8 +226,8 @@ def test_copies_that_pass_the_write_back(counters: dict[str, float], opcodes: di
     assert ("l1_misses_async_copies" in flags_of(counters, warp_opcodes=opcodes)) is flagged
 
 
-@pytest.mark.parametrize(
-    ("changes", "flagged"),
+@for_all(
+    "changes, flagged",
     [
         ({"elapsed_cycles": 0.94e6}, True),
         ({"elapsed_cycles": 0.96e6}, False),
@@ -281,8 +278,8 @@ def test_a_profile_twice_as_slow_as_the_program_is_doubted(slowdown: float | Non
     assert order.index(result.verdict.confidence) - order.index(calm) == int(flagged)
 
 
-@pytest.mark.parametrize(
-    ("opcode", "source", "flagged"),
+@for_all(
+    "opcode, source, flagged",
     [
         ("ATOMG.E.ADD.64.STRONG.GPU", "lts__t_sectors_srcunit_tex.sum", True),
         ("ATOM.E.ADD.STRONG.GPU", "lts__t_sectors_srcunit_tex.sum", True),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from support.loops import for_all
 
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.records import Level, Limit, Nvidia, Rule, Verdict
@@ -56,8 +57,8 @@ def test_roofline_rule_without_numbers() -> None:
     assert read_nvidia([rule("SOLFPRoofline", "Roofline Analysis", "No floating point operations.")]) == Nvidia()
 
 
-@pytest.mark.parametrize(
-    ("title", "message", "expected"),
+@for_all(
+    "title, message, expected",
     [
         ("High Throughput", "text", "High Throughput"),
         ("", "This kernel exhibits low compute throughput and memory bandwidth utilization", "Latency Issue"),
@@ -90,8 +91,8 @@ def verdict(bound: str, *, at_roof: bool = False) -> Verdict:
     return Verdict(bound, None, at_roof=at_roof, cause=None, limit=Limit(), confidence="high", sentence="")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("bottleneck", "bound", "at_roof", "expected"),
+@for_all(
+    "bottleneck, bound, at_roof, expected",
     [
         ("High Memory Throughput", "memory", False, True),
         ("High Memory Throughput", "compute", False, False),

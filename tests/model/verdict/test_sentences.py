@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, reach
+from support.loops import for_all
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import LEVELS, Gain, Limit, Outside
@@ -13,8 +14,8 @@ from rooflens.model.verdict.sentences import gain_words, limit_factor_words, res
 MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
 
 
-@pytest.mark.parametrize(
-    ("resource", "label"),
+@for_all(
+    "resource, label",
     [
         ("dram", "DRAM"),
         ("l2", "L2"),
@@ -32,7 +33,7 @@ def test_resources_have_names_for_people(resource: str | None, label: str) -> No
     assert resource_label(resource) == label
 
 
-@pytest.mark.parametrize("resource", [*LEVELS, *(row.key for row in PIPE_ROWS)])
+@for_all("resource", [*LEVELS, *(row.key for row in PIPE_ROWS)])
 def test_no_resource_shows_its_key(resource: str) -> None:
     """Every level and every pipe of the table has a name of its own."""
     assert resource_label(resource) != resource

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import asdict, replace
+from support.loops import for_all
 
 from rooflens.errors import InputError
 from rooflens.model.verdict.thresholds import default_thresholds, override_thresholds
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@for_all(
+    "name, value",
     [
         ("at_roof_share", 0.8),
         ("bound_share", 0.6),
@@ -40,8 +41,8 @@ def test_one_value_is_replaced(value: str, expected: float) -> None:
     assert isinstance(found.at_roof_share, float)
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
+@for_all(
+    "text, problem",
     [
         ("[thresholds", "`t.toml` is not valid TOML"),
         ("at_roof = ", "`t.toml` is not valid TOML"),
@@ -60,7 +61,7 @@ def test_bad_files_are_one_clear_error(text: str, problem: str) -> None:
     assert "`t.toml`" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@for_all(
     "text",
     [
         "",

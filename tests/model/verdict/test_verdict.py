@@ -1,22 +1,19 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, place, reach
+from support.loops import for_all
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.find import RULES
-from rooflens.model.records import Finding, Outside, Rule
+from rooflens.model.records import Finding, Outside, Rule, Verdict
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.records import Verdict
 
 COLLECT = "`rooflens profile "
 LOW = {"dram": 0.2, "fp32": 0.1}
@@ -28,8 +25,8 @@ def verdict(shares: Mapping[str, float], counters: Mapping[str, float] | None = 
     return reach(make_case(shares, counters, **overrides))
 
 
-@pytest.mark.parametrize(
-    ("shares", "bound", "resource"),
+@for_all(
+    "shares, bound, resource",
     [
         ({"dram": 0.7, "fp32": 0.3}, "memory", "dram"),
         ({"l2": 0.7, "dram": 0.6, "fp32": 0.3}, "memory", "l2"),
@@ -51,8 +48,8 @@ def test_classes_by_the_leading_share(shares: dict[str, float], bound: str, reso
     assert (found.bound, found.resource) == (bound, resource)
 
 
-@pytest.mark.parametrize(
-    ("memory", "compute", "bound"),
+@for_all(
+    "memory, compute, bound",
     [
         (0.60, 0.30, "memory"),
         (0.599, 0.30, "latency"),
@@ -183,8 +180,8 @@ def test_the_datasheet_has_a_peak_where_the_report_has_none() -> None:
     assert found.bottleneck.share == pytest.approx(0.772, abs=0.001)
 
 
-@pytest.mark.parametrize(
-    ("counters", "bound"),
+@for_all(
+    "counters, bound",
     [
         ({"sol_memory_access_share": 0.7, "sol_memory_request_share": 0.2}, "memory"),
         ({"sol_memory_request_share": 0.7}, "memory"),
@@ -313,8 +310,8 @@ def test_thresholds_move_the_classes() -> None:
 # Bottlenecks
 
 
-@pytest.mark.parametrize(
-    ("shares", "expected"),
+@for_all(
+    "shares, expected",
     [
         ({"dram": 0.2, "l2": 0.5, "l1": 0.3, "smem": 0.1}, Bottleneck("l2", 0.5)),
         ({"l1": 0.8, "smem": 0.41}, Bottleneck("smem", 0.8)),
@@ -331,8 +328,8 @@ def test_the_busiest_level_leads(shares: dict[str, float], expected: Bottleneck 
     assert memory_bottleneck(make_case(shares)) == expected
 
 
-@pytest.mark.parametrize(
-    ("shares", "expected"),
+@for_all(
+    "shares, expected",
     [
         ({"fp32": 0.5, "alu": 0.4, "xu": 0.3}, Bottleneck("fp32", 0.5)),
         ({"fp32": 0.5, "alu": 0.6}, Bottleneck("alu", 0.6)),
@@ -350,8 +347,8 @@ def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck |
     assert compute_bottleneck(make_case(shares)) == expected
 
 
-@pytest.mark.parametrize(
-    ("shares", "expected"),
+@for_all(
+    "shares, expected",
     [
         ({"fma": 0.8, "fp32": 0.5}, Bottleneck("fp32", 0.8)),
         ({"fma": 0.8, "fp32": 0.33}, Bottleneck("fp32", 0.8)),
@@ -377,8 +374,8 @@ def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected:
 SGEMM = {"ffma_threads": 32 * 7.6e6, "issue_peak_inst_per_s": 1e10, "issue_share": 0.9, "ffma_peak_threads_per_s": 3e11}
 
 
-@pytest.mark.parametrize(
-    ("counters", "overrides", "resource"),
+@for_all(
+    "counters, overrides, resource",
     [
         (SGEMM, {}, "fp32"),
         ({**SGEMM, "issued_inst": 9e6}, {}, "fp32"),
@@ -461,8 +458,8 @@ def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
     assert memory_bottleneck(make_case({"dram": 0.95}, pair)) == Bottleneck("dram", 0.95)
 
 
-@pytest.mark.parametrize(
-    ("shares", "counters", "expected"),
+@for_all(
+    "shares, counters, expected",
     [
         (
             {"l1": 0.8, "smem": 0.41, "alu": 0.1},
@@ -494,8 +491,8 @@ def test_every_class_has_its_busiest_unit(
 # Confidence
 
 
-@pytest.mark.parametrize(
-    ("flags", "confidence"),
+@for_all(
+    "flags, confidence",
     [
         ((), "high"),
         (("synthetic", "no_flop", "bank_conflicts", "dram_writes_stay_in_l2"), "high"),

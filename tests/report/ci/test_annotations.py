@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from rooflens.report.ci.annotations import Annotation, commands, inert
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def parse(line: str) -> tuple[str, dict[str, str], str]:

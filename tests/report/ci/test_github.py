@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from comparing import compared, layer
@@ -12,13 +12,8 @@ from rooflens.analyzing import analyze_paths
 from rooflens.model.compare.across import TWO
 from rooflens.model.compare.compare import Side, compare
 from rooflens.model.compare.gate import Compared, Gate
-from rooflens.model.records import Hotspot
+from rooflens.model.records import Analysis, Hotspot
 from rooflens.report.ci.github import MAX_ANNOTATIONS, MAX_CHARACTERS, annotations_of, hot_lines, to_summary
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis
 
 FLOOR_NS = 2000.0
 

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from rooflens.report.ci.places import checkout, in_checkout, is_absolute
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

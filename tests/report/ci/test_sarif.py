@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -10,13 +11,8 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens.cli.group import main
-from rooflens.model.records import Evidence, Finding, Hotspot, Place, Severity
+from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Place, Severity
 from rooflens.report.ci.sarif import to_sarif
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis
 
 
 def _object(required: str, **properties: Any) -> dict[str, Any]:

@@ -3,31 +3,26 @@ from __future__ import annotations
 import html as escapes
 import json
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from random import Random
-from typing import TYPE_CHECKING
 
 import altair as alt
 import pytest
 from comparing import EVEN, GEMM, block, compared, fewer_bytes, judged_page, layer, on_gpu, renamed, side, timed
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from untimed import without_durations
 
-from rooflens.model.compare.compare import compare
+from rooflens.model.compare.compare import Side, compare
 from rooflens.model.compare.gate import Compared, Gate
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.page import MAX_PROGRAMS, render_comparison
-from rooflens.report.comparison.plane import MAX_DRAWN, moves
-from rooflens.report.comparison.rows import ROWS_ON_PAGE, programs
+from rooflens.report.comparison.roofline import MAX_DRAWN, moves
+from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, programs
 from rooflens.report.comparison.waterfall import MAX_STEPS, SEEN_SHARE, waterfall
 from rooflens.report.html.theme import DARK, LIGHT, vega_config
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rooflens.model.compare.compare import Side
-    from rooflens.report.comparison.rows import Program
 
 MOST_BYTES = 1_300_000
 
@@ -91,7 +86,7 @@ def program(one: Compared) -> Program:
     return programs([one])[0]
 
 
-@pytest.mark.parametrize("state", STATES)
+@for_all("state", STATES)
 def test_every_state_is_a_small_page(state: str) -> None:
     """No state of the data breaks the page; it stays below 1.3 MB and fetches nothing."""
     html = judged_page(STATES[state](), Gate(0.05, per_kernel=True))
@@ -197,7 +192,7 @@ def test_synthetic_sides_cannot_be_missed(base: bool, head: bool) -> None:  # no
         assert block(html, name)["title"]["text"].endswith(": synthetic data")
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_all("seed", range(12))
 def test_waterfall_leads_from_before_to_after(seed: int) -> None:
     """Each bar begins where the last one ended; the first is the time before, the last the time after."""
     random = Random(seed)  # noqa: S311 - a test repeats itself

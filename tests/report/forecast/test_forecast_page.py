@@ -12,9 +12,8 @@ from forecasting import SQUARE, plane, row
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets
-from rooflens.report.forecast.chart import datasets, predict_spec
 from rooflens.report.forecast.page import MAX_PLANES, part_bars, render_forecasts
-from rooflens.report.forecast.plane import planes
+from rooflens.report.forecast.plane import datasets, planes, predict_spec
 from rooflens.report.forecast.sentences import answer, peak_words
 from rooflens.report.html.embed import vega_bundle
 from rooflens.report.text.forecast import table_rows
@@ -83,7 +82,7 @@ def test_parts_of_a_model_are_dots_and_bars() -> None:
     found = plane(one)
     assert found.of_parts
     assert sum(dot.merged for dot in found.dots) + found.unplaced == len(one.steps[0][1].parts)
-    shares = [bar.share for bar in part_bars(one)]
+    shares = [share for share, _ in part_bars(one)]
     assert sum(shares) == pytest.approx(1.0)
     assert shares == sorted(shares, reverse=True)
     assert {key for key, _ in found.pipes} == {"tensor_bf16", "fp32"}

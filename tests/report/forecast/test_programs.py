@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from forecasting import GPUS, row
@@ -13,21 +14,15 @@ from support.programs import run
 
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.communication import link_of
-from rooflens.model.predict.forecast import forecast
+from rooflens.model.predict.forecast import Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import side_rates
-from rooflens.model.predict.rows import ELEMENT_BYTES, UNITS, pipes_for, widths_of
-from rooflens.model.predict.sizes import check_shape, limits
+from rooflens.model.predict.rows import ELEMENT_BYTES, UNITS, Operation, pipes_for, widths_of
+from rooflens.model.predict.sizes import check_shape
+from rooflens.model.roofline.datasheets import Datasheet
 from rooflens.report.forecast.programs import TOGETHER, calculator, traced
 from rooflens.report.roofline.datasheet import gpu_choices
 from rooflens.report.text import forecast as forecasts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rooflens.model.predict.forecast import Forecast
-    from rooflens.model.predict.rows import Operation
-    from rooflens.model.roofline.datasheets import Datasheet
 
 each_operation = for_all("operation", OPERATIONS.values(), lambda operation: operation.name)
 
@@ -62,7 +57,7 @@ def random_sizes(operation: Operation, seed: int) -> dict[str, int]:
     for _ in range(10_000):
         sizes = {}
         for size in operation.sizes:
-            least, most = limits(size)
+            least, most = size.limits
             exponent = chance.randint(0, 12)
             sizes[size.name] = min(most, max(least, chance.choice((0, 1, 3)) * 2**exponent))
         try:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from jinja2 import DictLoader, Environment
 
 from rooflens.report.html import templates
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONSTANTS = "{{ 0.5|percent }} {{ 'a b'|upper }} {{ 3 }}"
 

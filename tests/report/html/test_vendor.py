@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import vl_convert
 from support.vega_bundle import VEGA, bundle, packages_of
 
 from rooflens.report.html.embed import VEGA_LITE, table_library, vega_bundle
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 VENDOR = files("rooflens.report").joinpath("assets", "vendor")
 LIBRARIES: list[dict[str, Any]] = tomllib.loads(VENDOR.joinpath("vendor.toml").read_text(encoding="utf-8"))["library"]

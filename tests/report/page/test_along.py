@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support.along import COMPUTE_SHARE, MEMORY_SHARE, RIDGE_SHARE, STEPS, record_along
 
 from rooflens.analyzing import analyze_paths
+from rooflens.model.predict.along import Along, find_along
 from rooflens.model.predict.expectations import check_reports
-from rooflens.model.predict.parts.along import find_along
+from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.report.page.along import along_lines
 from rooflens.report.page.page import render_page
 from rooflens.writing.rendering import bundled
-
-if TYPE_CHECKING:
-    from rooflens.model.predict.parts.along import Along
-    from rooflens.model.records import Analysis, AnalyzedReport
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 
 from rooflens.model.about import everything
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis
 
 
 def _written(*analyses: Analysis) -> str:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 
-from rooflens.model.records import AnalyzedReport, Distances, Finding
+from rooflens.model.records import Analysis, AnalyzedReport, Distances, Finding
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
+from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import joined, style_px
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import KEPT, REPORTS_SHOWN, summary, verdict, what_first
 from rooflens.report.page.selectors import items
 from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, caveats, earlier_versions, ranking
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis
-    from rooflens.report.content import Content
 
 
 def page_of(*analyses: Analysis) -> Content:

@@ -178,9 +178,9 @@ def test_the_level_is_one_control_for_every_roofline(open_page: Callable[..., Pa
     assert page.locator(".levels input[value=l2]").is_checked()
 
 
-def test_the_first_screen_holds_ranking_and_roofline(open_page: Callable[..., Page]) -> None:
+def test_the_first_screen_holds_ranking_and_roofline(same_page: Callable[..., Page]) -> None:
     """At 1440 by 900 the first entries and the whole plane are seen at once; below 1,200 px one follows the other."""
-    page = open_page(placed())
+    page = same_page(placed())
     chart = page.locator(".plane:not([hidden]) .chart svg .role-axis-title").first.bounding_box()
     second = page.locator(".ranking li:visible").nth(1).bounding_box()
     assert chart is not None
@@ -198,9 +198,9 @@ def test_the_first_screen_holds_ranking_and_roofline(open_page: Callable[..., Pa
     assert tops == sorted(tops)
 
 
-def test_the_bar_stays_and_covers_no_anchor(open_page: Callable[..., Page]) -> None:
+def test_the_bar_stays_and_covers_no_anchor(same_page: Callable[..., Page]) -> None:
     """However far one scrolls the filters are in sight; links to parts stop below them, and unfold what is folded."""
-    page = open_page(placed())
+    page = same_page(placed())
     page.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
     page.locator(".contents a", has_text="Method").click()
     Opened(page).until("document.querySelector('#method details').open")

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support.ladder import CUBLAS_NS, FLOP, RUNGS, record_ladder
 from sweeping import gemms, ladder, make_page
 
 from rooflens.analyzing import analyze_paths
-from rooflens.report.page.ladders import ladder_of
+from rooflens.model.records import AnalyzedReport
 from rooflens.report.page.page import render_page
-from rooflens.report.page.sweep_chart import sweeps
-from rooflens.report.page.sweeps import find_sweeps
+from rooflens.report.page.sweeps import Ladder, find_sweeps, ladder_of, sweeps
 from rooflens.writing.rendering import bundled
-
-if TYPE_CHECKING:
-    from rooflens.model.records import AnalyzedReport
-    from rooflens.report.page.ladders import Ladder
 
 
 @pytest.fixture(scope="module")

@@ -4,25 +4,23 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.rendered import rendered
 from untimed import without_durations
 
 from rooflens.model.knowledge.items import find_item
+from rooflens.model.records import Analysis, Run
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.html.embed import json_block, script
 from rooflens.report.html.templates import code_spans
 from rooflens.report.page.page import SECTIONS, render_page
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis, Run
 
 MEGABYTE = 1_000_000
 
@@ -76,7 +74,7 @@ def scripts(html: str) -> dict[str | None, Any]:
     return {name: json.loads(text) for name, text in found}
 
 
-@pytest.mark.parametrize("state", STATES)
+@for_all("state", STATES)
 def test_every_state_renders_every_section(state: str) -> None:
     """No state of the data breaks the page, and the table and the method are always there."""
     tags = Tags(make(*STATES[state]))

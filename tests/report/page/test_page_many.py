@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, build_content
 from rooflens.report.page import first_screen as many
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.page import render_page
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis
 
 
 def launches(count: int, kernels: int) -> list[Analysis]:

@@ -25,9 +25,9 @@ def shown(opened: Opened) -> tuple[set[str], set[str], set[str]]:
     return set(opened.points()), set(opened.bars()), set(opened.rows())
 
 
-def test_everything_is_shown_at_first(open_page: Callable[..., Page]) -> None:
+def test_everything_is_shown_at_first(same_page: Callable[..., Page]) -> None:
     """Without a choice nothing is left out and nothing is faint."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     assert shown(opened) == (DRAWN, ALL, ALL)
     assert not any((*opened.points().values(), *opened.bars().values(), *opened.rows().values()))
     assert opened.page.locator("#tally").inner_text() == "6 launches"
@@ -35,9 +35,9 @@ def test_everything_is_shown_at_first(open_page: Callable[..., Page]) -> None:
     assert opened.page.locator("#isolated").is_hidden()
 
 
-def test_lists_filter_chart_bars_and_table(open_page: Callable[..., Page]) -> None:
+def test_lists_filter_chart_bars_and_table(same_page: Callable[..., Page]) -> None:
     """Precision, NVTX range, process and device each leave the same launches in all three."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     for key, value, left in (
         ("precision", "tensor_bf16", {"k1"}),
         ("range", "train/step/forward", {"k0", "k3"}),
@@ -54,9 +54,9 @@ def test_lists_filter_chart_bars_and_table(open_page: Callable[..., Page]) -> No
         assert shown(opened) == (DRAWN, ALL, ALL), key
 
 
-def test_chips_filter_by_verdict(open_page: Callable[..., Page]) -> None:
+def test_chips_filter_by_verdict(same_page: Callable[..., Page]) -> None:
     """Pressed chips are the verdicts shown; with none pressed all are."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     memory = opened.page.locator("[data-verdict=memory]")
     memory.click()
     assert memory.get_attribute("aria-pressed") == "true"
@@ -75,9 +75,9 @@ def test_failed_launches_have_a_chip(open_page: Callable[..., Page]) -> None:
     assert shown(opened) == (set(), set(), {"k6"})
 
 
-def test_slider_keeps_the_longest_kernels(open_page: Callable[..., Page]) -> None:
+def test_slider_keeps_the_longest_kernels(same_page: Callable[..., Page]) -> None:
     """The slider leaves the launches that make up that part of the GPU time, the longest always among them."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     opened.page.click(".more > summary")
     slider = opened.page.locator("#top")
     slider.fill("70")
@@ -87,9 +87,9 @@ def test_slider_keeps_the_longest_kernels(open_page: Callable[..., Page]) -> Non
     assert shown(opened) == ({"k0"}, {"k0"}, {"k0"})
 
 
-def test_text_filter_holds_every_word(open_page: Callable[..., Page]) -> None:
+def test_text_filter_holds_every_word(same_page: Callable[..., Page]) -> None:
     """A launch stays whose name, verdict or row holds every word, whatever the case."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     opened.page.fill("#search", "MEMORY softmax")
     assert shown(opened) == ({"k0"}, {"k0"}, {"k0"})
     opened.page.fill("#search", "nothing has this name")
@@ -112,9 +112,9 @@ def test_gpu_selector_shows_the_gpu_and_its_plane(open_page: Callable[..., Page]
     assert set(opened.points()) == {"k6"}
 
 
-def test_level_selector_moves_the_points(open_page: Callable[..., Page]) -> None:
+def test_level_selector_moves_the_points(same_page: Callable[..., Page]) -> None:
     """Choosing a level shows the points of that level, and `all` those of every level."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     text = "marks => marks.map(mark => mark.getAttribute('aria-label'))"
     points = opened.page.locator("#roofline-0 [aria-roledescription=kernel]")
     assert all(", HBM2 " in label for label in points.evaluate_all(text))
@@ -137,9 +137,9 @@ def test_selectors_that_part_nothing_are_left_out(open_page: Callable[..., Page]
     assert one.locator(".levels input").count() == 5
 
 
-def test_a_click_isolates_everywhere(open_page: Callable[..., Page]) -> None:
+def test_a_click_isolates_everywhere(same_page: Callable[..., Page]) -> None:
     """A click on a point, a bar or a row makes all other kernels faint in all three; Escape ends it."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     for part in (opened.point, opened.bar, opened.row):
         part("k1").click(force=True)
         assert opened.state("k") == "k1", part
@@ -153,9 +153,9 @@ def test_a_click_isolates_everywhere(open_page: Callable[..., Page]) -> None:
         assert opened.page.locator("#isolated").is_hidden()
 
 
-def test_a_ranked_line_isolates(open_page: Callable[..., Page]) -> None:
+def test_a_ranked_line_isolates(same_page: Callable[..., Page]) -> None:
     """A click on a line of what to fix first isolates its kernel, and a second one lets it go."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     line = opened.page.locator(".ranking li").first
     key = line.get_attribute("data-k")
     line.locator(".won").click()
@@ -165,9 +165,9 @@ def test_a_ranked_line_isolates(open_page: Callable[..., Page]) -> None:
     assert opened.state("k") == ""
 
 
-def test_show_all_and_the_card_stand_beside_the_isolated_name(open_page: Callable[..., Page]) -> None:
+def test_show_all_and_the_card_stand_beside_the_isolated_name(same_page: Callable[..., Page]) -> None:
     """The line of the isolated kernel leads to its card, tells its verdict, and lets it go."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     opened.choose(k="k1")
     line = opened.page.locator("#isolated")
     assert "Compute-bound at the bf16 tensor pipe" in line.inner_text()
@@ -178,9 +178,9 @@ def test_show_all_and_the_card_stand_beside_the_isolated_name(open_page: Callabl
     assert opened.state("k") == ""
 
 
-def test_second_escape_lifts_the_filters(open_page: Callable[..., Page]) -> None:
+def test_second_escape_lifts_the_filters(same_page: Callable[..., Page]) -> None:
     """Escape first ends the isolation, then the filters."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     opened.choose(device="1", k="k1")
     opened.page.keyboard.press("Escape")
     assert (opened.state("k"), opened.state("device")) == ("", "1")
@@ -188,9 +188,9 @@ def test_second_escape_lifts_the_filters(open_page: Callable[..., Page]) -> None
     assert opened.state("device") == ""
 
 
-def test_isolated_kernel_is_never_filtered_away(open_page: Callable[..., Page]) -> None:
+def test_isolated_kernel_is_never_filtered_away(same_page: Callable[..., Page]) -> None:
     """Filters that hide the isolated kernel end the isolation; isolating a hidden one lifts the filters."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     opened.choose(k="k1")
     opened.choose(verdicts=["memory"])
     assert opened.state("k") == ""

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 
-def test_headers_sort_by_keyboard(open_page: Callable[..., Page]) -> None:
+def test_headers_sort_by_keyboard(same_page: Callable[..., Page]) -> None:
     """Every header holds a button that Enter and the space bar press; one column at a time says how it is sorted."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     header = opened.page.locator("th[data-key=leader]")
     assert opened.page.locator("th[data-key=time]").get_attribute("aria-sort") == "descending"
     header.get_by_role("button").focus()
@@ -52,9 +52,9 @@ def test_missing_values_sort_last_both_ways(open_page: Callable[..., Page]) -> N
         assert len(known) < len(cells)
 
 
-def test_rows_are_the_keyboards_way_to_every_point(open_page: Callable[..., Page]) -> None:
+def test_rows_are_the_keyboards_way_to_every_point(same_page: Callable[..., Page]) -> None:
     """One row is in the order of Tab; arrows walk the rows shown; Enter opens and isolates, and the hint says so."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     keyboard = opened.page.keyboard
     assert opened.page.locator("#kernels-table tbody a[tabindex='0']").count() == 1
     assert "Enter opens a kernel's card" in (opened.page.locator("#rows-hint").text_content() or "")

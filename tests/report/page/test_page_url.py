@@ -53,9 +53,9 @@ def test_isolation_comes_back_from_the_address(open_page: Callable[..., Page]) -
     assert opened.state("level") == "l1"
 
 
-def test_address_is_written_without_history(open_page: Callable[..., Page]) -> None:
+def test_address_is_written_without_history(same_page: Callable[..., Page]) -> None:
     """Choices change the address in place, so that Back leaves the page as it did before."""
-    opened = Opened(open_page(placed()))
+    opened = Opened(same_page(placed()))
     length = opened.page.evaluate("history.length")
     opened.page.click("[data-verdict=memory]")
     opened.until("location.hash === '#verdicts=memory'")

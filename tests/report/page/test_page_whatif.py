@@ -179,9 +179,9 @@ def test_numbers_in_the_answer_are_the_models(open_page: Callable[..., Page]) ->
         assert factor_words(effect.lower_here_s / effect.lower_there_s) in head
 
 
-def test_numbers_are_written_as_in_python(open_page: Callable[..., Page]) -> None:
+def test_numbers_are_written_as_in_python(same_page: Callable[..., Page]) -> None:
     """The page's formatter gives the digits of `rooflens.format`, for what lies between two of them too."""
-    page = open_page(analyses())
+    page = same_page(analyses())
     values = [0, 1, 999.4, 999.5, 1.125, 12.25, 12.35, 12250, 0.0625, 9.995, 1e3, 1e6, 123456789, 3.35e12, 7e-4, 1e12]
     values += [step * scale for step in (1.005, 2.5, 3.375, 9.945, 99.95) for scale in (1e-3, 1, 10, 1e5, 1e13)]
     shares = [0, 1e-4, 0.0005, 0.0994, 0.0995, 0.125, 0.625, 0.994, 0.995, 0.9999999999999, 1, 1.025, 1.125]
@@ -206,9 +206,9 @@ def test_numbers_are_written_as_in_python(open_page: Callable[..., Page]) -> Non
     ]
 
 
-def test_choosing_a_gpu_shows_what_changes(open_page: Callable[..., Page]) -> None:
+def test_choosing_a_gpu_shows_what_changes(same_page: Callable[..., Page]) -> None:
     """The answer, the ridge and the kernels appear with the choice; those that switch come first, by word."""
-    page = open_page(analyses())
+    page = same_page(analyses())
     assert not page.locator("#what-if-answer").is_visible()
     assert rows(page) == []
     page.select_option("#what-if-gpu", "h100-sxm")
@@ -223,9 +223,9 @@ def test_choosing_a_gpu_shows_what_changes(open_page: Callable[..., Page]) -> No
     assert rows(page) == []
 
 
-def test_cells_are_those_of_the_model(open_page: Callable[..., Page]) -> None:
+def test_cells_are_those_of_the_model(same_page: Callable[..., Page]) -> None:
     """Each kernel has the side, the lower bounds and the factor that the model works out."""
-    page = open_page(analyses())
+    page = same_page(analyses())
     for gpu in ("t4", "h100-sxm", "b200"):
         page.select_option("#what-if-gpu", gpu)
         shown = {row[0]: row for row in rows(page)}
@@ -249,9 +249,9 @@ def assert_cells(row: list[str], analysis: Analysis, roofs: Roofs) -> None:
     assert row[8] == (factor_words(moved.factor) if here.told else fmt.MISSING)
 
 
-def test_a_gpu_that_stands_in_no_row_gets_one(open_page: Callable[..., Page]) -> None:
+def test_a_gpu_that_stands_in_no_row_gets_one(same_page: Callable[..., Page]) -> None:
     """The chosen GPU's ridge stands below that of the page's own GPU, and goes with the choice."""
-    page = open_page(analyses())
+    page = same_page(analyses())
     before = ridges(page)
     page.select_option("#what-if-gpu", "rtx-4090")
     assert ridges(page) == [before[0], "GeForce RTX 4090", *before[1:]]
@@ -262,18 +262,18 @@ def test_a_gpu_that_stands_in_no_row_gets_one(open_page: Callable[..., Page]) ->
     assert page.locator("#what-if-ridges .chosen").count() == 1
 
 
-def test_its_own_datasheet_is_no_prediction(open_page: Callable[..., Page]) -> None:
+def test_its_own_datasheet_is_no_prediction(same_page: Callable[..., Page]) -> None:
     """Choosing the profiled GPU tells its datasheet roofs and shows no table of changes."""
-    page = open_page(analyses())
+    page = same_page(analyses())
     page.select_option("#what-if-gpu", "a100-sxm4-80gb")
     assert page.locator("#what-if-head").inner_text().startswith("This is the GPU that was profiled.")
     assert not page.locator("#what-if-answer .pill").is_visible()
     assert rows(page) == []
 
 
-def test_the_choice_is_in_the_address(open_page: Callable[..., Page]) -> None:
+def test_the_choice_is_in_the_address(same_page: Callable[..., Page]) -> None:
     """A choice can be shared, and one that no file has is none, even where it is a word of JavaScript."""
-    page = open_page(analyses())
+    page = same_page(analyses())
     page.select_option("#what-if-gpu", "b200")
     page.wait_for_url("**#datasheet=b200")
     for unknown in ("no-such-gpu", "constructor", "__proto__"):
@@ -285,9 +285,9 @@ def test_the_choice_is_in_the_address(open_page: Callable[..., Page]) -> None:
         assert page.locator("#what-if-gpu").input_value() == ""
 
 
-def test_a_kernel_of_the_table_is_isolated_by_mouse_and_keyboard(open_page: Callable[..., Page]) -> None:
+def test_a_kernel_of_the_table_is_isolated_by_mouse_and_keyboard(same_page: Callable[..., Page]) -> None:
     """A click on a row, or Enter on its name, isolates the kernel; Escape clears."""
-    page = open_page(analyses())
+    page = same_page(analyses())
     page.select_option("#what-if-gpu", "h100-sxm")
     page.locator("#what-if-kernels tbody tr").nth(1).click()
     current = page.locator("#what-if-kernels [aria-current]")
@@ -300,9 +300,9 @@ def test_a_kernel_of_the_table_is_isolated_by_mouse_and_keyboard(open_page: Call
     assert current.count() == 0
 
 
-def test_filters_hide_rows_here_too(open_page: Callable[..., Page]) -> None:
+def test_filters_hide_rows_here_too(same_page: Callable[..., Page]) -> None:
     """Kernels that the selectors leave out are not in the table."""
-    page = open_page(analyses())
+    page = same_page(analyses())
     page.select_option("#what-if-gpu", "h100-sxm")
     page.evaluate("lens.set({ verdicts: ['memory'] })")
     assert [row[0] for row in rows(page)] == ["copy"]

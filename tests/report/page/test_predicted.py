@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -13,15 +12,13 @@ from rooflens.model.analyze import analyze
 from rooflens.model.cases import Case, Expectation
 from rooflens.model.predict.expectations import predict_case
 from rooflens.model.predict.explain import check
+from rooflens.model.predict.measured import Prediction
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_LAUNCHES, Content, build_content
 from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
 from rooflens.report.page.expectations import MAX_BLOCKS, OPEN_BLOCKS, predicted, prediction_lines, with_predictions
 from rooflens.report.page.page import render_page
 from rooflens.workloads.registry import find_workload
-
-if TYPE_CHECKING:
-    from rooflens.model.predict.expectations import Prediction
 
 SAXPY = Case("n", {"n": 1_000_000}, "fp32", "by hand", Expectation("memory", "dram", "streams"), "2 * n", "12 * n")
 MOVED = {"dram_bytes": 13.2e6, "dram_peak_bytes_per_s": 15e9}

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.snapshots import check_snapshot
 from sweeping import CHIP, Report, done, gemms, ladder, make_page, the_sweep
 
 from rooflens.report.page.page import render_page
-from rooflens.report.page.sweep_chart import datasets, sweep_plane, sweep_spec, sweeps
-from rooflens.report.page.sweeps import CHOICES, find_sweeps
+from rooflens.report.page.sweeps import CHOICES, datasets, find_sweeps, sweep_plane, sweep_spec, sweeps
 from rooflens.workloads.registry import load_workloads
 
 
@@ -64,7 +64,7 @@ def test_types_and_gpus_have_paths_of_their_own() -> None:
     assert find_sweeps(make_page(mixed)) == ()
 
 
-@pytest.mark.parametrize(
+@for_all(
     "reports",
     [
         [],
@@ -74,7 +74,6 @@ def test_types_and_gpus_have_paths_of_their_own() -> None:
         [("gather", "few_threads", [done(0, 1e9, 1e3)]), ("gather", "many_threads", [done(0, 1e9, 1e3)])],
         [("pointer_chase", "hbm", [done(1e6, 1e9, 1e3)]), ("pointer_chase", "l2", [done(1e6, 1e9, 1e3)])],
     ],
-    ids=["nothing", "one case", "one case twice", "another program", "no FLOP", "sizes that do not rise together"],
 )
 def test_what_is_no_sweep(reports: list[Report]) -> None:
     """One case, two programs, cases without a place, and sizes of which one rises and one falls make no path."""

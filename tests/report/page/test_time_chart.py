@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import altair as alt
@@ -10,20 +11,17 @@ import vl_convert
 from msgspec import Struct
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.snapshots import check_snapshot
 
 from rooflens import format as fmt
 from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_KERNELS, Content, build_content
 from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.page.time_chart import MAX_ROWS, time_pieces, time_spec
 from rooflens.report.plane.marks import FAINT_BAR
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis
 
 VERSION = VEGA_LITE.rpartition(".")[0]
 
@@ -172,9 +170,7 @@ def test_an_isolated_kernel_leaves_the_common_bar() -> None:
     assert bars[-1].words == words(page.total_ns - own_ns, 1 - own_ns / page.total_ns)
 
 
-@pytest.mark.parametrize(
-    "short_ns", [0.5, 850, 999.4, 999.6, 12_345, 999_600, 4_310_000, 1.2e9, 4.5678e12], ids=lambda ns: f"{ns:g}"
-)
+@for_all("short_ns", [0.5, 850, 999.4, 999.6, 12_345, 999_600, 4_310_000, 1.2e9, 4.5678e12], lambda ns: f"{ns:g}")
 def test_words_in_the_chart_are_those_of_the_page(short_ns: float) -> None:
     """Times and shares that the chart writes itself read as those that Python writes, at every order of size."""
     one, two = samples.every_verdict()[:2]

@@ -5,26 +5,22 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from support import samples
 from support.samples import Sample
 
 from rooflens.model.predict.other_gpu import change, gpu_roofs, standing, sum_up
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
+from rooflens.report.content import Content, build_content
 from rooflens.report.page import other_gpu
 from rooflens.report.page.other_gpu import MAX_HOMES, MAX_ROWS, story, used_precisions, what_if
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.datasheet import MAX_PIPES, datasheet_roofs, gpu_choices
-
-if TYPE_CHECKING:
-    import pytest
-
-    from rooflens.model.records import Analysis
-    from rooflens.report.content import Content
 
 GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 NBSP = "\u00a0"

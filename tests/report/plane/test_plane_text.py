@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from comparing import block, compared, fewer_bytes, on_gpu, timed
 from drawn_text import DrawnPath, path_troubles
 from forecasting import SQUARE, plane, row
 from planes import random_kernels
+from support.loops import for_all
 from sweeping import gemms, ladder, the_sweep
 
+from rooflens.model.predict.forecast import Row
 from rooflens.report.comparison.page import render_comparison
-from rooflens.report.forecast.chart import predict_spec
-from rooflens.report.page.sweep_chart import sweep_spec
-
-if TYPE_CHECKING:
-    from rooflens.model.predict.forecast import Row
+from rooflens.report.forecast.plane import predict_spec
+from rooflens.report.page.sweeps import sweep_spec
 
 WIDTHS = (250, 270, 300, 490, 560, 640, 700, 740, 800)
 """Ends and middles of the usual widths of every class of sizes."""
@@ -38,7 +37,7 @@ def found(spec: dict[str, Any], level: str = "") -> list[object]:
     return [(width, pair) for width in WIDTHS for pair in path_troubles(DrawnPath(spec, width, level))]
 
 
-@pytest.mark.parametrize("one", FORECASTS, ids=lambda one: f"{one.operation.name}-{len(one.steps)}")
+@for_all("one", FORECASTS, lambda one: f"{one.operation.name}-{len(one.steps)}")
 def test_words_of_predictions_keep_apart(one: Row) -> None:
     """Labels of sizes and parts, of roofs and ridges, and of what was measured overlap nothing."""
     assert found(predict_spec(plane(one), title="t", subtitle=["s"])) == []

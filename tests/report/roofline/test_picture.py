@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -9,15 +9,11 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens.errors import InputError
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.roofline import picture as picture_module
 from rooflens.report.roofline.picture import Picture, draw_rooflines
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from math import log10, sqrt
-from typing import TYPE_CHECKING
 
 import altair as alt
 import pytest
@@ -13,6 +12,7 @@ from planes import make_plane, make_spec, walk
 from support import samples
 from support.snapshots import check_snapshot
 
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
@@ -20,9 +20,6 @@ from rooflens.report.page.time_chart import time_spec
 from rooflens.report.roofline.chart import default_level
 from rooflens.report.roofline.layers import LEVEL_DASHES
 from rooflens.report.roofline.selection import LEVEL_MARKS
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 
 def test_it_opens_at_the_level_that_limits_everything() -> None:

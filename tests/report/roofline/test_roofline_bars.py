@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import altair as alt
@@ -13,13 +14,9 @@ from msgspec.structs import replace
 from planes import make_plane, make_spec
 from support import samples
 
+from rooflens.model.records import Analysis
 from rooflens.model.summary import median_launch
 from rooflens.report.roofline.bars import KERNELS_ALONE, KERNELS_BELOW, bars_heading
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.model.records import Analysis
 
 VERSION = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 MOVED = {"dram": 1.2e8, "l2": 1.2e8, "l1": 1.2e8}

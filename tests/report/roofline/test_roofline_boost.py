@@ -45,7 +45,7 @@ def test_no_boost_roofs_without_a_faster_known_clock(clock_hz: float, name: str)
     assert boost(make_plane(_at(clock_hz, name))) is None
     spec = make_spec(_at(clock_hz, name))
     assert "boost" not in {param["name"] for param in spec["params"]}
-    assert "boostFlat" not in spec["datasets"]
+    assert "twinFlats" not in spec["datasets"]
 
 
 def test_tensor_pipes_have_their_own_boost_clock() -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from support import samples
 
-from rooflens.model.records import Phases, Pipe
+from rooflens.model.records import Analysis, Phases, Pipe
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.course import phase_points
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
 
 MEAN_TENSOR, MEAN_DRAM = 9.6 / 16, 2.3 / 16
 """Means of the 16 samples of `samples.explained`."""

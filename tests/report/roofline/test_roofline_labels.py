@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from drawn_text import Drawn, troubles
 from planes import datasheet_lines, make_spec, random_kernels
 from support import samples
+from support.loops import for_all
 
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.plane.names import short_names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis
 
 SIZES = ((740, 440), (800, 440), (560, 440), (270, 320))
 LEVELS = ("dram", "l2", "l1", "smem", "all")
@@ -48,7 +45,7 @@ def test_text_overlaps_nothing(name: str) -> None:
     assert overlaps(PLANES[name]) == []
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_all("seed", range(12))
 def test_text_overlaps_nothing_in_random_planes(seed: int) -> None:
     """The same holds wherever kernels stand and however they are called."""
     assert overlaps(random_kernels(seed), (SIZES[0], SIZES[-1])) == []

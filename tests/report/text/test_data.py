@@ -6,7 +6,7 @@ import json
 import re
 from importlib.resources import files
 
-import pytest
+from support.loops import for_all
 
 from rooflens.format import harmless
 from rooflens.report.data import csv_text, json_text
@@ -28,7 +28,7 @@ def test_json_holds_names_as_they_are_and_shows_none_that_steers() -> None:
     assert all(char.isprintable() or char == "\n" for char in text)
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "-2+3+cmd|' /C calc'!A0"])
+@for_all("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "-2+3+cmd|' /C calc'!A0"])
 def test_a_text_that_a_spreadsheet_would_run_is_a_text_again(name: str) -> None:
     """An apostrophe goes before it, unless texts are wanted as they are."""
     assert _cells(csv_text(["name"], [{"name": name}]))[1] == [f"'{name}"]
@@ -59,7 +59,7 @@ def test_no_control_character_gets_into_the_csv() -> None:
     assert name == "a?[31m???????b\nc\td?e"
 
 
-@pytest.mark.parametrize("name", ["a\rb", "a\r\nb", 'a"b', "a,b", "\r", '"', "a\nb", " a "])
+@for_all("name", ["a\rb", "a\r\nb", 'a"b', "a,b", "\r", '"', "a\nb", " a "])
 def test_a_row_is_one_row_whatever_is_in_its_cells(name: str) -> None:
     """Line ends of any kind, quotes and commas are quoted: what is read back is what was written."""
     text = csv_text(["name", "next"], [{"name": name, "next": "x"}], raw_cells=True)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from test_markdown import HOSTILE, hostile, parse
 
 from rooflens.model.analyze import analyze
@@ -13,9 +14,6 @@ from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
 from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Level, Rule
 from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, tokens_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LINES = (
     Hotspot("line", "/src/a.cu", 7, text="y[i] = x[j];", measures={"samples": 80.0, "stall_long_scoreboard": 60.0}),
@@ -130,9 +128,7 @@ def test_nothing_out_of_a_report_is_mark_up() -> None:
     assert len(headings) == 1 + len(re.findall(r"^## \d+\. `", texts[0], flags=re.MULTILINE))
 
 
-@pytest.mark.parametrize(
-    "analysis", [*samples.every_verdict(), samples.explained()], ids=lambda one: one.kernel.function_name
-)
+@for_all("analysis", [*samples.every_verdict(), samples.explained()], lambda one: one.kernel.function_name)
 def test_an_explanation_has_its_counters_and_its_moves_in_order(analysis: Analysis) -> None:
     """Every number of a finding stands with the metric it came from, and the moves are the verdict's, in its order."""
     text = explain(report([analysis]), analysis)

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from untimed import without_durations
 
 from rooflens.errors import InputError
-from rooflens.model.records import Evidence, Finding, Hotspot, Place
+from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Place, Run
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -18,13 +20,6 @@ from rooflens.report.document import code as code_span
 from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, render_markdown
 from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import code, prose, to_markdown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from markdown_it.token import Token
-
-    from rooflens.model.records import Analysis, Run
 
 HOSTILE = (
     "a|b",
@@ -131,7 +126,7 @@ def test_the_table_keeps_its_columns_whatever_names_hold() -> None:
     assert {"`a|b`", "``` x`y``z ```".replace(" ", ""), "`new line | x`", "`(no name)`", "`?half`"} <= names
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@for_all("text", HOSTILE)
 def test_nothing_in_a_sentence_is_linked_by_itself(text: str) -> None:
     """A mention, a number or an address in a sentence is parted by a joiner, so that no renderer links it."""
     for written in (prose(f"see {text} there"), to_markdown((Heading(Span(text, "literal")),))):
@@ -232,7 +227,7 @@ def test_a_ranked_kernel_has_its_findings_below_it() -> None:
     assert text.count("up to 3.7x") == 2
 
 
-@pytest.mark.parametrize("title", HOSTILE)
+@for_all("title", HOSTILE)
 def test_findings_hold_hostile_text(title: str) -> None:
     """No title, name of a number or file of a finding is read as Markdown, HTML or a link."""
     tokens = parse(write([replace(samples.every_verdict()[0], findings=(found(title),))]))

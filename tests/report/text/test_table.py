@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -9,20 +10,12 @@ from support.samples import Sample
 
 import rooflens as rl
 from rooflens.cli.group import COMMANDS
-from rooflens.model.records import Distances, Evidence, Finding, Hotspot, Place
-from rooflens.model.summary import summarize
+from rooflens.model.records import Analysis, Distances, Evidence, Finding, Hotspot, Place, Verdict
+from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.advice import collect_moves
-from rooflens.report.document import Table, bullets, spans
+from rooflens.report.document import Table, Words, bullets, spans
 from rooflens.report.text.table import LEGEND, caveat_lines, kernels_document, next_lines
 from rooflens.report.writers.terminal import to_terminal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis, Verdict
-    from rooflens.model.summary import KernelSummary
-    from rooflens.report.document import Words
 
 HEADINGS = {
     80: ["kernel", "time", "share", "verdict", "headroom", "potential"],

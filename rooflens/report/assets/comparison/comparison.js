@@ -5,7 +5,6 @@
   const rows = all(".kernels tr[data-k]");
   const lines = all(".changes li[data-k]");
 
-  for (const element of all(".scripted")) element.hidden = element.id === "isolated";
   const isolate = (key) => lens.set({ k: key === lens.state.k ? "" : key });
 
   for (const radio of all(".levels input")) radio.addEventListener("change", () => lens.set({ level: radio.value }));

@@ -14,16 +14,14 @@ from rooflens.model.summary import Launch, by_stake
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, limiter_words, without_move
 from rooflens.report.content import FIRST_KEPT, Content
+from rooflens.report.findings import ShownFinding, shown
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
-from rooflens.report.page.cards.bars import Bars, level_bars, pipe_bars, stall_bars
+from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import Course, course
 from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
-from rooflens.report.page.cards.findings import Findings, findings, has_costing
 from rooflens.report.page.cards.hot_lines import HotLines, hot_lines
-from rooflens.report.page.cards.memory import Memory, memory
-from rooflens.report.page.cards.memory_chart import MemoryChart, memory_chart
-from rooflens.report.page.cards.mix import opcode_mix
+from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memory_chart
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
@@ -36,7 +34,14 @@ _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
 
 LONG_CARDS = 8
-"""Cards of so many of the longest launches give notes at length, and occupancy curves that offer no step."""
+"""Number of the longest launches whose cards give notes in full, and occupancy curves even without a useful step."""
+
+
+class Findings(Struct, frozen=True):
+    """What costs time, dearest first, and notes."""
+
+    costing: tuple[ShownFinding, ...]
+    notes: tuple[ShownFinding, ...]
 
 
 class Card(Struct, frozen=True):
@@ -115,6 +120,18 @@ def cards(content: Content) -> Cards:
         common=merged(usual),
         texts=texts,
     )
+
+
+def findings(analysis: Analysis) -> Findings:
+    """Put the findings of a kernel into words."""
+    costing = tuple(shown(finding) for finding in analysis.findings if finding.severity != "note")
+    notes = tuple(shown(finding) for finding in analysis.findings if finding.severity == "note")
+    return Findings(costing, notes)
+
+
+def has_costing(analysis: Analysis) -> bool:
+    """Return whether a kernel has findings that cost time: their moves stand instead of those of its class."""
+    return any(finding.severity != "note" for finding in analysis.findings)
 
 
 def carded(content: Content) -> tuple[Launch, ...]:

@@ -9,12 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.predict.expectations import Prediction
-from rooflens.model.predict.measured import Checked, Topic
+from rooflens.model.predict.measured import Checked, Prediction, Topic
 from rooflens.model.records import ratio
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limiter_words
 from rooflens.report.content import Content
+
+LADDERS = frozenset({"rung"})
+"""Parameters that number the steps of a ladder: versions of one program, one after the other."""
 
 
 class PredictedRow(Struct, frozen=True):
@@ -40,13 +42,13 @@ def title_of(prediction: Prediction) -> str:
 
 
 def sizes_text(parameters: Mapping[str, int]) -> str:
-    """Write sizes: `m = 4,096, n = 4,096`."""
+    """Format sizes as `m = 4,096, n = 4,096`."""
     return ", ".join(f"{name} = {value:,}" for name, value in parameters.items())
 
 
 def expected_rows(checked: Checked) -> tuple[PredictedRow, ...]:
     """Compare each predicted quantity with its measurement."""
-    prediction, measured, unit = checked.prediction, checked.measured, checked.unit
+    prediction, measured, unit = checked.prediction, checked.measured, checked.prediction.unit
     least = "at least " if checked.at_least else ""
     rows = []
     if prediction.flop:
@@ -92,7 +94,7 @@ def _sourced(rows: Sequence[PredictedRow], checked: Checked) -> Iterable[Predict
 def _rows_of_whole(checked: Checked) -> list[PredictedRow]:
     """Write the rows of a kernel that is all of its report."""
     why = {gap.topic: gap for gap in checked.gaps if not gap.as_predicted}
-    topics: Mapping[str, Topic] = {checked.unit: "work", "DRAM bytes": "bytes"}
+    topics: Mapping[str, Topic] = {checked.prediction.unit: "work", "DRAM bytes": "bytes"}
     rows = [
         replace(row, why=next(iter(why[topics[row.label]].reasons), "") if topics.get(row.label) in why else "")
         for row in expected_rows(checked)
@@ -110,7 +112,7 @@ def _rows_of_whole(checked: Checked) -> list[PredictedRow]:
 
 def _amounts_of(checked: Checked, launch: Launch) -> tuple[tuple[str, float | None, float | None, str], ...]:
     """List label, predicted and measured amount of one launch, and its unit."""
-    prediction, analysis, unit = checked.prediction, launch.analysis, checked.unit
+    prediction, analysis, unit = checked.prediction, launch.analysis, checked.prediction.unit
     work = [pipe.amount for pipe in analysis.pipes.values() if pipe.unit == unit and pipe.amount]
     return (
         (unit, prediction.flop, sum(work) if analysis.flop_total is not None else None, unit),

@@ -30,9 +30,9 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
-from rooflens.report.findings import code_of, shown
+from rooflens.report.findings import code_of, costing, shown
 from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
-from rooflens.report.text.digest.kernel import LEAST_SHARE, costing, plain, shares
+from rooflens.report.text.digest.kernel import LEAST_SHARE, plain, shares
 from rooflens.report.writers.markdown import to_markdown
 
 PIPES_SHOWN = 4

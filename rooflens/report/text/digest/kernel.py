@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import hottest
@@ -11,7 +12,7 @@ from rooflens.model.summary import KernelSummary, cautions, first_move
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
-from rooflens.report.findings import code_of, shown
+from rooflens.report.findings import code_of, costing, shown
 from rooflens.report.labels import flag_label, flag_name, place_label
 from rooflens.report.summary import limiter
 
@@ -64,7 +65,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
         yield plain(far)
     if busy := shares_words(analysis):
         yield f"shares: {plain(busy)}"
-    if why := [_finding(finding, analysis) for finding in costing(analysis)[:FINDINGS_SHOWN]]:
+    if why := [_finding(finding, analysis) for finding in islice(costing(analysis), FINDINGS_SHOWN)]:
         yield f"why: {'; '.join(why)}"
     if analysis.verdict.advice:
         yield f"try: {fitted(first_move(analysis), MOVE_WIDTH)}"
@@ -110,11 +111,6 @@ def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str
     ]
     busiest = sorted(pipes, key=lambda pair: -pair[1])[:pipes_shown]
     return sorted((pair for pair in (*levels, *busiest) if pair[1] >= LEAST_SHARE), key=lambda pair: -pair[1])
-
-
-def costing(analysis: Analysis) -> list[Finding]:
-    """Return the findings that cost time, worst first."""
-    return [finding for finding in analysis.findings if finding.severity != "note"]
 
 
 def _finding(finding: Finding, analysis: Analysis) -> str:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import PurePath
 
 from rooflens import format as fmt
 from rooflens.errors import InputError
 from rooflens.model.records import AnalyzedReport
-from rooflens.model.summary import KernelSummary, bound_times_ns, by_stake, first_move, time_part
+from rooflens.model.summary import KernelSummary, by_stake, first_move, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
-from rooflens.report.document import Document, Heading, Span, Words, code, joined, paragraph, strong
+from rooflens.report.document import Document, Heading, Words, code, few, paragraph, strong
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.program import program_lines
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
-from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, synthetic_words
+from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, segments, synthetic_words
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, plain, row, short_name
 from rooflens.report.writers.markdown import to_markdown
 
@@ -94,33 +94,27 @@ def _head_lines(page: Content) -> Iterator[Words]:
     told = "; ".join(part for part in (", ".join(facts(page)), ", ".join(counts(page))) if part)
     if told:
         yield f"{plain(told, _LINE_WIDTH)}."
-    times_ns = sorted(bound_times_ns(page.counted).items(), key=lambda item: -item[1])
-    if len(times_ns) > 1:
-        shares = (f"{fmt.percent(ns / page.total_ns)} {BOUND_LABELS[bound]}" for bound, ns in times_ns)
+    if len(parts := segments(page.counted)) > 1:
+        shares = (f"{fmt.percent(part.share)} {BOUND_LABELS[part.bound]}" for part in parts)
         yield f"GPU time: {plain(', '.join(shares), _LINE_WIDTH)}."
     if page.failed_count:
-        names = _named(dict.fromkeys(short_name(launch.shown) for launch in page.failed))
+        names = few([*map(code, dict.fromkeys(short_name(launch.shown) for launch in page.failed))], _NAMED)
         why = "; ".join(reason for reason, _ in failure_counts(page.analyses)) or "its counters hold no number"
         launches = fmt.count(page.failed_count, "launch")
         yield f"Failed, and in no number here: {launches} of ", *names, f": {plain(why, _LINE_WIDTH)}."
         if not page.kernels:
             yield f"Try: {fitted(first_move(page.failed[0].analysis), MOVE_WIDTH)}."
     if page.unread:
-        names = _named(PurePath(source).name for source, _ in page.unread)
+        names = few([code(PurePath(source).name) for source, _ in page.unread], _NAMED)
         yield "Not read: ", *names, f": {plain(str(page.unread[0][1]), _LINE_WIDTH)}."
     yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.reports))
-
-
-def _named(names: Iterable[str]) -> tuple[str | Span, ...]:
-    listed = list(names)
-    more = len(listed) - _NAMED
-    return *joined(", ", [*map(code, listed[:_NAMED])]), f" and {more:,} more" if more > 0 else ""
 
 
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:
     """Show as many kernels as there is room for: those worth it as a block each, the next ones as a line each."""
     blocks: list[Document] = []
-    for group in worth(kernels):
+    worth = (group for group in kernels if group.at_stake_ns >= RANKED_FROM_SHARE * kernels[0].at_stake_ns)
+    for group in worth:
         made = block(len(blocks) + 1, group, page)
         later = _rows(kernels, len(blocks) + 1, int(room_bytes * ROWS_PART))
         if _size(made) + sum(map(_size, later)) > room_bytes:
@@ -128,11 +122,6 @@ def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> 
         blocks.append(made)
         room_bytes -= _size(made)
     return blocks, _rows(kernels, len(blocks), room_bytes)
-
-
-def worth(kernels: Sequence[KernelSummary]) -> Iterator[KernelSummary]:
-    """Return the kernels worth more than a line, those with most to win first."""
-    return (group for group in kernels if group.at_stake_ns >= RANKED_FROM_SHARE * kernels[0].at_stake_ns)
 
 
 def _rows(kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list[Document]:

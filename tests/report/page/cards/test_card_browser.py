@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.records import Rule
-from rooflens.report.page.cards.memory_chart import WIDTH
+from rooflens.report.page.cards.memory import WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable

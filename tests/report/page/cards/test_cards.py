@@ -2,37 +2,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.tags import words_of
 
-from rooflens.ingest.load import load_reports
+from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Nvidia, Rule
+from rooflens.model.records import Analysis, Nvidia, Rule
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
+from rooflens.report.content import Content, build_content
 from rooflens.report.page.cards import card as cards
-from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
+from rooflens.report.page.cards.bars import level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.expectation import PredictedRow
 from rooflens.report.page.cards.memory import memory
-from rooflens.report.page.cards.mix import opcode_mix
 from rooflens.report.page.cards.nvidia import Message, Opinion, opinion, plain_message, shared_texts
 from rooflens.report.page.cards.occupancy import Dot, curves, resident
 from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
-from rooflens.report.page.kernels.table import kernels
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Analysis
-    from rooflens.report.content import Content
+from rooflens.report.page.kernels import kernels
 
 CARD_BYTES = 11_000
 """What a card may take on average, in a page of a hundred."""
@@ -81,8 +74,8 @@ def test_times_stand_beside_the_measured_one() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("duration_us", "flop", "sentence"),
+@for_all(
+    "duration_us, flop, sentence",
     [
         (1040, 1.95e9, "At the lower bound: DRAM traffic alone explains the time."),
         (1300, 1.95e10, "1.3x the lower bound: arithmetic and DRAM traffic overlap only in part."),

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 from support import samples
 from support.tags import words_of
 
-from rooflens.model.records import RESIDENT, Phases, Series
+from rooflens.model.records import RESIDENT, Analysis, Phases, Series
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.cards.course import MOST_POINTS, TABLE_ROWS, course
-from rooflens.report.page.kernels.table import kernels
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
+from rooflens.report.page.kernels import kernels
 
 TENSOR = (0.0, *[0.8] * 10, 0.4, 0.2, 0.1, None, 0.0)
 DRAM = (0.5, *[0.1] * 15)

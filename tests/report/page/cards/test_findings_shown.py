@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from html import unescape
-from typing import TYPE_CHECKING
 
-import pytest
 from msgspec.structs import replace
 from support import samples
+from support.loops import for_all
 from support.tags import words_of
 
 from rooflens import format as fmt
-from rooflens.model.records import Evidence, Finding, Hotspot, Place
+from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.findings import CODE_WIDTH, code_of
 from rooflens.report.labels import evidence_words, place_label
-from rooflens.report.page.cards.card import LONG_CARDS
-from rooflens.report.page.cards.findings import findings
-from rooflens.report.page.kernels.table import kernels
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
+from rooflens.report.page.cards.card import LONG_CARDS, findings
+from rooflens.report.page.kernels import kernels
 
 LINE = Hotspot("line", file="C:\\src\\copy.cu", line=88, text="  y[i * n]\t= x[i];")
 STRIDED = Finding(
@@ -131,8 +126,8 @@ def test_sources_of_the_numbers_stand_in_the_disclosure() -> None:
     assert "memory_l2_theoretical_sectors_global" in html
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "words"),
+@for_all(
+    "value, unit, words",
     [
         (0.741, "share", "74 %"),
         (1.506, "x", "1.5x"),

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 from support import samples
 from support.tags import words_of
 
-from rooflens.model.records import Hotspot
+from rooflens.model.records import Analysis, Hotspot
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.cards.hot_lines import MOST_LINES, hot_lines
-from rooflens.report.page.kernels.table import kernels
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
+from rooflens.report.page.kernels import kernels
 
 STRIDED = Hotspot(
     "line",

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 from support import samples
 from support.kernels import make_kernel
 
+from rooflens.model.records import Analysis
 from rooflens.model.roofline.levels import place_levels
-from rooflens.report.page.cards.memory_chart import WIDTH, memory_chart
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
-    from rooflens.report.page.cards.memory_chart import MemoryChart
+from rooflens.report.page.cards.memory import WIDTH, MemoryChart, memory_chart
 
 FULL = {
     "sm_count": 114.0,

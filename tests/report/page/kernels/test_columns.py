@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from msgspec.structs import replace
 from support import samples
 
 from rooflens import format as fmt
-from rooflens.model.records import Distances
+from rooflens.model.records import Analysis, Distances
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.kernels.columns import columns, filled, subject, time_parts
-
-if TYPE_CHECKING:
-    from rooflens.model.records import Analysis
-    from rooflens.report.page.kernels.columns import Cell
+from rooflens.report.page.kernels import Cell, Subject, columns, filled, time_parts
 
 
 def launch(duration_us: float, dram_bytes: float, flop: float, **counters: float) -> Analysis:
@@ -28,7 +22,7 @@ def launch(duration_us: float, dram_bytes: float, flop: float, **counters: float
 def row(*analyses: Analysis) -> dict[str, Cell]:
     """Read the cells of the first kernel of a page of these launches."""
     content = build_content([samples.report(analyses)], "test", default_thresholds())
-    one = subject(content.listed[0], "v1")
+    one = Subject(content.listed[0], "v1")
     return {column.key: column.cell(one) for column in columns(gpus=1, reports=1)}
 
 
@@ -110,7 +104,7 @@ def test_failed_launches_have_no_numbers() -> None:
 def test_columns_without_a_value_are_left_out() -> None:
     """A page without FLOPs offers no intensity; GPU and report are there at once only where there are several."""
     content = build_content([samples.report(samples.without_flops())], "test", default_thresholds())
-    rows = [subject(group, "v1") for group in content.listed]
+    rows = [Subject(group, "v1") for group in content.listed]
     keys = {column.key for column, _ in filled(columns(gpus=1, reports=1), rows)}
     assert {"name", "time", "bound", "dram_share"} <= keys
     assert not {"dram_per_byte", "roof", "registers_per_thread"} & keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -11,17 +11,11 @@ from support import samples
 from support.tags import words_of
 
 from rooflens.analyzing import analyze_paths
+from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_content
+from rooflens.report.content import Content, build_content
 from rooflens.report.page.cards.card import MAX_CARDS, carded
-from rooflens.report.page.kernels.launches import MAX_LAUNCHES
-from rooflens.report.page.kernels.table import kernels
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rooflens.model.records import Analysis
-    from rooflens.report.content import Content
+from rooflens.report.page.kernels import MAX_LAUNCHES, kernels
 
 
 def page(*analyses: Analysis) -> Content:

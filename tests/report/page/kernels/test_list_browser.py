@@ -13,7 +13,7 @@ from support.rendered import rendered
 
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.kernels.columns import columns, filled, subject
+from rooflens.report.page.kernels import Subject, columns, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ def test_csv_holds_what_the_filters_leave(open_page: Callable[..., Page], tmp_pa
     assert text.count("\r\n") == text.count("\n")
     lines = list(csv.DictReader(text.splitlines(keepends=True)))
     content = build_content([samples.report(several())], "attention", default_thresholds())
-    rows = [subject(group, "attention") for group in content.listed]
+    rows = [Subject(group, "attention") for group in content.listed]
     named = {one.group.name: one for one in rows}
     left = [line["Kernel"].removeprefix("'") for line in lines]
     assert [line["Kernel"] for line in lines if line["Kernel"].startswith("'")] == [f"'{FORMULA}"]

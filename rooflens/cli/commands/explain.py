@@ -1,0 +1,87 @@
+"""`rooflens explain`: all that matters of one kernel."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.cli.console import echo, finish, say, show
+from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
+from rooflens.cli.loading import chosen as only_chosen
+from rooflens.cli.usage import examples
+from rooflens.errors import InputError
+from rooflens.format import count
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.selecting import Selection
+
+
+@click.command(
+    epilog=examples(
+        "rooflens explain report.ncu-rep",
+        "rooflens explain report.ncu-rep --kernel x_279",
+    ),
+)
+@PATHS
+@STORE
+@with_selection
+@THRESHOLDS
+@with_reading
+@PREDICT
+@click.option(
+    "--format", "style", type=click.Choice(["table", "md"]), help="By default Markdown, and on a terminal a table."
+)
+def explain(
+    paths: tuple[str, ...],
+    store: str | None,
+    thresholds: Path | None,
+    *,
+    selection: Selection | None,
+    reading: ReadOptions,
+    predict: str | None,
+    style: str | None,
+) -> None:
+    """Explain one kernel: what limits it, why, where, and what to try first, with the counters behind it.
+
+    Where several kernels or launches match, it explains the one with the most to win. A prediction is compared with
+    that launch alone.
+    """
+    from msgspec.structs import replace
+
+    from rooflens.model.selecting import Chooser
+    from rooflens.model.summary import most_at_stake
+    from rooflens.report.text.digest import explain as explained
+    from rooflens.report.text.digest import explain_document
+
+    stated = read_stated(predict)
+    chooser = Chooser(selection) if selection else None
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading)
+    whole = {report.run.digest: report for report in found.reports}
+    if chooser:
+        found = only_chosen(found, chooser)
+    analyses = found.analyses
+    chosen = most_at_stake(analyses)
+    if chosen is None and found.failures:
+        finish(found, "")
+    if chosen is None:
+        raise InputError("there is no kernel to explain", "give a report with at least one")
+    digest = chosen.kernel.digest
+    report = whole[digest]
+    if style == "md" or (style is None and not sys.stdout.isatty()):
+        echo(explained(report, chosen), nl=False)
+    else:
+        show(explain_document(report, chosen))
+    if stated is not None:
+        alone = [replace(report, analyses=(chosen,))]
+        echo("")
+        print_expected(alone, find_expected(alone, stated))
+    others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(digest, chosen.kernel.name)}
+    if others:
+        say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")
+    finish(found, "")

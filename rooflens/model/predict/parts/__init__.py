@@ -1,1 +1,0 @@
-"""What is predicted besides an operation itself: each kernel of a workload, and whether all fits into memory."""

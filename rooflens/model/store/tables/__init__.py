@@ -1,1 +1,0 @@
-"""Make the rows of the store's tables of records, column by column, and read them back."""
