@@ -10,6 +10,7 @@ from rooflens import format as fmt
 from rooflens.model.findings import nvidia
 from rooflens.model.findings.find import RULES
 from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity
+from rooflens.model.verdict.sentences import gain_words
 from rooflens.report.labels import evidence_words, place_label
 
 _EXPLAINED = frozenset((*(rule.id for rule in RULES), nvidia.NVIDIA_RULE))
@@ -73,14 +74,13 @@ def costing(analysis: Analysis) -> Iterator[Finding]:
 
 def shown(finding: Finding) -> ShownFinding:
     """Put a finding into words."""
-    gain = finding.speedup_up_to
     return ShownFinding(
         id=finding.id,
         title=fmt.sentence_case(finding.title),
         name=finding.title,
         severity=finding.severity,
         confidence=finding.confidence,
-        gain="" if gain is None else f"up to {fmt.factor(gain)}",
+        gain=gain_words(finding.gain),
         doubt="" if finding.confidence == "high" else f"confidence {finding.confidence}",
         numbers=tuple(map(evidence_words, finding.evidence)),
         sources=tuple(number.source for number in finding.evidence),

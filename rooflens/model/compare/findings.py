@@ -18,7 +18,7 @@ from rooflens.model.compare.sentences import MOVED_RATIO, differs, share_differs
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.records import Analysis, Finding, Kernel, ratio
-from rooflens.model.verdict.distances import local_part
+from rooflens.model.verdict.limit import local_part
 
 What = Literal["gone", "changed", "new"]
 
@@ -123,7 +123,7 @@ def _costs(finding: Finding | None) -> bool:
 
 
 def _cost(change: FindingChange) -> float:
-    return max((one.speedup_up_to or 1.0 for one in (change.before, change.after) if one is not None), default=1.0)
+    return max((one.gain.factor for one in (change.before, change.after) if one is not None and one.gain), default=1.0)
 
 
 def _told(rule: str, pair: tuple[Finding | None, Finding | None], before: Kernel, after: Kernel) -> bool:
@@ -195,11 +195,11 @@ def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
 
 
 def _promised(before: Analysis, found: Iterable[FindingChange]) -> float | None:
-    """Return the speed-up promised by the finding that went, if only one did, else by the kernel's potential."""
+    """Return the gain of the finding that went, if only one did, else the kernel's limit."""
     eased = [one.before for one in found if one.eased and one.before is not None]
-    if len(eased) == 1 and eased[0].speedup_up_to is not None:
-        return eased[0].speedup_up_to
-    return before.verdict.distances.potential
+    if len(eased) == 1 and eased[0].gain is not None:
+        return eased[0].gain.factor
+    return before.verdict.limit.factor
 
 
 def findings_sentence(found: FindingChanges | None) -> str:

@@ -213,8 +213,8 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if kernel.failed:
         return _plain(advice.failed_moves(kernel, facts.outside.command_line))
     if (library := library_of(kernel)) is not None:
-        collect = advice.collect_moves(kernel, facts.outside.command_line) if facts.bound == "unknown" else ()
-        return _plain((*caller_moves(facts, library), *collect))
+        asked = advice.collect_moves(kernel, facts.outside.command_line) if facts.bound == "unknown" else ()
+        return _plain((*caller_moves(facts, library), *asked))
     of_findings = tuple(Move(finding.move, finding.id, finding.where, finding.gain) for finding in costing)
     if unmeasured and not_profiled(kernel.compute_capability) is None:
         limiting = sum(finding.severity == "limiter" for finding in costing)

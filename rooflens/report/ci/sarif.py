@@ -115,7 +115,7 @@ def _result(  # noqa: PLR0913 - a result says all of these
         "properties": {
             "severity": finding.severity,
             "confidence": finding.confidence,
-            "speedupUpTo": finding.speedup_up_to,
+            "gain": finding.gain.factor if finding.gain else None,
             "kernel": printable(analysis.kernel.name),
             "gpu": analysis.kernel.gpu,
             "report": analysis.kernel.source,

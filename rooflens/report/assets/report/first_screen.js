@@ -4,7 +4,7 @@
   const WORTH = 0.01;
   const NAMED = 3;
   const NAME_CHARS = 40;
-  const { count, cut, duration, percent, unbroken } = lens.format;
+  const { count, cut, duration, factor, percent, unbroken } = lens.format;
   const byId = (id) => document.getElementById(id);
   const all = (selector) => [...document.querySelectorAll(selector)];
 
@@ -157,10 +157,13 @@
     const share = whole && ns !== null ? ns / Number(whole) : part(ns);
     const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "", ns === null ? lens.format.MISSING : duration(ns),
       share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`];
-    const won = total(rows, "won");
+    const { gain, changes } = entry.dataset;
     write(entry.querySelector(".rank"), String(place));
     write(entry.querySelector(".took"), took.filter(Boolean).join(", "));
-    if (won !== null) write(entry.querySelector(".won"), duration(won));
+    if (gain && ns !== null) {
+      const after = `${duration(ns)} -> about ${duration(ns / gain)} (${factor(Number(gain))}`;
+      write(entry.querySelector(".won"), `${after}${changes ? `, changes the ${changes}` : ""})`);
+    }
   }
 
   function showLimit(left) {

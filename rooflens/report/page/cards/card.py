@@ -12,7 +12,7 @@ from rooflens.model.knowledge.items import names_of
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.summary import Launch, by_stake
 from rooflens.model.verdict.advice import asks_for_more
-from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, limiter_words, without_move
+from rooflens.model.verdict.sentences import NOT_MEASURED, limit_factor_words, limiter_words, without_move
 from rooflens.report.content import FIRST_KEPT, Content
 from rooflens.report.findings import ShownFinding, shown
 from rooflens.report.html.templates import render
@@ -208,7 +208,7 @@ def _facts(launch: Launch) -> tuple[str, ...]:
     registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
     return (
         f"confidence {verdict.confidence}",
-        *([distances] if (distances := distance_words(verdict, launch.gpu)) else []),
+        *([limit] if (limit := limit_factor_words(verdict.limit)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
         *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
         *([f"{registers:.0f} registers per thread"] if registers else []),
