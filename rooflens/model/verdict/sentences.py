@@ -74,13 +74,13 @@ def limit_factor_words(limit: Limit) -> str:
 
 
 def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
-    """Say what a move brings to so much time: `10.4 s -> about 8.7 s (1.2x)`, or `about 1.2x`; empty where unknown."""
+    """Say what a move brings to so much time: `10.4 s to about 8.7 s (1.2x)` with an arrow; empty where unknown."""
     if gain is None:
         return ""
     how, changes = "at most" if gain.proven else "about", f", changes the {gain.changes}" if gain.changes else ""
     if time_ns is None:
         return f"{how} {factor(gain.factor)}{changes}"
-    return f"{duration(time_ns)} -> {how} {duration(time_ns / gain.factor)} ({factor(gain.factor)}{changes})"
+    return f"{duration(time_ns)} \u2192 {how} {duration(time_ns / gain.factor)} ({factor(gain.factor)}{changes})"
 
 
 def stage_full_words(analysis: Analysis) -> str:

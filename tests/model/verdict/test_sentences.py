@@ -220,9 +220,9 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
     ("gain", "words"),
     [
         (None, ""),
-        (Gain(1.2, 8.7e9), "10.4 s -> about 8.70 s (1.2x)"),
+        (Gain(1.2, 8.7e9), "10.4 s \u2192 about 8.70 s (1.2x)"),
         (Gain(2.0, proven=True), "at most 2.0x"),
-        (Gain(8.0, 1.3e9, changes="types"), "10.4 s -> about 1.30 s (8.0x, changes the types)"),
+        (Gain(8.0, 1.3e9, changes="types"), "10.4 s \u2192 about 1.30 s (8.0x, changes the types)"),
     ],
 )
 def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words: str) -> None:

@@ -161,7 +161,7 @@
     write(entry.querySelector(".rank"), String(place));
     write(entry.querySelector(".took"), took.filter(Boolean).join(", "));
     if (gain && ns !== null) {
-      const after = `${duration(ns)} -> about ${duration(ns / gain)} (${factor(Number(gain))}`;
+      const after = `${duration(ns)} \u2192 about ${duration(ns / gain)} (${factor(Number(gain))}`;
       write(entry.querySelector(".won"), `${after}${changes ? `, changes the ${changes}` : ""})`);
     }
   }
