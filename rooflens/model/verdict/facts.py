@@ -9,6 +9,7 @@ from msgspec import Struct
 from rooflens.model.bounds import Bound
 from rooflens.model.records import Bottleneck, Evidence, Kernel, Level, Limit, Outside, Phases, Pipe
 from rooflens.model.roofline.flops import Flops
+from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.thresholds import Thresholds
 
@@ -85,12 +86,16 @@ class Facts(Struct, frozen=True):
     def without_wait(self, factor: float) -> float | None:
         """Hold the gain of a wait that goes to what the busiest unit allows; None for kernels as short as their launch.
 
-        Of their time nobody can tell what a wait costs and what the launch. None, too, for a factor that says nothing
-        because no unit does anything.
+        Of their time nobody can tell what a wait costs and what the launch, and no other gets as short as a launch
+        either. None, too, for a factor that says nothing because no unit does anything.
         """
         time_ns, room = self.kernel.duration_ns, self.room
         if time_ns is None or time_ns < self.limits.overhead_duration_ns:
             return None
         if room is None and factor > self.limits.open_room:
             return None
-        return max(1.0, factor if room is None else min(factor, room))
+        # A plain copy leaves a tenth of DRAM's peak: a kernel that fills it gets no farther.
+        side = self.memory.share if self.memory is not None and self.memory.resource == "dram" else 0.0
+        dram = device_dram_share(self.kernel, self.share("dram") or side)
+        allowed = [time_ns / self.limits.overhead_duration_ns, self.limits.copy_share / dram if dram else factor]
+        return max(1.0, min((factor, *allowed) if room is None else (factor, room, *allowed)))
