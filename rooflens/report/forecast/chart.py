@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import Regime, of_roof
+from rooflens.model.predict.forecast import Regime
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.forecast.plane import Dot, PredictPlane
 from rooflens.report.labels import BOUND_LABELS
@@ -30,7 +30,7 @@ SMALLEST_PX2, LARGEST_PX2 = 70, 520
 STEP_PX2 = 130
 
 RING_PX2 = 340
-"""Areas: dots of parts grow with their share of the lower bound, those of steps do not; the ring of a crossing."""
+"""Areas: dots of parts grow with their share of the floor, those of steps do not; the ring of a crossing."""
 
 APART_PX = 5
 """Distance that a label keeps from the dots of others: it may not seem to be theirs."""
@@ -50,8 +50,7 @@ def datasets(plane: PredictPlane) -> dict[str, list[Row]]:
         "dots": [_dot_row(plane, dot) | {"p": places.get(f"dot {i}", NOWHERE)} for i, dot in enumerate(plane.dots)],
         "path": [{"i": i, "x": rounded(x), "y": rounded(y)} for i, (x, y) in enumerate(plane.path)],
         "crossing": [
-            _dot_row(plane, dot) | {"p": places.get("crossing", NOWHERE)}
-            for dot in ([plane.crossing] if plane.crossing else [])
+            _dot_row(plane, dot) | {"p": places.get(f"crossing {i}", NOWHERE)} for i, dot in enumerate(plane.crossings)
         ],
         "achieved": [row | {"p": places.get("achieved", NOWHERE)} for row in _achieved_rows(plane)],
         **rows,
@@ -72,16 +71,14 @@ def area_px2(plane: PredictPlane, dot: Dot) -> float:
     return round(SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * dot.time_share / most)
 
 
-def crossing_text(plane: PredictPlane) -> str:
+def crossing_text(dot: Dot) -> str:
     """Say at which size the regime changes: `compute-bound from n = 887`."""
-    dot = plane.crossing
-    return f"{dot.regime}-bound from {dot.label}" if dot else ""
+    return f"{dot.regime}-bound from {dot.label}"
 
 
 def _dot_boxes(plane: PredictPlane, sheet: Sheet) -> list[Box]:
     boxes = [point_box(sheet.at(dot.x, dot.y), _radius_px(plane, dot)) for dot in plane.dots]
-    if plane.crossing:
-        boxes.append(point_box(sheet.at(plane.crossing.x, plane.crossing.y), sqrt(RING_PX2) / 2))
+    boxes += [point_box(sheet.at(dot.x, dot.y), sqrt(RING_PX2) / 2) for dot in plane.crossings]
     if plane.achieved:
         boxes.append(point_box(sheet.at(*plane.achieved), sqrt(STEP_PX2) / 2))
     return boxes
@@ -93,11 +90,11 @@ def _radius_px(plane: PredictPlane, dot: Dot) -> float:
 
 def _texts(plane: PredictPlane, sheet: Sheet, size: SizeClass) -> Iterator[tuple[str, Text]]:
     """Ask for all texts at dots, what matters most first: the change of regime, what was measured, then the dots."""
-    if dot := plane.crossing:
-        names = (crossing_text(plane), f"{dot.regime}-bound from {dot.short}", f"from {dot.short}")
-        yield "crossing", Text(names, dot.x, dot.y, around(sqrt(RING_PX2) / 2), bold=True)
+    for i, dot in enumerate(plane.crossings):
+        names = (crossing_text(dot), f"{dot.regime}-bound from {dot.short}", f"from {dot.short}")
+        yield f"crossing {i}", Text(names, dot.x, dot.y, around(sqrt(RING_PX2) / 2), bold=True)
     if plane.achieved:
-        share = fmt.percent(of_roof(plane.row.achieved_flop_per_s, plane.row.steps[0][1]) or 0.0)
+        share = fmt.percent(plane.achieved[1] / (plane.row.steps[0][1].roof_flop_per_s or plane.achieved[1]))
         reached = f"{share} of its roof"
         rates = (f"{fmt.si(plane.achieved[1], 'FLOP/s')}: {reached}", reached)
         yield "achieved", Text(rates, *plane.achieved, around(sqrt(STEP_PX2) / 2), bold=True)
@@ -150,10 +147,9 @@ def _dot_row(plane: PredictPlane, dot: Dot) -> Row:
         "facts": {
             "Regime": BOUND_LABELS[dot.regime],
             "Intensity": fmt.intensity(result.intensity),
-            "At best": fmt.si(result.attainable_flop_per_s, "FLOP/s"),
+            "At best": fmt.si(result.roof_flop_per_s, "FLOP/s"),
             "Of the peak": f"{fmt.percent(result.share_of_peak)} ({resource_label(result.peak)})",
-            "At least": fmt.duration(result.t_lower_s * 1e9),
-            "No overlap": fmt.duration(result.t_upper_s * 1e9),
+            "Floor": fmt.duration(result.t_lower_s * 1e9),
         },
     }
 
@@ -162,7 +158,7 @@ def _achieved_rows(plane: PredictPlane) -> list[Row]:
     if plane.achieved is None:
         return []
     x, y = plane.achieved
-    top = plane.row.steps[0][1].attainable_flop_per_s or y
+    top = plane.row.steps[0][1].roof_flop_per_s or y
     return [{"x": rounded(x), "y": rounded(y), "y2": rounded(top)}]
 
 

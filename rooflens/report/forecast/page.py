@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, Row
+from rooflens.model.predict.forecast import Forecast, Row
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.report.forecast import sentences as predict_words
@@ -58,7 +58,7 @@ class Figure(Struct, frozen=True):
 
 
 class PartBar(Struct, frozen=True):
-    """One part of a composite operation in the bar of the lower bound."""
+    """One part of a composite operation in the bar of the floor."""
 
     label: str
     result: Forecast
@@ -122,7 +122,6 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         columns=forecasts.columns_of(rows[0]),
         words=predict_words,
         live=offered,
-        launch_floor_s=LAUNCH_FLOOR_S,
         sizes_text=forecasts.sizes_text,
         short_name=short_name,
     )
@@ -164,7 +163,7 @@ def _spec(plane: PredictPlane) -> dict[str, object]:
 
 
 def part_bars(row: Row) -> list[PartBar]:
-    """Say where the lower bound of the last step goes: the longest part first."""
+    """Say where the floor of the last step goes: the longest part first."""
     whole = row.steps[-1][1]
     found = [
         PartBar(part.label, part, part.t_lower_s / whole.t_lower_s if whole.t_lower_s else 0.0) for part in whole.parts

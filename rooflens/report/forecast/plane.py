@@ -32,7 +32,7 @@ class Dot(Struct, frozen=True):
     Attributes:
         label: What tells it apart: `n = 128`.
         short: The same where there is little room: `128`.
-        time_share: Part of the lower bound of the whole, 0 to 1; 1 for steps.
+        time_share: Part of the floor of the whole, 0 to 1; 1 for steps.
         merged: How many stand here.
     """
 
@@ -46,7 +46,7 @@ class Dot(Struct, frozen=True):
 
     @property
     def regime(self) -> Regime:
-        """Which of the two times is the longer one."""
+        """What bounds it."""
         return self.result.regime
 
 
@@ -56,7 +56,7 @@ class PredictPlane(Struct, frozen=True):
     Attributes:
         dots: Steps in the order of the sweep, or the parts of a single composite prediction.
         path: Places that the dot walks through, the change of regime among them; empty where nothing walks.
-        crossing: Where the regime changes along the sweep.
+        crossings: Where the regime changes along the sweep.
         pipes: Flat roofs by pipe, the highest first, in FLOP per second.
         unplaced: Parts or steps without FLOPs.
         left_out: Steps that are not drawn because they stand too near to others.
@@ -65,7 +65,7 @@ class PredictPlane(Struct, frozen=True):
     row: Row
     dots: tuple[Dot, ...]
     path: tuple[tuple[float, float], ...]
-    crossing: Dot | None
+    crossings: tuple[Dot, ...]
     pipes: tuple[tuple[str, float], ...]
     unplaced: int
     left_out: int
@@ -89,12 +89,9 @@ class PredictPlane(Struct, frozen=True):
 
     @property
     def achieved(self) -> tuple[float, float] | None:
-        """Place of the measured rate, for a single prediction only: several sizes have no one rate."""
-        reached = self.row.achieved_flop_per_s
-        result = self.row.steps[0][1]
-        if not reached or len(self.row.steps) > 1 or not _is_placed(result):
-            return None
-        return result.intensity, reached
+        """Place of the measured rate; None where there is none."""
+        measured_s, result = self.row.measured_s, self.row.steps[0][1]
+        return (result.intensity, result.flop / measured_s) if measured_s and _is_placed(result) else None
 
 
 def planes(rows: Iterable[Row]) -> tuple[PredictPlane, ...]:
@@ -126,7 +123,7 @@ def _plane(row: Row) -> PredictPlane:
             row=row,
             dots=_merged([_part_dot(part, result) for part in placed], _parts_together, SAME_PART_DECADES),
             path=(),
-            crossing=None,
+            crossings=(),
             pipes=_pipes(result.parts),
             unplaced=len(result.parts) - len(placed),
             left_out=0,
@@ -136,18 +133,17 @@ def _plane(row: Row) -> PredictPlane:
 
 def _swept_plane(row: Row) -> PredictPlane:
     at = [i for i, (_, result) in enumerate(row.steps) if _is_placed(result)]
-    turn = _turn(row)
-    drawn = _thinned(row, at, turn)
+    turns = [i for i in range(1, len(row.steps)) if row.steps[i][1].regime != row.steps[i - 1][1].regime]
+    drawn = _thinned(row, at, turns)
     dots = {i: _step_dot(row, *row.steps[i]) for i in drawn}
-    crossing = _crossing(row)
-    path = [(dots[i].x, dots[i].y) for i in drawn if turn is None or i < turn]
-    path += [(crossing.x, crossing.y)] if crossing else []
-    path += [(dots[i].x, dots[i].y) for i in drawn if turn is not None and i >= turn]
+    crossings = {i: dot for i, (sizes, _) in zip(turns, row.crossings, strict=True) if (dot := _crossing(row, sizes))}
+    walked = [dot for i in range(len(row.steps)) for dot in (crossings.get(i), dots.get(i)) if dot]
+    path = [(dot.x, dot.y) for dot in walked]
     return PredictPlane(
         row=row,
         dots=_merged(list(dots.values()), _steps_together),
         path=tuple(path) if len(path) > 1 else (),
-        crossing=crossing,
+        crossings=tuple(crossings.values()),
         pipes=_pipes([row.steps[-1][1], *row.steps[-1][1].parts]),
         unplaced=len(row.steps) - len(at),
         left_out=len(at) - len(drawn),
@@ -156,22 +152,14 @@ def _swept_plane(row: Row) -> PredictPlane:
 
 def _is_placed(result: Forecast) -> bool:
     """Return whether logarithmic axes can place a forecast."""
-    return bool(result.attainable_flop_per_s) and result.intensity > 0 and isfinite(result.intensity)
+    return bool(result.roof_flop_per_s) and result.intensity > 0 and isfinite(result.intensity)
 
 
-def _turn(row: Row) -> int | None:
-    """Find the first step of the new regime."""
-    if row.crossing is None:
-        return None
-    first = row.steps[0][1].regime
-    return next((i for i, (_, result) in enumerate(row.steps) if result.regime != first), None)
-
-
-def _thinned(row: Row, at: Sequence[int], turn: int | None) -> list[int]:
-    """Choose the steps that are drawn: first, last, those beside the change of regime, and others that keep apart."""
+def _thinned(row: Row, at: Sequence[int], turns: Iterable[int]) -> list[int]:
+    """Choose the steps that are drawn: first, last, those beside a change of regime, and others that keep apart."""
     if len(at) <= ALL_DOTS:
         return list(at)
-    wanted = {at[0], at[-1], *({turn - 1, turn} & set(at) if turn else ())}
+    wanted = {at[0], at[-1], *({i for turn in turns for i in (turn - 1, turn)} & set(at))}
     chosen = [at[0]]
     for i in at[1:]:
         if i in wanted or _steps_apart(row, chosen[-1], i) >= APART_DECADES:
@@ -187,19 +175,16 @@ def _step_dot(row: Row, sizes: Mapping[str, int], result: Forecast) -> Dot:
     label = forecasts.sizes_text(row, sizes)
     moving = moving_sizes(row) if len(row.steps) > 1 else []
     short = f"{sizes[moving[0]]:,}" if moving else label
-    return Dot(label, short, result, result.intensity, result.attainable_flop_per_s or 0.0)
+    return Dot(label, short, result, result.intensity, result.roof_flop_per_s or 0.0)
 
 
 def _part_dot(part: Forecast, whole: Forecast) -> Dot:
     share = part.t_lower_s / whole.t_lower_s if whole.t_lower_s else 0.0
-    return Dot(part.label, part.label, part, part.intensity, part.attainable_flop_per_s or 0.0, share)
+    return Dot(part.label, part.label, part, part.intensity, part.roof_flop_per_s or 0.0, share)
 
 
-def _crossing(row: Row) -> Dot | None:
-    """Place the sizes at which the regime changes."""
-    if row.crossing is None:
-        return None
-    sizes, _ = row.crossing
+def _crossing(row: Row, sizes: Mapping[str, int]) -> Dot | None:
+    """Place the sizes at which the regime changes; None where they have no place."""
     result = forecast(row.operation, sizes, row.dtype, row.gpu, row.link, out_dtype=row.out_dtype)
     return _step_dot(row, sizes, result) if _is_placed(result) else None
 
