@@ -130,12 +130,12 @@ def floor_words(floor_s: float, found: Attainable | None) -> str:
 
 def time_words(time_s: float, floor_s: float, found: Attainable | None) -> str:
     """Set a known time against the floor and against what is attained, and say whether to stop."""
-    taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s, 2)} times the floor"
+    taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"
     if time_s < floor_s:
         return f"{taken}: it did less work than predicted, or the time is wrong"
     if found is None:
         return taken
-    taken += f" and {significant(time_s / found.typical_s, 2)} times the median of published kernels"
+    taken += f" and {significant(time_s / found.typical_s)} times the median of published kernels"
     if time_s > found.high_s:
         return f"{taken}: slower than all of them"
     if time_s > found.typical_s:

@@ -73,10 +73,10 @@ def test_csv_and_markdown_hold_a_line_for_each_step() -> None:
 def test_a_measured_time_is_set_against_the_floor_and_published_kernels() -> None:
     """4096 cubed on an H100 cannot take less than 139 us; what published kernels take decides whether to stop."""
     words = {
-        "0.1": "100 \u00b5s is 0.72 times the floor: it did less work than predicted, or the time is wrong",
+        "0.1": "100 \u00b5s is 0.720 times the floor: it did less work than predicted, or the time is wrong",
         "0.18": "times the median of published kernels: faster than half of them, stop here",
         "0.3": "slower than half of them; the best would take",
-        "1.7": "1.70 ms is 12 times the floor and 8.2 times the median of published kernels: slower than all of them",
+        "1.7": "1.70 ms is 12.2 times the floor and 8.17 times the median of published kernels: slower than all of them",
     }
     for measured_ms, said in words.items():
         assert said in " ".join(run(*GEMM, "--measured-ms", measured_ms).stdout.split())

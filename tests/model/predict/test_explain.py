@@ -87,14 +87,14 @@ def test_bounds_come_from_the_report_s_own_peaks() -> None:
     [
         (
             0.2e6,
-            "200 \u00b5s is 0.45 times the floor: it did less work than predicted, or the time is wrong. "
+            "200 \u00b5s is 0.454 times the floor: it did less work than predicted, or the time is wrong. "
             "Not everything was profiled, or less work was done than predicted.",
             False,
         ),
-        (0.48e6, "480 \u00b5s is 1.1 times the floor and 0.73 times the median of published kernels: faster", True),
+        (0.48e6, "480 \u00b5s is 1.09 times the floor and 0.728 times the median of published kernels: faster", True),
         (
             5e6,
-            "5.00 ms is 11 times the floor and 7.6 times the median of published kernels: slower than all of them. "
+            "5.00 ms is 11.4 times the floor and 7.58 times the median of published kernels: slower than all of them. "
             "Latency or launch overhead may explain the 4.56 ms beyond it.",
             False,
         ),

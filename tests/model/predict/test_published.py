@@ -65,10 +65,10 @@ def test_kinds_share_their_points_and_others_have_none() -> None:
 @pytest.mark.parametrize(
     ("time_s", "words"),
     [
-        (0.9e-3, "0.90 times the floor: it did less work than predicted, or the time is wrong"),
-        (1.2e-3, "1.2 times the floor and 0.80 times the median of published kernels: faster than half of them, stop"),
-        (1.8e-3, "1.8 times the floor and 1.2 times the median of published kernels: slower than half of them; the"),
-        (4e-3, "4.0 times the floor and 2.7 times the median of published kernels: slower than all of them"),
+        (0.9e-3, "0.900 times the floor: it did less work than predicted, or the time is wrong"),
+        (1.2e-3, "1.20 times the floor and 0.800 times the median of published kernels: faster than half of them, stop"),
+        (1.8e-3, "1.80 times the floor and 1.20 times the median of published kernels: slower than half of them; the"),
+        (4e-3, "4.00 times the floor and 2.67 times the median of published kernels: slower than all of them"),
     ],
 )
 def test_a_time_is_set_against_both(time_s: float, words: str) -> None:
@@ -80,4 +80,4 @@ def test_a_time_is_set_against_both(time_s: float, words: str) -> None:
 def test_words_without_published_kernels() -> None:
     """Only the floor is there to be compared with."""
     assert floor_words(1e-3, None) == "floor 1.00 ms"
-    assert time_words(2e-3, 1e-3, None) == "2.00 ms is 2.0 times the floor"
+    assert time_words(2e-3, 1e-3, None) == "2.00 ms is 2.00 times the floor"

@@ -52,10 +52,10 @@ lens.results = (all) => {
 
   function measuredWords(result) {
     const { measured_s: taken, attainable_low_s: low, attainable_typical_s: typical, attainable_high_s: high } = result;
-    const words = `${time(taken)} is ${overFloor(taken, result)} times the floor`;
+    const words = `${time(taken)} is ${significant(taken / result.t_lower_s)} times the floor`;
     if (taken < result.t_lower_s) return `${words}: it did less work than predicted, or the time is wrong`;
     if (low === null) return words;
-    const against = `${words} and ${significant(taken / typical, 2)} times the median of published kernels`;
+    const against = `${words} and ${significant(taken / typical)} times the median of published kernels`;
     if (taken > high) return `${against}: slower than all of them`;
     if (taken > typical) return `${against}: slower than half of them; the best would take ${time(low)}`;
     return `${against}: faster than half of them, stop here`;
@@ -194,8 +194,8 @@ lens.results = (all) => {
 
   function measuredRatio(result) {
     const { time_over_floor: floor, time_over_attainable: median } = result;
-    const over = floor === null ? "" : `${significant(floor, 2)} times the floor`;
-    return median === null ? over : `${over}, ${significant(median, 2)} times the median of published kernels`;
+    const over = floor === null ? "" : `${significant(floor)} times the floor`;
+    return median === null ? over : `${over}, ${significant(median)} times the median of published kernels`;
   }
 
   function timeRows(result, of, whole) {
