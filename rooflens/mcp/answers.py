@@ -127,7 +127,7 @@ class Answers:
         dtype: Annotated[str, Field(description="bf16, fp16, fp32, fp8, ...; empty for the usual one")] = "",
         gpu: Annotated[str, Field(description="h100-sxm, b200, a100-sxm4-80gb, ...")] = "h100-sxm",
     ) -> str:
-        """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of the time."""
+        """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         found = the_operation(operation)
         held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
         written = {name: str(value) for name, value in held.items()}

@@ -47,8 +47,8 @@ class Forecast(Struct, frozen=True):
         count: How often it runs; the amounts and times are those of all of them.
         peak: Pipe whose dense peak was used: `tensor_bf16`; for a composite operation that of its products.
         t_lower_s: The floor: the longest of its times, summed over the parts of a composite operation.
-        regime: What the longest time is of, or `overhead` where the floor is shorter than the launch; for a composite
-            operation, where most of its floor goes.
+        regime: What the longest time is of; for a composite operation, where most of its floor goes; `overhead` where
+            the floor is shorter than the launches.
         parts: The steps of a composite operation; empty for a simple one.
         tokens: Tokens of one run, for operations of a whole model.
         sent_bytes: What one GPU must send to others.
@@ -97,9 +97,8 @@ class Forecast(Struct, frozen=True):
 
     @property
     def attainable(self) -> Attainable | None:
-        """What published kernels of this operation would take; None where there are none, or the launch takes longer."""
-        # Published times are set against the floors that this module predicts.
-        from rooflens.model.predict.published import attainable
+        """What published kernels of this operation would take; None where there are none, or launches take longer."""
+        from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
 
         return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s)
 
@@ -323,11 +322,12 @@ def composite(
     sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in _ADDED}
     spent_s = (
         sum(part.t_lower_s * (part.regime == regime) for part in parts)
-        for regime in ("compute", "memory", "communication", "overhead")
+        for regime in ("compute", "memory", "communication")
     )
+    launches = sum(part.count for part in parts)
     return Forecast(
         label=operation.name,
-        regime=_regime(*spent_s),
+        regime="overhead" if sums["t_lower_s"] < launches * LAUNCH_FLOOR_S else _regime(*spent_s),
         peak=pipe[0],
         peak_flop_per_s=pipe[1],
         bandwidth_bytes_per_s=bandwidth_bytes_per_s,
@@ -347,10 +347,8 @@ _ADDED = (
 """What the steps of a composite operation add up to."""
 
 
-def _regime(math_s: float, memory_s: float, comms_s: float, launch_s: float = 0.0) -> Regime:
-    """Say which of these times is the longest."""
-    if launch_s > max(math_s, memory_s, comms_s):
-        return "overhead"
+def _regime(math_s: float, memory_s: float, comms_s: float) -> Regime:
+    """Say which of three times is the longest."""
     if comms_s > max(math_s, memory_s):
         return "communication"
     return "compute" if math_s > memory_s else "memory"

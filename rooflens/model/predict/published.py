@@ -91,7 +91,9 @@ def _point(row: dict[str, str]) -> Point:
     sizes = {name: int(value) for name, _, value in (pair.partition("=") for pair in row["sizes"].split())}
     floor_s = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], the_datasheet(row["gpu"])).t_lower_s
     names = ("operation", "dtype", "gpu", "implementation", "source")
-    return Point(**{name: row[name] for name in names}, sizes=sizes, time_s=float(row["time_ms"]) / 1e3, floor_s=floor_s)
+    return Point(
+        **{name: row[name] for name in names}, sizes=sizes, time_s=float(row["time_ms"]) / 1e3, floor_s=floor_s
+    )
 
 
 def attainable(operation: str, floor_s: float, points: Iterable[Point] | None = None) -> Attainable | None:

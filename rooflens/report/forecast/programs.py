@@ -175,8 +175,8 @@ def _link(link: Link, sources: dict[str, int]) -> dict[str, Any]:
 def traced(operation: Operation) -> dict[str, Any]:
     """Follow the forecast of an operation with symbols for its sizes, its type and its GPU.
 
-    Inputs are the sizes by name, `element_bytes`, `result_bytes`, `bandwidth`, `measured` (seconds), `link` and `link rate`,
-    and for each unit its pipe, its peak and what goes beside it a second: `matrix pipe`, `matrix peak`,
+    Inputs are the sizes by name, `element_bytes`, `result_bytes`, `bandwidth`, `measured` (seconds), `link` and
+    `link rate`, and for each unit its pipe, its peak and what goes beside it a second: `matrix pipe`, `matrix peak`,
     `matrix special`, `matrix issued`, and the same of the other units; `l2 rate` is that of L2. Rates that are not
     known are infinite.
 

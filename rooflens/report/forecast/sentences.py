@@ -58,7 +58,7 @@ def answer(row: Row) -> str:
     )
     if not row.crossings:
         if first.regime == "overhead":
-            return "Overhead-bound at every size: the floor is shorter than a launch."
+            return "Overhead-bound at every size: the floor is shorter than the launches."
         return (
             f"{last.regime.capitalize()}-bound at every size: {_from_to(first.intensity, last.intensity)} FLOP/B, "
             f"{'below' if last.regime == 'memory' else 'above'} the ridge of {fmt.significant(last.ridge)}."
@@ -82,12 +82,13 @@ def _single(row: Row, result: Forecast) -> str:
     floor = f"{floor[0].upper()}{floor[1:]}."
     if row.measured_s:
         floor = f"{floor} {time_words(row.measured_s, result.t_lower_s, result.attainable)}."
+    if result.regime == "overhead":
+        launches = fmt.count(sum(part.count for part in result.parts) or result.count, "launch")
+        return f"Overhead-bound: as long as {launches}, each 2 to 5 \u00b5s of host time. {floor}"
     if result.parts:
         share = sum(part.t_lower_s for part in result.parts if part.regime == result.regime) / (result.t_lower_s or 1.0)
         return f"{result.regime.capitalize()}-bound for {fmt.percent(share)} of its floor. {floor}"
     regime = f"{result.regime.capitalize()}-bound"
-    if result.regime == "overhead":
-        return f"{regime}: it takes as long as its launch, 2 to 5 \u00b5s of host time. {floor}"
     if not result.flop:
         sent = f" and {fmt.si(result.sent_bytes, 'B')} to send" if result.sent_bytes else ""
         return f"{regime}: no FLOPs, {fmt.si(result.moved_bytes, 'B')} to move{sent}. {floor}"
@@ -239,7 +240,9 @@ def published(rows: Sequence[Row]) -> list[tuple[str, str]]:
     sources = dict.fromkeys(
         source for row in rows if (found := row.steps[-1][1].attainable) is not None for source in found.sources
     )
-    return [(source, fmt.count(sum(point.source == source for point in published_points()), "time")) for source in sources]
+    return [
+        (source, fmt.count(sum(point.source == source for point in published_points()), "time")) for source in sources
+    ]
 
 
 def sizes(row: Row) -> list[tuple[str, str, str]]:

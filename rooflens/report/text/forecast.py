@@ -24,7 +24,7 @@ DENSE = (
 
 FLOOR = "Floor: the longest of these times. No kernel that does this work is faster."
 
-LAUNCH = "Overhead-bound: the floor is shorter than a launch, which costs 2 to 5 \u00b5s of host time."
+LAUNCH = "Overhead-bound: the floor is shorter than the launches, which cost 2 to 5 \u00b5s of host time each."
 
 BESIDE = (
     "T MUFU: special functions, such as exponentials, at their rate. T issue: instructions that unpack weights. T L2: "
@@ -301,7 +301,9 @@ def forecasts_document(rows: Sequence[Row]) -> Document:
 def remarks(rows: Sequence[Row]) -> tuple[str, ...]:
     """List what is to be said below all tables."""
     has_beside = {"T MUFU", "T issue", "T L2"} & {name for row in rows for name in columns_of(row)}
-    short = any(part.regime == "overhead" for row in rows for _, result in row.steps for part in (result, *result.parts))
+    short = any(
+        part.regime == "overhead" for row in rows for _, result in row.steps for part in (result, *result.parts)
+    )
     return (FLOOR, *((LAUNCH,) if short else ()), *((BESIDE,) if has_beside else ()), DENSE)
 
 

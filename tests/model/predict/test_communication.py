@@ -275,7 +275,7 @@ def test_a_gpu_without_a_link_computes_alone() -> None:
 
 
 def test_what_is_shorter_than_its_launches_is_overhead() -> None:
-    """A verdict calls a kernel of 5 us overhead-bound, and so does a forecast; 32 blocks have 32 launches of each part."""
+    """A verdict calls a kernel of 5 us overhead-bound, and so does a forecast; a part of 32 blocks has 32 launches."""
     assert default_thresholds().overhead_duration_ns == LAUNCH_FLOOR_S * 1e9
     norm = part(predicted("decode"), "norms")
     assert norm.t_lower_s < norm.count * LAUNCH_FLOOR_S

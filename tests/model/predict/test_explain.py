@@ -87,15 +87,19 @@ def test_bounds_come_from_the_report_s_own_peaks() -> None:
     [
         (
             0.2e6,
-            "200 \u00b5s is 0.454 times the floor: it did less work than predicted, or the time is wrong. "
-            "Not everything was profiled, or less work was done than predicted.",
+            (
+                "200 \u00b5s is 0.454 times the floor: it did less work than predicted, or the time is wrong. "
+                "Not everything was profiled, or less work was done than predicted."
+            ),
             False,
         ),
         (0.48e6, "480 \u00b5s is 1.09 times the floor and 0.728 times the median of published kernels: faster", True),
         (
             5e6,
-            "5.00 ms is 11.4 times the floor and 7.58 times the median of published kernels: slower than all of them. "
-            "Latency or launch overhead may explain the 4.56 ms beyond it.",
+            (
+                "5.00 ms is 11.4 times the floor and 7.58 times the median of published kernels: slower than all of "
+                "them. Latency or launch overhead may explain the 4.56 ms beyond it."
+            ),
             False,
         ),
     ],
@@ -114,7 +118,9 @@ def test_time_is_held_against_floor_and_published_kernels(
 def test_a_time_alone_has_the_floor_of_the_datasheet() -> None:
     """A report with no counter but the time: peaks are those published for its GPU."""
     bare = did({}, {}, counters={"duration_ns": 1e6})
-    bare = replace(bare, pipes={}, levels={name: replace(level, peak_bytes_per_s=None) for name, level in bare.levels.items()})
+    bare = replace(
+        bare, pipes={}, levels={name: replace(level, peak_bytes_per_s=None) for name, level in bare.levels.items()}
+    )
     checked = check(GEMM, [bare])
     assert checked.times.is_published
     assert checked.times.floor_ns == pytest.approx(2.0 * 4096**3 / 312e12 * 1e9)

@@ -303,7 +303,7 @@ def _check_growth(small: Forecast, large: Forecast) -> None:
 @EVERY
 @given(value=st.integers(1, 1_000_000), dtype=st.sampled_from(sorted(ELEMENT_BYTES)))
 def test_the_regime_is_told_by_intensity_and_ridge(operation: str, dtype: str, value: int) -> None:
-    """A simple operation of one GPU whose FLOPs or bytes bound it is compute-bound right of the ridge, if it outlasts a launch."""
+    """A simple operation of one GPU that outlasts its launch is compute-bound right of the ridge, unless by others."""
     for _, result in _on_every_gpu(operation, dtype, value):
         if (
             result.longest in {"t_math_s", "t_memory_s"}

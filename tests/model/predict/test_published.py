@@ -66,7 +66,10 @@ def test_kinds_share_their_points_and_others_have_none() -> None:
     ("time_s", "words"),
     [
         (0.9e-3, "0.900 times the floor: it did less work than predicted, or the time is wrong"),
-        (1.2e-3, "1.20 times the floor and 0.800 times the median of published kernels: faster than half of them, stop"),
+        (
+            1.2e-3,
+            "1.20 times the floor and 0.800 times the median of published kernels: faster than half of them, stop",
+        ),
         (1.8e-3, "1.80 times the floor and 1.20 times the median of published kernels: slower than half of them; the"),
         (4e-3, "4.00 times the floor and 2.67 times the median of published kernels: slower than all of them"),
     ],

@@ -140,6 +140,7 @@ def test_sentences_are_those_of_the_page_without_scripts(opened: Callable[..., P
         "measured=0.1": row("gemm", measured_s=0.1e-3, **square),
         "op=embedding&tokens=1000000&measured=10": row("embedding", measured_s=10e-3, tokens="1000000"),
         "op=softmax&rows=65536": row("softmax", rows="65536", width="4096"),
+        "op=decode&batch=1&length=64&tensor_parallel=8": row("decode", batch="1", length="64", tensor_parallel="8"),
         "m=128&n=128&k=128": row("gemm", m="128", n="128", k="128"),
         "tensor_parallel=8": row("gemm", tensor_parallel="8", **square),
         "op=all-reduce&bytes=1000000": row("all-reduce", bytes="1000000"),

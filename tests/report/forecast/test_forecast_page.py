@@ -38,7 +38,7 @@ def text_of(page: str) -> str:
 
 
 def test_dots_of_a_simple_operation_stand_on_their_roof() -> None:
-    """Every step stands at min(P, AI x BW) of the datasheet, memory-bound left of the ridge, and below 5 us a launch is longer."""
+    """Every step stands at min(P, AI x BW) of the datasheet, right of the ridge here; below 5 us a launch is longer."""
     found = plane(row("gemm", **SQUARE))
     ((_, ridge, peak),) = found.ridges
     assert ridge == pytest.approx(989.4 / 3.35)

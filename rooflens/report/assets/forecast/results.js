@@ -1,6 +1,6 @@
 // What a forecast says: its sentence, its times as bars, its numbers, its parts and where its roofs come from.
 lens.results = (all) => {
-  const { MISSING, si, duration, percent, factor, significant, intensity, unbroken } = lens.format;
+  const { MISSING, si, duration, percent, factor, significant, intensity, count, unbroken } = lens.format;
   const NS_PER_S = 1e9;
   const REGIMES = ["compute", "memory", "communication", "overhead"];
 
@@ -25,11 +25,14 @@ lens.results = (all) => {
     const reached = result.measured_s === null ? "" : ` ${measuredWords(result)}.`;
     const floor = `Floor ${time(result.t_lower_s)}${publishedWords(result)}${tokens}.${reached}`;
     const bound = `${capital(result.regime)}-bound`;
+    if (result.regime === "overhead") {
+      const launches = count(result.parts.reduce((total, part) => total + part.count, 0) || 1, "launch");
+      return `${bound}: as long as ${launches}, each 2 to 5 \u00b5s of host time. ${floor}`;
+    }
     if (result.parts.length) {
       const share = sum(result.parts.filter((part) => part.regime === result.regime)) / (result.t_lower_s || 1);
       return `${bound} for ${percent(share)} of its floor. ${floor}`;
     }
-    if (result.regime === "overhead") return `${bound}: it takes as long as its launch, 2 to 5 \u00b5s of host time. ${floor}`;
     if (!result.flop) {
       const sent = result.sent_bytes ? ` and ${bytes(result.sent_bytes)} to send` : "";
       return `${bound}: no FLOPs, ${bytes(result.bytes)} to move${sent}. ${floor}`;
@@ -68,9 +71,9 @@ lens.results = (all) => {
       const over = factor(result.t_l2_s / result.t_memory_s);
       return `${bytes(result.l2_bytes)} through L2 take ${over} as long as ${bytes(result.bytes)} through DRAM`;
     }
-    const [count, what] = result.longest === "t_special_s"
+    const [many, what] = result.longest === "t_special_s"
       ? [result.special, "special functions"] : [result.issued, "instructions that unpack weights"];
-    return `${amount(count)} ${what} take ${factor(result[result.longest] / result.t_math_s)} as long as its FLOPs`;
+    return `${amount(many)} ${what} take ${factor(result[result.longest] / result.t_math_s)} as long as its FLOPs`;
   }
 
   function againstRidge(result) {
