@@ -286,12 +286,21 @@ def _uneven_notes(row: Row) -> list[str]:
     ]
 
 
+_LEAVING = ("FLOP", "bytes", "FLOP/B", "T comms", "T memory", "T math", "ridge", "of peak", "sent", "FLOP/link B")
+"""Columns that a narrow terminal leaves out, the last one first."""
+
+
 def forecasts_document(rows: Sequence[Row]) -> Document:
     """Show a table for each operation, type and GPU, and what it means below it."""
     blocks: list[Block] = []
     for row in rows:
         columns = tuple(
-            Column(name, right=name not in {"sizes", "regime"}, fit="wrap" if name == "sizes" else "keep")
+            Column(
+                name,
+                right=name not in {"sizes", "regime"},
+                fit="wrap" if name == "sizes" else "keep",
+                from_width=_LEAVING.index(name) + 1 if name in _LEAVING else 0,
+            )
             for name in columns_of(row)
         )
         blocks += [Table(columns, tuple(table_rows(row)), heading(row)), bullets([*notes(row)])]
