@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.model.bounds import Bound
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import Attainable, attainable
 from rooflens.model.predict.rows import pipes_for
@@ -126,7 +127,8 @@ class PredictedTimes(Struct, frozen=True):
     Attributes:
         pipe: The pipe whose peak was taken: the expected one, or the one that did most where none is named.
         is_published: The peak is the published one: in the report, that pipe did nothing, or was not counted.
-        attainable: What published kernels of the operation would take; None where none are published.
+        attainable: What published kernels of the operation would take; None where none are published, or a launch takes
+            longer.
     """
 
     pipe: str | None = None
@@ -295,7 +297,8 @@ def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> Pre
         memory_ns=moved / bandwidth * 1e9 if moved and bandwidth else None,
         is_published=bool(published),
     )
-    return replace(times, attainable=attainable(prediction.operation, (times.floor_ns or 0.0) / 1e9))
+    floor_s = (times.floor_ns or 0.0) / 1e9
+    return replace(times, attainable=attainable(prediction.operation, floor_s) if floor_s >= LAUNCH_FLOOR_S else None)
 
 
 def _datasheet_peak(prediction: Prediction, gpu: Datasheet) -> tuple[str | None, float | None]:

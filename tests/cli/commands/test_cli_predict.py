@@ -9,8 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from rooflens.cli.group import main
+from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.roofline.datasheets import load_datasheets
+from rooflens.model.roofline.datasheets import load_datasheets, the_datasheet
+from rooflens.report.text.forecast import forecasts_document
+from rooflens.report.writers.terminal import to_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +101,19 @@ def test_what_published_kernels_attain_is_said_with_its_sources() -> None:
     for given in (("embedding", "--tokens", "1000000"), ("gemm", "--m", "64", "--n", "64", "--k", "64")):
         found = json.loads(run("predict", *given, "--format", "json").stdout)
         assert (found["attainable_typical_s"], found["attainable_points"], found["attainable_sources"]) == (None, 0, [])
+
+
+@pytest.mark.parametrize(
+    "given", [("gemm", "--n", "128:8192:x2", "--m", "n", "--k", "n"), ("decode", "--tensor-parallel", "8")]
+)
+def test_a_narrow_terminal_shows_the_floor(given: tuple[str, ...]) -> None:
+    """At 80 columns other columns leave, and nothing is wider."""
+    usual = {size.name: str(size.default) for size in OPERATIONS[given[0]].sizes if size.default is not None}
+    sizes = {name.strip("-").replace("-", "_"): value for name, value in zip(given[1::2], given[2::2], strict=True)}
+    row = swept(OPERATIONS[given[0]], {**usual, **sizes}, "bf16", the_datasheet("h100-sxm"))
+    lines = to_terminal(forecasts_document([row]), 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1].endswith("floor")
 
 
 def test_a_measured_time_is_that_of_one_prediction() -> None:
