@@ -124,14 +124,14 @@ class Answers:
         self,
         operation: Annotated[str, Field(description="gemm, gemv, attention, decode, ...")],
         sizes: Annotated[dict[str, int], Field(description="such as m, n and k of a gemm")],
-        dtype: Annotated[str, Field(description="bf16, fp16, fp32, fp8, ...")] = "bf16",
+        dtype: Annotated[str, Field(description="bf16, fp16, fp32, fp8, ...; empty for the usual one")] = "",
         gpu: Annotated[str, Field(description="h100-sxm, b200, a100-sxm4-80gb, ...")] = "h100-sxm",
     ) -> str:
-        """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, bounds of time."""
+        """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         found = the_operation(operation)
         held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
         written = {name: str(value) for name, value in held.items()}
-        return _page(forecast.WRITERS["md"]([swept(found, written, dtype, the_datasheet(gpu))]), 0)
+        return _page(forecast.WRITERS["md"]([swept(found, written, dtype or found.dtype, the_datasheet(gpu))]), 0)
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         found = self._root.analyzed(path)

@@ -1,10 +1,10 @@
-"""What published kernels reach: the best times of an operation that others measured, over our floor of each.
+"""What published kernels attain: the best times of an operation that others measured, over our floor of each.
 
     eta = floor / time        attainable = floor / eta, from the fastest of the points to the slowest, and a launch
 
 The points are in `published.csv`, each with its source. An operation is judged by its own points and those of its kind,
-on other GPUs and in other types too: that is what leaving out each GPU in turn was tried with
-(docs/explanation/accuracy.md). Where all of them come from one source, the interval is unproven.
+on other GPUs and in other types too: `docs/explanation/accuracy.md` leaves out each GPU in turn, and shows how many of
+its times lie in the interval of the others. Where all points come from one source, the interval is unproven.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rooflens.model.predict.forecast import Forecast, forecast
+from rooflens.format import duration, significant
+from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import the_datasheet
 
@@ -28,7 +29,7 @@ _KINDS: tuple[frozenset[str], ...] = (
     frozenset({"rmsnorm", "layernorm", "softmax"}),
     frozenset({"gemm", "grouped-gemm"}),
 )
-"""Operations that reach alike: row by row, and products."""
+"""Operations whose kernels attain alike: those that go row by row, and products."""
 
 
 class Point(Struct, frozen=True):
@@ -37,7 +38,7 @@ class Point(Struct, frozen=True):
     Attributes:
         gpu: As `rooflens gpus` lists it.
         sizes: By name, as `rooflens predict` takes them.
-        eta: Our floor over the time, 0 to 1.
+        floor_s: Our floor of it.
     """
 
     operation: str
@@ -47,71 +48,98 @@ class Point(Struct, frozen=True):
     time_s: float
     implementation: str
     source: str
-    eta: float
+    floor_s: float
+
+    @property
+    def eta(self) -> float:
+        """Floor over time, 0 to 1."""
+        return self.floor_s / self.time_s
 
 
-class Reached(Struct, frozen=True):
-    """What published kernels of an operation reach, as times in seconds.
+class Attainable(Struct, frozen=True):
+    """What published kernels of an operation would take, as times in seconds.
 
     Attributes:
         low_s: As near to the floor as the best of them.
         typical_s: As near as the median one.
-        high_s: As near as the farthest of them, and a launch.
-        proven: More than one source measured them.
+        high_s: As near as the slowest of them, and a launch.
+        points: How many kernels were published.
+        sources: Who published them.
     """
 
     low_s: float
     typical_s: float
     high_s: float
-    proven: bool
-    points: tuple[Point, ...]
+    points: int
+    sources: tuple[str, ...]
+
+    @property
+    def proven(self) -> bool:
+        """True where more than one source measured them."""
+        return len(self.sources) > 1
 
 
 @cache
 def published_points() -> tuple[Point, ...]:
-    """Return all points, each with its share of the floor."""
+    """Return all points, each with its floor."""
     text = Path(__file__).with_name("published.csv").read_text(encoding="utf-8")
     return tuple(_point(row) for row in csv.DictReader(text.splitlines()))
 
 
 def _point(row: dict[str, str]) -> Point:
+    """Read one line, and predict its floor."""
     sizes = {name: int(value) for name, _, value in (pair.partition("=") for pair in row["sizes"].split())}
     floor_s = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], the_datasheet(row["gpu"])).t_lower_s
-    time_s = float(row["time_ms"]) / 1e3
     names = ("operation", "dtype", "gpu", "implementation", "source")
-    return Point(**{name: row[name] for name in names}, sizes=sizes, time_s=time_s, eta=floor_s / time_s)
+    return Point(
+        **{name: row[name] for name in names}, sizes=sizes, time_s=float(row["time_ms"]) / 1e3, floor_s=floor_s
+    )
 
 
-def points_of(operation: str, points: Iterable[Point] | None = None) -> tuple[Point, ...]:
-    """Choose the points of an operation and of its kind."""
+def attainable(operation: str, floor_s: float, points: Iterable[Point] | None = None) -> Attainable | None:
+    """Return what published kernels of an operation and of its kind would take; None where none are published.
+
+    Args:
+        operation: Name of an operation.
+        floor_s: The floor of its time.
+        points: The published times to judge by; by default all.
+    """
     alike = next((kind for kind in _KINDS if operation in kind), frozenset({operation}))
-    return tuple(point for point in points or published_points() if point.operation in alike)
-
-
-def reached(operation: str, floor_s: float, points: Iterable[Point] | None = None) -> Reached | None:
-    """Say what published kernels of an operation would take, given its floor; None where none are published."""
-    chosen = points_of(operation, points)
+    chosen = [point for point in (published_points() if points is None else points) if point.operation in alike]
     if not chosen or not floor_s:
         return None
     etas = [point.eta for point in chosen]
     # A kernel shorter than a launch says nothing of how slow a long one is.
-    long = [point.eta for point in chosen if point.eta * point.time_s >= SHORT_S] or etas
-    typical_s = floor_s / statistics.median(etas)
-    sources = {point.source for point in chosen}
-    return Reached(floor_s / max(etas), typical_s, floor_s / min(long) + SHORT_S, len(sources) > 1, chosen)
+    long = [point.eta for point in chosen if point.floor_s >= SHORT_S] or etas
+    return Attainable(
+        low_s=floor_s / max(etas),
+        typical_s=floor_s / statistics.median(etas),
+        high_s=floor_s / min(long) + SHORT_S,
+        points=len(chosen),
+        sources=tuple(sorted({point.source for point in chosen})),
+    )
 
 
-def reached_by(result: Forecast, operation: str) -> Reached | None:
-    """Say it of a forecast."""
-    return reached(operation, result.t_lower_s)
+def floor_words(floor_s: float, found: Attainable | None) -> str:
+    """Say what the floor is and what is attained: `floor 572 µs; published kernels reach 1.3 to 1.9 times that`."""
+    floor = f"floor {duration(floor_s * 1e9)}"
+    if found is None:
+        return floor
+    low, typical, high = (significant(time_s / floor_s, 2) for time_s in (found.low_s, found.typical_s, found.high_s))
+    unproven = "" if found.proven else "; unproven: one source"
+    return f"{floor}; published kernels reach {low} to {high} times that (median {typical}{unproven})"
 
 
-def left_out(gpu: str) -> tuple[int, int]:
-    """Count the points of a GPU that fall into the interval of all others, and all of its points."""
-    own = [point for point in published_points() if point.gpu == gpu]
-    others = [point for point in published_points() if point.gpu != gpu]
-    inside = 0
-    for point in own:
-        interval = reached(point.operation, point.eta * point.time_s, others)
-        inside += interval is not None and interval.low_s <= point.time_s <= interval.high_s
-    return inside, len(own)
+def time_words(time_s: float, floor_s: float, found: Attainable | None) -> str:
+    """Set a known time against the floor and against what is attained, and say whether to stop."""
+    taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"
+    if time_s < floor_s:
+        return f"{taken}: it did less work than predicted, or the time is wrong"
+    if found is None:
+        return taken
+    taken += f" and {significant(time_s / found.typical_s)} times the median of published kernels"
+    if time_s > found.high_s:
+        return f"{taken}: slower than all of them"
+    if time_s > found.typical_s:
+        return f"{taken}: slower than half of them; the best would take {duration(found.low_s * 1e9)}"
+    return f"{taken}: faster than half of them, stop here"

@@ -1,4 +1,4 @@
-"""One card per kernel: verdict, findings, hot lines, course, times, shares, stalls, occupancy, rules, sources."""
+"""One card per kernel: verdict, findings, hot lines, course, shares, stalls, occupancy, rules, sources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
-from rooflens.report.page.cards.times import Times, times
 
 MAX_CARDS = 80
 """Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
@@ -71,7 +70,6 @@ class Card(Struct, frozen=True):
     moves: tuple[str, ...]
     evidence: tuple[str, ...]
     sums: str
-    times: Times | None
     levels: Bars
     pipes: Bars
     stalls: Bars
@@ -165,7 +163,6 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         moves=_moves(analysis),
         evidence=_evidence(analysis),
         sums=_sums(content, launch),
-        times=times(content, launch),
         levels=level_bars(analysis),
         pipes=pipe_bars(analysis),
         stalls=stall_bars(analysis),
