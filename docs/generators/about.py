@@ -263,7 +263,11 @@ def _having(page: About) -> Iterator[tuple[tuple[float, ...], Analysis, Finding 
         if page.kind == "findings":
             for one in analysis.findings:
                 if one.id == page.name:
-                    yield (_SEVERITIES.index(one.severity), one.gain.factor if one.gain else 0.0, time_ns), analysis, one
+                    yield (
+                        (_SEVERITIES.index(one.severity), one.gain.factor if one.gain else 0.0, time_ns),
+                        analysis,
+                        one,
+                    )
         elif page.kind == "stalls":
             cycles, between = _waited(analysis.kernel, page.name) or (0.0, 1.0)
             if cycles / between >= _SMALL:
