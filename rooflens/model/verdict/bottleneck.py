@@ -84,12 +84,6 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
         wavefronts = levels["l1"].stages.get("data", share)
         if (levels["smem"].share or 0.0) > facts.limits.smem_part_of_l1 * wavefronts:
             name = "smem"
-    # What goes on inside L2 is not all traffic: NVIDIA's own per cent of the memory side leaves some of it out.
-    sol = facts.counter("sol_memory")
-    if name == "l2" and sol is not None and leading_stage(levels["l2"]) == L2_INTERNAL:
-        share = min(
-            share, max(sol, *(other for stage, other in levels["l2"].stages.items() if stage != L2_INTERNAL), 0.0)
-        )
     return Bottleneck(name, share)
 
 

@@ -59,9 +59,9 @@ def find_limit(facts: Facts) -> Limit:
     if not known:
         return Limit(missing="`dram__bytes_read.sum` and `dram__bytes_write.sum`")
     floor_ns, by = max((*known, (facts.limits.shortest_launch_ns, LAUNCH)))
-    is_counted = math_ns is not None or facts.flops.complete
-    if not is_counted and time_ns > _MOST_WITHOUT_ARITHMETIC * floor_ns:
-        return Limit(missing="counts of its arithmetic (`smsp__sass_thread_inst_executed_op_*` or the opcode table)")
+    if math_ns is None and time_ns > _MOST_WITHOUT_ARITHMETIC * floor_ns:
+        what = "a floor of its integer work" if facts.flops.complete else "counts of its arithmetic"
+        return Limit(missing=f"{what} (the opcode table)")
     # What a share or a rounded counter puts above the time is the time.
     floor_ns = min(floor_ns, time_ns)
     return Limit(time_ns / floor_ns, floor_ns, by, about=by == INTEGERS or (is_about and by == math_by))

@@ -183,7 +183,7 @@ def _findings(found: FindingChanges | None) -> dict[str, Any] | None:
     return {
         **{what: [_finding(one) for one in found.changes if one.what == what] for what in ("gone", "changed", "new")},
         "untold": list(found.untold),
-        "speedup_promised": found.promised,
+        "limit": found.limit,
         "speedup_reached": found.reached,
     }
 

@@ -155,9 +155,10 @@
     const amount = launches(rows);
     const { whole, of } = entry.dataset;
     const share = whole && ns !== null ? ns / Number(whole) : part(ns);
-    const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "", ns === null ? lens.format.MISSING : duration(ns),
-      share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`];
     const { gain, changes } = entry.dataset;
+    const time = ns === null ? lens.format.MISSING : duration(ns);
+    const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "", gain ? "" : time,
+      share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`];
     write(entry.querySelector(".rank"), String(place));
     write(entry.querySelector(".took"), took.filter(Boolean).join(", "));
     if (gain && ns !== null) {
