@@ -195,7 +195,7 @@ def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
 
 
 def findings_sentence(found: FindingChanges | None) -> str:
-    """Write what became of the findings: `uncoalesced loads gone: 31 to 4 sectors a request`, and how near the limit it got.
+    """Write what became of the findings, as `uncoalesced loads gone: 31 to 4 sectors a request`, and of the limit.
 
     Empty where nothing did.
     """

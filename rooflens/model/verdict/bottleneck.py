@@ -104,7 +104,9 @@ def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
     peak = max((peak for peak in peaks if peak), default=None)
     if moved is not None and peak and kernel.duration_ns:
         dram.append(moved / (peak * kernel.duration_ns / 1e9))
-    per_cent = max((counters[name] for name in _MEMORY_PER_CENTS if name in counters), default=None)
+    # NVIDIA's per cent of the whole side leaves out what L2 and L1 do besides traffic.
+    parts = max((counters[name] for name in _MEMORY_PER_CENTS if name in counters), default=None)
+    per_cent = counters.get("sol_memory", parts)
     if dram and (per_cent is None or min(1.0, max(dram)) >= per_cent):
         return Bottleneck("dram", min(1.0, max(dram)))
     return None if per_cent is None else Bottleneck(None, per_cent)
