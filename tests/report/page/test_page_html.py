@@ -16,7 +16,7 @@ from support.rendered import rendered
 from untimed import without_durations
 
 from rooflens.model.knowledge.items import find_item
-from rooflens.model.records import Analysis, Run
+from rooflens.model.records import Analysis, Move, Run
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.html.embed import json_block, script
 from rooflens.report.html.templates import code_spans
@@ -106,7 +106,7 @@ def test_hostile_text_makes_no_element() -> None:
     """Names, titles, sentences, sources and command lines are text, whatever they hold."""
     evil = samples.HOSTILE_NAMES[1]
     analysis = samples.hostile()[1]
-    verdict = replace(analysis.verdict, sentence=evil, evidence=(evil,), advice=(f"run `{evil}`",))
+    verdict = replace(analysis.verdict, sentence=evil, evidence=(evil,), moves=(Move(f"run `{evil}`"),))
     nvidia = replace(analysis.nvidia, bottleneck=evil)
     kernel = replace(analysis.kernel, gpu=evil, source=evil, stalls={evil: 0.5}, counter_sources={evil: evil})
     hostile = replace(analysis, kernel=kernel, verdict=verdict, nvidia=nvidia, flags=(evil,))

@@ -39,7 +39,15 @@ def test_headers_sort_by_keyboard(same_page: Callable[..., Page]) -> None:
 def test_missing_values_sort_last_both_ways(open_page: Callable[..., Page]) -> None:
     """What is not known stands below what is known, upwards and downwards."""
     opened = Opened(open_page([samples.failed(index=9), *samples.every_verdict(), without_durations()[0]]))
-    keys = ("time", "share", "leader", "dram_per_byte", "work_amount_per_s", "verdict_headroom", "winnable_ns")
+    keys = (
+        "time",
+        "share",
+        "leader",
+        "dram_per_byte",
+        "work_amount_per_s",
+        "verdict_gain_factor",
+        "verdict_limit_factor",
+    )
     for sort in (f"{way}{key}" for key in keys for way in ("", "-")):
         opened.choose(sort=sort)
         column = opened.page.locator(f"th[data-key={sort.removeprefix('-')}]").evaluate("head => head.cellIndex")

@@ -11,7 +11,7 @@ from support.loops import for_all
 from untimed import without_durations
 
 from rooflens.errors import InputError
-from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Place, Run
+from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Move, Place, Run
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -81,7 +81,7 @@ def hostile() -> list[Analysis]:
 
 def _hostile(one: Analysis, text: str, index: int) -> Analysis:
     kernel = replace(one.kernel, name=text, gpu=text, index=index)
-    verdict = replace(one.verdict, cause=text, advice=(text,), sentence=text)
+    verdict = replace(one.verdict, cause=text, moves=(Move(text),), sentence=text)
     return replace(one, kernel=kernel, verdict=verdict, flags=(text,))
 
 

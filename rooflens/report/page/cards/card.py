@@ -50,7 +50,7 @@ class Card(Struct, frozen=True):
     Attributes:
         limiter: Class and resource of the verdict in a few words.
         sentence: The verdict without its move, which follows below: its class, and the rest.
-        facts: Confidence, distances and launch shape.
+        facts: Confidence, limit and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.
         moves: What can help kernels of its class, where no finding says what helps this one.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
@@ -201,7 +201,7 @@ def _limiter(launch: Launch) -> str:
 
 
 def _facts(launch: Launch) -> tuple[str, ...]:
-    """Write confidence, distances, and how it was launched."""
+    """Write confidence, the limit, and how it was launched."""
     analysis = launch.analysis
     kernel, verdict = analysis.kernel, analysis.verdict
     sizes = (("grid", kernel.grid), ("block", kernel.block))
