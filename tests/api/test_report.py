@@ -12,6 +12,7 @@ import altair as alt
 import pytest
 import vl_convert
 from click.testing import CliRunner
+from msgspec.structs import asdict
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 import rooflens as rl

@@ -69,13 +69,13 @@ def test_missing_durations_are_missing_and_not_zero() -> None:
 
 
 def test_kernels_rank_by_what_can_be_won() -> None:
-    """Time above the floor of the limit ranks, and all of a kernel without one."""
+    """Time above the floor of the limit ranks, and all of a kernel without one; 1.92 ms rank first."""
     page = make_page(*samples.every_verdict())
     first = ranking(page)
     stakes = [row.group.at_stake_ns for row in first]
     assert [row.rank for row in first] == [1, 2, 3, 4, 5]
     assert stakes == sorted(stakes, reverse=True)
-    assert first[0].group.winnable_ns == pytest.approx(640e3 * (1 - 2.6e8 / 640e-6 / 1.555e12 / 2))
+    assert first[0].group.winnable_ns == pytest.approx(1.92e6 - 2.71e9 / 1.555e12 * 1e9 / 2)
     unknown = next(group for group in page.kernels if group.representative.bound == "unknown")
     assert (unknown.winnable_ns, unknown.at_stake_ns) == (None, unknown.duration_ns)
 

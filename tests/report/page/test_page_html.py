@@ -242,11 +242,11 @@ def test_short_launches_do_not_lead_the_clock() -> None:
 
 
 def test_the_list_says_what_its_factors_bound() -> None:
-    """Each line has its factor as written, and the list says what the ranking is by and what can go below it."""
+    """Each line has its limit, and the list says what the ranking is by and what can go below it."""
     text = text_of(make(*STATES["every verdict"]))
-    assert "up to 3.8x faster as written" in text
-    assert "By the time above each kernel's floor" in text
-    assert "Another algorithm can go below it." in text
+    assert "limit 7.7x (DRAM traffic)" in text
+    assert "By the time that the first move wins" in text
+    assert "Another algorithm can beat the limit." in text
 
 
 def test_shown_names_have_no_casts() -> None:

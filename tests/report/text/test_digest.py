@@ -148,11 +148,10 @@ def test_an_explanation_says_what_would_confirm_a_move() -> None:
     """A move of a finding brings what the finding's documentation says of confirming it, and how to compare."""
     base = named(samples.explained(), "k")
     (found, _) = base.findings
-    analysis = replace(
-        base, verdict=replace(base.verdict, moves=(Move(found.move, found.id, found.where, found.gain),))
-    )
+    move = Move(found.move, found.id, found.where, found.gain)
+    analysis = replace(base, verdict=replace(base.verdict, moves=(move,)))
     text = explain(report([analysis]), analysis)
-    assert "at best. Confirm with the time series, or with a grid of whole waves." in text
+    assert "about 786 µs (1.4x). Confirm with the time series, or with a grid of whole waves." in text
     assert f"`rooflens compare BEFORE AFTER --kernel {analysis.key}`" in text
 
 
