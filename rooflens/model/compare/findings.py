@@ -81,13 +81,15 @@ class FindingChanges(Struct, frozen=True):
     Attributes:
         changes: First what is gone, then what changed, then what is new; each by what it costs.
         untold: Titles of findings that one side cannot have found: its report lacks their counters.
-        promised: How much faster it could become at most, as the base said; None where that is not known.
+        promised: How much faster it could become, as the base said; None where that is not known.
+        is_bound: Nothing beats what was promised: it is the base's limit, or a gain that is proven.
         reached: How much faster a launch became; None where a side has no time.
     """
 
     changes: tuple[FindingChange, ...]
     untold: tuple[str, ...]
     promised: float | None
+    is_bound: bool
     reached: float | None
 
 
@@ -107,7 +109,7 @@ def changed_findings(change: Change) -> FindingChanges | None:
         elif (one := _compared(*pair, before.kernel, after.kernel)) is not None:
             found.append(one)
     found.sort(key=lambda one: (_ORDER.index(one.what), not any(number.moved for number in one.numbers), -_cost(one)))
-    return FindingChanges(tuple(found), tuple(untold), _promised(before, found), change.speed.factor)
+    return FindingChanges(tuple(found), tuple(untold), *_promised(before, found), change.speed.factor)
 
 
 def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
@@ -194,16 +196,16 @@ def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
     return read(kernel) if read else kernel.counters.get(name)
 
 
-def _promised(before: Analysis, found: Iterable[FindingChange]) -> float | None:
-    """Return the gain of the finding that went, if only one did, else the kernel's limit."""
+def _promised(before: Analysis, found: Iterable[FindingChange]) -> tuple[float | None, bool]:
+    """Return the gain of the finding that went, if only one did, else the kernel's limit; and whether it is a bound."""
     eased = [one.before for one in found if one.eased and one.before is not None]
     if len(eased) == 1 and eased[0].gain is not None:
-        return eased[0].gain.factor
-    return before.verdict.limit.factor
+        return eased[0].gain.factor, eased[0].gain.proven
+    return before.verdict.limit.factor, True
 
 
 def findings_sentence(found: FindingChanges | None) -> str:
-    """Write what became of the findings: `uncoalesced loads gone: 31 to 4 sectors a request; 3.2x of at most 3.7x`.
+    """Write what became of the findings: `uncoalesced loads gone: 31 to 4 sectors a request; 3.2x of about 3.7x`.
 
     Empty where nothing did.
     """
@@ -221,7 +223,7 @@ def _promise(found: FindingChanges) -> Iterator[str]:
     if found.reached > found.promised * MOVED_RATIO:
         yield f"{factor(found.reached)}, more than the {factor(found.promised)} promised"
     else:
-        yield f"{factor(found.reached)} of at most {factor(found.promised)}"
+        yield f"{factor(found.reached)} of {'at most' if found.is_bound else 'about'} {factor(found.promised)}"
 
 
 def _words(change: FindingChange) -> str:

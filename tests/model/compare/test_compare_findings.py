@@ -54,7 +54,7 @@ def test_a_finding_that_is_gone_is_told_with_its_counter_and_the_speed_up() -> N
     """Uncoalesced loads that were mended: sectors a request on both sides, the factor reached and the one promised."""
     loads = finding("uncoalesced_global_load", 3.7, title="uncoalesced global loads")
     found = between(kernel(320, loads, counters=LOADS), kernel(100, counters=GOOD_LOADS))
-    told = "uncoalesced global loads gone: 31.0 to 4.00 sectors a request; 3.2x of at most 3.7x"
+    told = "uncoalesced global loads gone: 31.0 to 4.00 sectors a request; 3.2x of about 3.7x"
     assert findings_sentence(found) == told
     assert [change.what for change in found.changes] == ["gone"]
 
@@ -89,7 +89,7 @@ def test_a_finding_that_became_a_note_no_longer_costs() -> None:
     """Another severity is a change, and easing the one finding sets its promise beside what was reached."""
     before = kernel(100, finding("low_occupancy", 1.5, occupancy=0.5))
     found = between(before, kernel(80, finding("low_occupancy", None, "note", occupancy=0.75)))
-    told = "low_occupancy, no longer costly: occupancy 50 % to 75 %; 1.2x of at most 1.5x"
+    told = "low_occupancy, no longer costly: occupancy 50 % to 75 %; 1.2x of about 1.5x"
     assert findings_sentence(found) == told
 
 
