@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rooflens.analyzing import analyze_paths
+from rooflens.analyzing import analyze_inputs, analyze_paths
+from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
@@ -112,7 +113,8 @@ def test_states_of_one_product_are_told_apart(outcomes: Path) -> None:
 
     Shares are of active cycles and times of other runs, so that a third may lie below what the best version reached.
     """
-    found = analyze_paths([outcomes / "matmul_states.csv"], reading=ReadOptions(gpu="rtx-3070-laptop"))
+    inputs = find_inputs([str(outcomes / "matmul_states.csv")])
+    found = analyze_inputs(inputs, reading=ReadOptions(gpu="rtx-3070-laptop"))
     states = [one for report in found.reports for one in report.analyses]
     assert len(states) == 100
     assert [one.kernel.name for one in states if one.verdict.cause == NOT_MEASURED] == []
