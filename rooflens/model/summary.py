@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from rooflens.format import duration, plain_name
 from rooflens.model.bounds import BOUNDS, Bound
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, Bottleneck, Finding, ratio, timed
+from rooflens.model.records import Analysis, Bottleneck, ratio, timed
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 
@@ -408,14 +408,8 @@ def first_move(analysis: Analysis) -> str:
     return next(iter(analysis.verdict.advice), analysis.verdict.sentence)
 
 
-def first_findings(analysis: Analysis) -> Iterator[Finding]:
-    """Yield the findings that made the first move."""
-    move = first_move(analysis)
-    return (finding for finding in analysis.findings if finding.move == move)
-
-
 def place_of_move(analysis: Analysis) -> str:
-    """Return file and line of the finding that made the first move; empty where not known."""
-    places = (place.hotspot for finding in first_findings(analysis) for place in finding.where)
+    """Return file and line that the first move is about; empty where not known."""
+    places = (place.hotspot for move in analysis.verdict.moves[:1] for place in move.where)
     found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
     return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""

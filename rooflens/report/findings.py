@@ -37,7 +37,7 @@ class ShownFinding(Struct, frozen=True):
 
     Attributes:
         title: As a sentence begins with it; `name` as it stands within one.
-        gain: `up to 1.4x`; empty where it cannot be bounded.
+        gain: `about 1.4x`; empty where it cannot be modelled.
         doubt: How sure it is, where it is not quite.
         numbers: Its evidence, each number with its name; `sources` the counters behind each.
         brief: Title, gain and first numbers in one line.

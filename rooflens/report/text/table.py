@@ -25,8 +25,8 @@ from rooflens.report.summary import most_first, worth_a_line
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
 LEGEND = (
-    "most to win first; gain: what the first move brings, about; limit: the most without changing arithmetic or types; "
-    "? medium, ?? low confidence"
+    "most to win first; FLOPs of all types, under the roof of their mix; ? medium, ?? low confidence; gain: what the "
+    "first move brings, about; limit: the most without changing arithmetic or types"
 )
 """Explains the table's order, marks and factors; printed below it."""
 

@@ -12,7 +12,7 @@ from test_markdown import HOSTILE, hostile, parse
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
-from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Level, Rule
+from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Level, Move, Rule
 from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, tokens_of
 
 LINES = (
@@ -147,9 +147,11 @@ def test_an_explanation_has_its_counters_and_its_moves_in_order(analysis: Analys
 def test_an_explanation_says_what_would_confirm_a_move() -> None:
     """A move of a finding brings what the finding's documentation says of confirming it, and how to compare."""
     base = named(samples.explained(), "k")
-    analysis = replace(base, verdict=replace(base.verdict, advice=(base.findings[0].move,)))
+    (found, _) = base.findings
+    move = Move(found.move, found.id, found.where, found.gain)
+    analysis = replace(base, verdict=replace(base.verdict, moves=(move,)))
     text = explain(report([analysis]), analysis)
-    assert "at best. Confirm with the time series, or with a grid of whole waves." in text
+    assert "about 786 µs (1.4x). Confirm with the time series, or with a grid of whole waves." in text
     assert f"`rooflens compare BEFORE AFTER --kernel {analysis.key}`" in text
 
 

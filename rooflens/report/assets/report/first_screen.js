@@ -155,15 +155,15 @@
     const amount = launches(rows);
     const { whole, of } = entry.dataset;
     const share = whole && ns !== null ? ns / Number(whole) : part(ns);
-    const { gain, changes } = entry.dataset;
+    const { gain, how, changes } = entry.dataset;
     const time = ns === null ? lens.format.MISSING : duration(ns);
     const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "", gain ? "" : time,
       share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`];
     write(entry.querySelector(".rank"), String(place));
     write(entry.querySelector(".took"), took.filter(Boolean).join(", "));
     if (gain && ns !== null) {
-      const after = `${duration(ns)} \u2192 about ${duration(ns / gain)} (${factor(Number(gain))}`;
-      write(entry.querySelector(".won"), `${after}${changes ? `, changes the ${changes}` : ""})`);
+      const after = `${duration(ns)} \u2192 ${how} ${duration(ns / gain)} (${factor(Number(gain))}`;
+      write(entry.querySelector(".gain"), `${after}${changes ? `, changes the ${changes}` : ""})`);
     }
   }
 
