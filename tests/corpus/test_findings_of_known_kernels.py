@@ -55,7 +55,7 @@ def test_a_fused_gemm_with_one_warp_a_scheduler_lacks_warps_and_not_chains(analy
     assert found["low_occupancy"].severity == "limiter"
     assert found["low_occupancy"].gain is not None
     assert found["low_occupancy"].gain.factor == 2.0
-    assert found["low_occupancy"].move.startswith("CUTLASS's own code: ")
+    assert found["low_occupancy"].move.startswith("in CUTLASS's own code: ")
     assert "theoretical occupancy 6.2 %, block size 128 threads" in found["low_occupancy"].move
     assert found["stall_wait"].severity == "note"
 

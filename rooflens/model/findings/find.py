@@ -121,7 +121,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
 def _of_library(library: str, evidence: Sequence[Evidence]) -> str:
     """Say the numbers of a finding about a library's kernel: its callers cannot change its code."""
     numbers = (f"{one.name.replace('_', ' ')} {quantity(one.value, one.unit)}" for one in evidence)
-    return f"{library}'s own code: {', '.join(numbers)}"
+    return f"in {library}'s own code: {', '.join(numbers)}"
 
 
 def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Severity:

@@ -7,6 +7,7 @@ import re
 from rooflens.format import significant
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.opcodes import uses_tensor_cores
+from rooflens.model.verdict.bottleneck import in_order
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import bottleneck_words
 
@@ -49,7 +50,8 @@ def library_of(kernel: Kernel) -> str | None:
 
 def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
     """Choose what the caller of a library can do: its type, its sizes, its algorithm, and what is around it."""
-    kernel, top = facts.kernel, facts.limiter or facts.compute or facts.memory
+    kernel = facts.kernel
+    top = facts.limiter or next(iter(in_order(facts.memory, facts.compute)), None)
     busy = f"{bottleneck_words(top, kernel.gpu)} busy" if top else "what limits it was not measured"
     name, waves = f"{kernel.name} {kernel.function_name}", facts.counter("waves")
     is_product = bool(_PRODUCT.search(name)) or uses_tensor_cores(kernel.warp_opcodes)
