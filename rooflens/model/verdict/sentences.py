@@ -164,24 +164,26 @@ def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
         about = "about " if pipe.source == "estimated" else ""
         numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
         numbers += f" ({share})" if pipe.share == limiter.share else f", its pipe {share} busy"
-    return f"{'Limited' if resource == 'issue' else 'Compute-bound'} by {where}: {numbers}"
+    head = f"{'Limited' if resource == 'issue' else 'Compute-bound'} by {where}: {numbers}"
+    if facts.unseen:
+        return f"Possibly {head[0].lower()}{head[1:]}; or memory-bound, as use of memory is not measured"
+    return head
 
 
 def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
     """Say why a kernel without a limiter takes its time, and that no unit is busy, as far as that was measured."""
-    kernel, sides = facts.kernel, (("memory", facts.memory), ("compute", facts.compute))
+    kernel, sides, missing = facts.kernel, (facts.memory, facts.compute), facts.unseen
     if facts.bound == "unknown":
         if kernel.failed:
             return f"Unknown: {kernel.status_reason or ALL_NAN}"
         duration_too = "" if kernel.duration_ns is not None else "duration and no "
         return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
-    missing = [name for name, side in sides if side is None]
-    top = percent(max((side.share for _, side in sides if side is not None), default=0.0)).removeprefix("<")
+    top = percent(max((side.share for side in sides if side is not None), default=0.0)).removeprefix("<")
     idle = f"no {'measured ' if missing else ''}unit above {top}"
     if len(missing) > 1:
         idle = "use of memory and compute is not measured"
     elif missing:
-        idle += f"; use of {missing[0]} is not measured, so this is provisional"
+        idle += f"; use of {missing[0]} is not measured"
     if facts.bound == "overhead":
         what = f"as short as its launch ({duration(kernel.duration_ns or 0.0)})"
         if facts.waiting is not None:
@@ -196,7 +198,8 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
         most = max(causes, key=lambda cause: cause.gain.factor if cause.gain else 0.0, default=None)
         if most is not None:
             why = [f"{why[0]}, and {most.title} is a part of it at most"]
-    return f"Latency-bound: {'; '.join((idle, *few, *why))}"
+    head = "Latency-bound" if not missing else f"Possibly latency-bound, or {'- or '.join(missing)}-bound"
+    return f"{head}: {'; '.join((idle, *few, *why))}"
 
 
 def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:

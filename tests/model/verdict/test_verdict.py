@@ -120,6 +120,43 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
 
 
 @pytest.mark.parametrize(
+    ("shares", "counters", "at_roof", "says"),
+    [
+        ({"issue": 0.72}, {}, False, "Possibly limited by instruction issue: 72 % busy; or memory-bound"),
+        ({"issue": 0.72, "l1": 0.3}, {}, False, "Possibly limited by instruction issue"),
+        ({"issue": 0.72, "l2": 0.3}, {}, False, "Limited by instruction issue: 72 % busy."),
+        ({"tensor_bf16": 0.85}, {}, True, "Compute-bound by tensor bf16"),
+        (
+            {},
+            {"sol_compute": 0.97},
+            False,
+            "Possibly compute-bound by NVIDIA's busiest unit: 97 % busy",
+        ),
+        ({}, {"sol_compute": 0.97, "sol_memory": 0.5}, True, "Compute-bound by NVIDIA's busiest unit"),
+        ({"alu": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory-bound"),
+    ],
+)
+def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
+    shares: dict[str, float], counters: dict[str, float], says: str, *, at_roof: bool
+) -> None:
+    """Only a full pipe is the limit all the same; L1 alone tells nothing of memory."""
+    found = verdict(shares, counters)
+    assert found.sentence.replace("\u00a0", " ").startswith(says)
+    assert found.at_roof is at_roof
+    if says.startswith("Possibly"):
+        assert found.confidence == "low"
+        assert "is not measured" in found.sentence
+
+
+def test_more_warps_come_after_collecting_where_memory_was_not_measured() -> None:
+    """Neither occupancy nor instructions of a unit without a name come first where DRAM may be full."""
+    few = {"theoretical_occupancy": 0.2, "blocks_limit_registers": 2.0}
+    assert COLLECT in verdict({"alu": 0.2}, few).advice[0]
+    assert COLLECT not in verdict({"alu": 0.2, "dram": 0.2}, few).advice[0]
+    assert COLLECT in verdict({}, {"sol_compute": 0.97}).advice[0]
+
+
+@pytest.mark.parametrize(
     ("counters", "stalls"),
     [
         ({"waves": 0.2}, {}),
