@@ -15,9 +15,10 @@ from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYT
 from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import STALL, hottest, places
-from rooflens.model.records import Confidence, Evidence, Kernel, Severity
+from rooflens.model.records import Confidence, Evidence, Kernel, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of
+from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
+from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of, uses_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
@@ -312,6 +313,60 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         yield _Conflicts(wavefronts, excess / WAVEFRONT_BYTES, what, source, by_address=False)
 
 
+_WIDEST_WAVEFRONTS = 4.0
+"""Wavefronts of 128 bytes that a coalesced access of 16 bytes a thread takes: no access needs more."""
+_LSU_EACH_CYCLE: Mapping[str, float] = {
+    **dict.fromkeys(("7.0", "8.0", "9.0"), 1.0),
+    **dict.fromkeys(("7.5", "8.6", "8.9", "12.0"), 0.5),
+}
+"""Instructions that the LSU of an SM takes a cycle: it has 32 lanes on the chips for HPC, and 16 on the others."""
+_ACCESSES_COUNTED = (
+    *("global_load_sectors", "global_store_sectors", "global_load_bytes_per_sector", "global_store_bytes_per_sector"),
+    *("smem_access_wavefronts", "smem_load_conflict_wavefronts", "smem_conflict_bytes"),
+)
+"""Counters of the addresses themselves: with any of them, uncoalesced accesses and bank conflicts are told apart."""
+
+
+def many_wavefronts(facts: Facts) -> Found | None:
+    """Say that a memory instruction takes more passes through L1 than any coalesced one, where nothing says which."""
+    kernel, counters = facts.kernel, facts.kernel.counters
+    totals = ("load_sectors", "store_sectors", "shared_wavefronts")
+    if any(name in kernel.code_totals for name in totals) or any(name in counters for name in _ACCESSES_COUNTED):
+        return None
+    if (facts.share("tensor_pipe") or 0.0) > TENSOR_NOISE_SHARE:  # its operands are wavefronts without an instruction
+        return None
+    moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
+    each, source = ratio(moved and moved / WAVEFRONT_BYTES, asked), "wavefronts of L1 / LSU instructions"
+    if each is None:
+        busy, taken = counters.get("l1_data_share"), counters.get("l1_lsu_input_share")
+        each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
+        source = "l1tex__data_pipe_lsu_wavefronts / l1tex__lsuin_requests, by their shares of peak"
+    if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.wasted_sector_share:
+        return None
+    part = 1 - _WIDEST_WAVEFRONTS / each
+    waste = Waste({"l1": part, "smem" if uses_shared_memory(kernel) else "l2": part})
+    severity = weigh(facts, waste)
+    if (
+        severity == "note"
+        and facts.bound == "latency"
+        and (facts.share("l1") or 0.0) >= facts.limits.contributing_share
+    ):
+        # Each of these passes is waited for, and no stall says for how long.
+        severity = "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts) else "contributes"
+    passes = f"a memory instruction takes {significant(each)} passes through L1, where the widest coalesced one takes 4"
+    move = f"let neighbouring threads use neighbouring addresses: {passes}"
+    if uses_shared_memory(kernel):
+        move = f"pad or swizzle shared memory, and use neighbouring global addresses in neighbouring threads: {passes}"
+    return Found(
+        evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
+        move=move,
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        confidence="medium",
+        severity=severity,
+    )
+
+
 _SM_REGISTERS = 65536
 """Registers an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
 _REGISTER_STEP = 8
@@ -583,6 +638,12 @@ MEMORY: tuple[FindingRule, ...] = (
             ("smem_load_conflict_wavefronts", "smem_load_wavefronts"),
             ("smem_conflict_bytes", "smem_bytes"),
         ),
+    ),
+    FindingRule(
+        "many_wavefronts",
+        "many passes per memory instruction",
+        many_wavefronts,
+        (("l1_data_bytes", "lsu_inst"), ("l1_data_share", "l1_lsu_input_share")),
     ),
 )
 ATOMICS: tuple[FindingRule, ...] = (

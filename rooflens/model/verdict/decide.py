@@ -66,6 +66,7 @@ WHAT_FILLS_A_UNIT = frozenset(
         "conversions",
         "debug_build",
         "bank_conflicts",
+        "many_wavefronts",
         "thread_divergence",
         "partial_warps",
         "contended_atomics",
