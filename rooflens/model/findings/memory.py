@@ -75,7 +75,9 @@ def uncoalesced_global_store(facts: Facts) -> Found | None:
 
 
 def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
-    least = facts.limits.wasted_sector_share
+    least, opcodes = facts.limits.wasted_sector_share, facts.kernel.warp_opcodes
+    if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", "LDGSTS")):
+        return None  # the sectors are those of atomics
     use = next((use for use in _uses(facts, side) if 1 - use.used >= least), None)
     if use is None:
         return None
@@ -367,6 +369,40 @@ def many_wavefronts(facts: Facts) -> Found | None:
     )
 
 
+_INDEXED = 0.05
+"""Loads of constants below a twentieth of the instructions are parameters and a few tables."""
+
+
+def indexed_constants(facts: Facts) -> Found | None:
+    """Say that constants are loaded with an index known at run time only, which fills the pipe of addresses."""
+    kernel, busy = facts.kernel, facts.share("adu")
+    loads, every = executed(kernel.warp_opcodes, {"LDC"}), sum(kernel.warp_opcodes.values())
+    if not every or loads < _INDEXED * every or busy is None or busy < facts.limits.contributing_share:
+        return None
+    indexed = any(_BY_REGISTER.search(spot.sass or "") for spot in kernel.hotspots)
+    if kernel.capability >= _PARAMETERS_BY_LOAD and not indexed:
+        return None
+    waste = Waste({"adu": min(1.0, ratio(loads, facts.pipes["adu"].amount) or 1.0), "issue": loads / every})
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    return Found(
+        evidence=(
+            Evidence("constant loads", loads / every, "share", source),
+            Evidence("ADU", busy, "share", facts.pipes["adu"].source),
+        ),
+        move="unroll the loop so that the index of its constants is one itself, or hold them in registers or shared "
+        f"memory: loads of constants by an index known at run time only are {percent(loads / every)} of the "
+        f"instructions and keep the ADU {percent(busy)} busy",
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
+        severity=weigh(facts, waste),
+    )
+
+
+_BY_REGISTER = re.compile(r"\bLDC\b.*\[U?R\d")
+_PARAMETERS_BY_LOAD = (9, 0)
+"""From here on compilers load parameters, too, and not only what is indexed."""
+
 _SM_REGISTERS = 65536
 """Registers an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
 _REGISTER_STEP = 8
@@ -638,6 +674,12 @@ MEMORY: tuple[FindingRule, ...] = (
             ("smem_load_conflict_wavefronts", "smem_load_wavefronts"),
             ("smem_conflict_bytes", "smem_bytes"),
         ),
+    ),
+    FindingRule(
+        "indexed_constants",
+        "constants indexed at run time",
+        indexed_constants,
+        (("warp_opcodes", "adu_share"), ("warp_opcodes", "adu_inst")),
     ),
     FindingRule(
         "many_wavefronts",

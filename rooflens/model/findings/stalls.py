@@ -218,6 +218,16 @@ def imc_miss(facts: Facts) -> Found | None:
     return replace(found, severity="note") if found else None
 
 
+def drain(facts: Facts) -> Found | None:
+    """Say that warps wait at their exit for what they wrote; atomics where there are no stores."""
+    opcodes = facts.kernel.warp_opcodes
+    if executed(opcodes, ("RED", "REDG", "ATOM", "ATOMG")) and not executed(opcodes, ("STG", "ST")):
+        return stall(facts, "drain", "reduce within the warp and the block first, as its only writes are atomics")
+    return stall(
+        facts, "drain", "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"
+    )
+
+
 def not_selected(facts: Facts) -> Found | None:
     """Say that warps are ready but another one is selected."""
     found = stall(facts, "not_selected", "fewer warps with larger tiles would cost nothing")
@@ -320,7 +330,7 @@ STALLED: tuple[FindingRule, ...] = (
     _plain("no_instruction", "make the hot code smaller, with less unrolling and inlining and fewer jumps"),
     _row("imc_miss", imc_miss),
     _plain("membar", "use fewer memory fences, with the narrowest scope that is correct"),
-    _plain("drain", "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"),
+    _row("drain", drain),
     _plain(
         "tex_throttle",
         "issue fewer texture and surface accesses, or use plain loads for part of the data",

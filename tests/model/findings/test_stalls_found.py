@@ -13,6 +13,7 @@ from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import Found
+from rooflens.model.findings.stalls import drain
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Hotspot
 from rooflens.model.verdict.facts import Facts
@@ -263,3 +264,11 @@ def test_per_cents_of_a_warps_time_are_stall_shares() -> None:
     assert found is not None
     assert "45 %" in found.move
     assert [one.source for one in found.evidence] == [metric]
+
+
+@pytest.mark.parametrize(("opcode", "begins"), [("RED.E.ADD", "reduce within the warp"), ("STG.E", "store earlier")])
+def test_atomics_without_stores_are_not_told_to_store(opcode: str, begins: str) -> None:
+    """What is in flight at the exit is what the kernel writes with."""
+    found = drain(make_facts(kernel={"stalls": {"drain": 0.6}, "warp_opcodes": {opcode: 10}}))
+    assert found is not None
+    assert found.move.startswith(begins)
