@@ -305,7 +305,7 @@ def integer_divisions(facts: Facts) -> Found | None:
                 f"{_OF_AN_INTEGER_DIVISION['issue']} x divisions / instructions: {source}",
             ),
         ),
-        move="divide integers less often, with shifts and masks for powers of two, divisors that are template parameters, "
+        move="divide integers less often, with shifts and masks for powers of two, divisors as template parameters, "
         f"or an index that is stepped: {si_of(divisions, 'divisions')} and remainders of warps make up at least "
         f"{percent(part)} of the instructions",
         bears_on=waste.bears_on,
