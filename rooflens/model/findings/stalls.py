@@ -19,7 +19,8 @@ from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places
 from rooflens.model.records import Evidence
-from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.occupancy import warps_of
+from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import Thresholds
@@ -155,12 +156,29 @@ def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
     )
 
 
+def _is_tiled(facts: Facts) -> bool:
+    """Return whether each warp loads tiles into shared memory again and again, with a barrier before their use."""
+    opcodes, block, blocks = facts.kernel.warp_opcodes, facts.counter("block_size"), facts.counter("grid_size")
+    if not block or not blocks or uses_tensor_cores(opcodes):
+        return False
+    warps = blocks * warps_of(block)
+    tile = (executed(opcodes, names) for names in (("BAR",), ("LDS",), ("STS",), ("LDG",)))
+    return all(count >= _TILES * warps for count in tile)
+
+
+_TILES = 4
+"""A warp with fewer barriers than that has no loop over tiles: a reduction has one or two."""
+
+
 def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data loaded from global, local or texture memory."""
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
+    if _is_tiled(facts):
+        by = "with cp.async" if copies else "into registers"
+        do = f"double-buffer the tiles: fetch the next one {by} while this one is used, so that no barrier waits for it"
     limiter = facts.limiter
     if limiter is not None and limiter.resource in facts.levels:
         label, share = resource_label(limiter.resource, facts.kernel.gpu), percent(limiter.share)
