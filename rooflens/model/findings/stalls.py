@@ -42,8 +42,8 @@ _MEASURED_AS = {
 }
 """Reason -> the counter of its cycles, and how the warp sampler spells it."""
 _NEUTRAL = {
-    "short_scoreboard": "waits for results from the memory instruction queue",
-    "mio_throttle": "waits for room in the memory instruction queue",
+    "short_scoreboard": "waits for results from the MIO queue",
+    "mio_throttle": "waits for room in the MIO queue",
 }
 """What a move says instead of the general words, which name what the kernel may not use at all."""
 _MAJORITY = 0.5
