@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from rooflens.format import duration, factor, percent, si, significant
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Limit, Verdict
+from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
@@ -25,7 +25,13 @@ _SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
 _UNITS = re.compile(r"\b(lsu|l2)\b")
 _ENOUGH_READY = 1.0
 """One warp that is ready in every cycle is what a scheduler can issue."""
+_START_AND_END = "2 to 3 \u00b5s"
+"""What any launch takes to fill the GPU and to drain it."""
 _SHOWN_SHARE = 0.01
+_DISAGREE = 1.5
+_TWICE = (1.6, 2.4)
+_WHOLE_PAIRS = frozenset({"8.6", "8.9", "12.0"})
+"""Chips whose GDDR memory is read by pairs of sectors."""
 _WORTH_NAMING = 0.1
 
 
@@ -198,6 +204,9 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
         most = max(causes, key=lambda cause: cause.gain.factor if cause.gain else 0.0, default=None)
         if most is not None:
             why = [f"{why[0]}, and {most.title} is a part of it at most"]
+    time_ns = kernel.duration_ns
+    if time_ns is not None and facts.limits.overhead_duration_ns <= time_ns < facts.limits.short_duration_ns:
+        why.append(f"of its {duration(time_ns)} about {_START_AND_END} are start and end")
     head = "Latency-bound" if not missing else f"Possibly latency-bound, or {'- or '.join(missing)}-bound"
     return f"{head}: {'; '.join((idle, *few, *why))}"
 
@@ -219,6 +228,7 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
             stage = binding_stage(level)
             line += f"; its {stage_label(stage)} stage is the busiest" if stage else ""
         lines.append(line)
+    lines += _disagreements(facts)
     if facts.bound == "latency":
         what = "a part of the cause at most" if unmeasured else "cause"
         lines += [f"{what}: {cause.title}" for cause in causes]
@@ -232,6 +242,17 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
     if eligible is not None:
         lines.append(f"{significant(eligible)} warps ready per cycle and scheduler")
     return tuple(lines)
+
+
+def _disagreements(facts: Facts) -> Iterator[str]:
+    """Say where two counters of one unit differ by far, and why."""
+    own, nvidias = facts.share("l1"), facts.counter("sol_l1_share")
+    if own and nvidias and nvidias > _DISAGREE * own and own >= _SHOWN_SHARE:
+        unseen = f"{percent(nvidias)}, {factor(nvidias / own)} the busiest stage with a counter"
+        yield f"NVIDIA's own L1 throughput disagrees: it reads {unseen}"
+    moved = ratio(facts.counter("dram_read_bytes"), facts.counter("l2_read_miss_bytes"))
+    if facts.kernel.compute_capability in _WHOLE_PAIRS and moved is not None and _TWICE[0] <= moved <= _TWICE[1]:
+        yield f"DRAM reads {factor(moved)} the sectors that missed in L2: it moves 64 bytes at a time"
 
 
 def without_move(verdict: Verdict) -> str:

@@ -649,3 +649,29 @@ def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict
     moves = write_verdict(decide(make_case(shares)), (finding,)).advice
     assert moves[0].startswith(first)
     assert "of the finding" in moves
+
+
+@pytest.mark.parametrize(("time_ns", "said"), [(4999.0, False), (5000.0, True), (20_000.0, False)])
+def test_a_kernel_of_few_microseconds_is_told_what_its_start_and_end_take(time_ns: float, *, said: bool) -> None:
+    """Below 5 us it is as short as its launch, and from 20 us on that is little."""
+    assert ("are start and end" in verdict(LOW, {"duration_ns": time_ns}).sentence) is said
+
+
+@pytest.mark.parametrize(
+    ("counters", "capability", "line"),
+    [
+        ({"sol_l1_share": 0.8}, "7.5", "NVIDIA's own L1 throughput disagrees: it reads 80 %, 2.0x the busiest stage"),
+        ({"sol_l1_share": 0.5}, "7.5", None),
+        ({"dram_read_bytes": 1.9e6, "l2_read_miss_bytes": 1e6}, "8.6", "DRAM reads 1.9x the sectors that missed in L2"),
+        ({"dram_read_bytes": 1.9e6, "l2_read_miss_bytes": 1e6}, "8.0", None),
+        ({"dram_read_bytes": 3e6, "l2_read_miss_bytes": 1e6}, "8.6", None),
+    ],
+)
+def test_evidence_says_where_counters_of_one_unit_disagree(
+    counters: dict[str, float], capability: str, line: str | None
+) -> None:
+    """L1 by NVIDIA's per cent, which sees a stage that has no counter, and DRAM by pairs of sectors."""
+    kernel = make_kernel(counters, compute_capability=capability)
+    lines = [one.replace("\u00a0", " ") for one in verdict({**LOW, "l1": 0.4}, kernel=kernel).evidence]
+    said = [one for one in lines if "disagrees" in one or "missed in L2" in one]
+    assert [one.startswith(line or "") for one in said] == ([True] if line else [])
