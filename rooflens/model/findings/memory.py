@@ -377,21 +377,25 @@ def indexed_constants(facts: Facts) -> Found | None:
     """Say that constants are loaded with an index known at run time only, which fills the pipe of addresses."""
     kernel, busy = facts.kernel, facts.share("adu")
     loads, every = executed(kernel.warp_opcodes, {"LDC"}), sum(kernel.warp_opcodes.values())
-    if not every or loads < _INDEXED * every or busy is None or busy < facts.limits.contributing_share:
+    # Twice as many speak for themselves where nothing tells how busy their pipe is.
+    if not every or loads < (_INDEXED if busy is not None else 2 * _INDEXED) * every:
         return None
-    indexed = any(_BY_REGISTER.search(spot.sass or "") for spot in kernel.hotspots)
-    if kernel.capability >= _PARAMETERS_BY_LOAD and not indexed:
+    is_indexed = any(_BY_REGISTER.search(spot.sass or "") for spot in kernel.hotspots)
+    is_idle = busy is not None and busy < facts.limits.contributing_share
+    if is_idle or (kernel.capability >= _PARAMETERS_BY_LOAD and not is_indexed):
         return None
-    waste = Waste({"adu": min(1.0, ratio(loads, facts.pipes["adu"].amount) or 1.0), "issue": loads / every})
-    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    part, parts = loads / every, {"issue": loads / every}
+    evidence = [Evidence("constant loads", part, "share", "sass__inst_executed_per_opcode_with_modifier_all")]
+    words = f"loads of constants by an index known at run time only are {percent(part)} of the instructions"
+    if busy is not None:
+        parts["adu"] = min(1.0, ratio(loads, facts.pipes["adu"].amount) or 1.0)
+        evidence.append(Evidence("ADU", busy, "share", facts.pipes["adu"].source))
+        words = f"{words} and keep the ADU {percent(busy)} busy"
+    waste = Waste(parts)
     return Found(
-        evidence=(
-            Evidence("constant loads", loads / every, "share", source),
-            Evidence("ADU", busy, "share", facts.pipes["adu"].source),
-        ),
+        evidence=tuple(evidence),
         move="unroll the loop so that the index of its constants is one itself, or hold them in registers or shared "
-        f"memory: loads of constants by an index known at run time only are {percent(loads / every)} of the "
-        f"instructions and keep the ADU {percent(busy)} busy",
+        f"memory: {words}",
         bears_on=waste.bears_on,
         gain=speedup(facts, waste),
         changes="instructions",
@@ -679,7 +683,7 @@ MEMORY: tuple[FindingRule, ...] = (
         "indexed_constants",
         "constants indexed at run time",
         indexed_constants,
-        (("warp_opcodes", "adu_share"), ("warp_opcodes", "adu_inst")),
+        (("warp_opcodes",),),
     ),
     FindingRule(
         "many_wavefronts",

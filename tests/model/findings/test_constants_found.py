@@ -33,3 +33,13 @@ def test_indexed_constants_fill_the_pipe_of_addresses(
     if found is not None:
         assert unsaid(found.evidence, found.move) == []
         assert (found.severity, found.gain) == ("limiter", pytest.approx(2.0))
+
+
+@pytest.mark.parametrize(("loads", "said"), [(99, False), (100, True)])
+def test_twice_as_many_are_said_where_their_pipe_was_not_measured(loads: int, *, said: bool) -> None:
+    """A tenth of the instructions."""
+    kernel = {"warp_opcodes": {"LDC": loads, "FFMA": 1000 - loads}, "compute_capability": "8.6"}
+    found = indexed_constants(make_facts(kernel=kernel))
+    assert (found is not None) is said
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
