@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rooflens.format import percent
 from rooflens.model.bounds import Bound
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
@@ -268,7 +269,8 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if costing:
         at_limiter = at_limiter[:1] if is_limiter_first else ()
     if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0])):
-        at_limiter = (f"{at_limiter[0]}: {bottleneck_words(limiter, kernel.gpu)} busy", *at_limiter[1:])
+        busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
+        at_limiter = (f"{at_limiter[0]}: {busy} busy", *at_limiter[1:])
     moves = (*_plain(at_limiter), *of_findings)
     if "memory" in facts.unseen and limiter is not None and limiter.resource is None:
         return (*_plain(advice.collect_moves(kernel, facts.outside.command_line)), *moves)

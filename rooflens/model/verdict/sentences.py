@@ -69,7 +69,15 @@ def limit_words(analysis: Analysis, missing: str = "") -> str:
     """Name the unit nearest its peak, with its share; of a kernel near two limits both: `FP32 74 %, HBM3 70 %`."""
     kernel, found = analysis.kernel, analysis.verdict.bottleneck
     sides = [found] if analysis.verdict.bound != "balanced" else both_sides(analysis)
-    return ", ".join(bottleneck_words(side, kernel.gpu, missing=missing) for side in sides)
+    return _sides_words(sides, kernel.gpu, missing=missing)
+
+
+def _sides_words(sides: Sequence[Bottleneck | None], *gpus: str | None, missing: str = "") -> str:
+    """Name one or both sides with their shares; two that have no name as one."""
+    shares = [side.share for side in sides if side is not None and side.resource is None]
+    if len(shares) > 1:
+        return f"busiest units {' and '.join(map(percent, shares))}"
+    return ", ".join(bottleneck_words(side, *gpus, missing=missing) for side in sides)
 
 
 def limit_factor_words(limit: Limit) -> str:
@@ -125,7 +133,7 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
         head = _on_the_plateau(facts)
     elif facts.bound == "balanced":
         sides = in_order(facts.memory, facts.compute)
-        head = f"Near two limits: {', '.join(bottleneck_words(side, facts.kernel.gpu) for side in sides)}"
+        head = f"Near two limits: {_sides_words(sides, facts.kernel.gpu)}"
     elif facts.limiter is not None:
         head = _at_its_limiter(facts, facts.limiter)
     else:
@@ -216,7 +224,9 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
     kernel, lines = facts.kernel, []
     for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
         if side is not None:
-            lines.append(f"busiest {what} unit: {_spoken(side.resource, kernel.gpu)} {percent(side.share)}")
+            named = f"busiest {what} unit: {_spoken(side.resource, kernel.gpu)}"
+            named = f"NVIDIA's busiest unit of {what}:" if side.resource is None else named
+            lines.append(f"{named} {percent(side.share)}")
     for name, level in facts.levels.items():
         if level.share is None or level.share < _SHOWN_SHARE:
             continue

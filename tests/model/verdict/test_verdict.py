@@ -675,3 +675,16 @@ def test_evidence_says_where_counters_of_one_unit_disagree(
     lines = [one.replace("\u00a0", " ") for one in verdict({**LOW, "l1": 0.4}, kernel=kernel).evidence]
     said = [one for one in lines if "disagrees" in one or "missed in L2" in one]
     assert [one.startswith(line or "") for one in said] == ([True] if line else [])
+
+
+@pytest.mark.parametrize(
+    "counters",
+    [{"sol_compute": 0.97}, {"sol_compute": 0.7, "sol_memory": 0.72}, {"sol_compute": 0.3, "sol_memory": 0.02}],
+)
+def test_a_side_without_a_name_is_not_named_twice(counters: dict[str, float]) -> None:
+    """NVIDIA's per cents name no unit: neither sentence, move nor evidence says `busiest unit` of a busiest unit."""
+    found = verdict({}, counters)
+    for text in (found.sentence, *found.advice, *found.evidence):
+        head = text.partition(". ")[0]
+        assert head.count("busiest unit") <= 1
+        assert "busiest pipe: busiest" not in text
