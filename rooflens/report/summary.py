@@ -240,7 +240,8 @@ def limiter(launch: Launch) -> str:
     label = "near two limits" if launch.bound == "balanced" else BOUND_LABELS[launch.bound]
     if launch.bottleneck is None:
         return label
-    near = "" if launch.bound in {"memory", "compute", "balanced"} else "busiest unit "
+    is_said = launch.bound in {"memory", "compute", "balanced"} or launch.bottleneck.resource is None
+    near = "" if is_said else "busiest unit "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
     return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
 

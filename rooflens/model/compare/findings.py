@@ -17,6 +17,7 @@ from rooflens.model.compare.compare import Change
 from rooflens.model.compare.sentences import MOVED_RATIO, differs, share_differs
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
+from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.records import Finding, Kernel, ratio
 from rooflens.model.verdict.limit import local_part
 
@@ -133,6 +134,8 @@ def _told(rule: str, pair: tuple[Finding | None, Finding | None], before: Kernel
     having, lacking = (before, after) if pair[0] is not None else (after, before)
     if rule == NVIDIA_RULE:
         return bool(lacking.rules)
+    if rule == SIBLING:
+        return False  # the other report may hold no other kernel for the same work
     return all(_holds(lacking, name) for name in _NEEDS.get(rule, ()) if _holds(having, name))
 
 

@@ -15,10 +15,21 @@ from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANC
 from rooflens.model.findings.memory import ATOMICS, MEMORY
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
 from rooflens.model.findings.reuse import REUSE
-from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found, Holdings, gain_of, held_of, holdings_of
+from rooflens.model.findings.rule import (
+    IDLE,
+    LATENCY,
+    FindingRule,
+    Found,
+    Holdings,
+    gain_of,
+    held_of,
+    holdings_of,
+    loads_unseen,
+)
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Evidence, Finding, Severity
+from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import library_of
 
@@ -34,8 +45,6 @@ _WORTH_SAYING = 1.02
 """Less is within what runs differ by."""
 _WELL_OVER = 1.25
 """Factors of waits are of less use than those of causes: both are upper bounds, and a cause says what to change."""
-_FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
-"""More warps hide a wait as more loads in flight do: neither is the cause of the other."""
 _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 
 
@@ -89,7 +98,7 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     after what in the launch or in the code may be the cause of it, unless its factor is well over that one's.
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
-    is_wait = finding.id.startswith(STALL) or finding.id in _FEW_WARPS
+    is_wait = finding.id.startswith(STALL) or finding.id in FEW_WARPS
     gain = (finding.gain.factor if finding.gain else untold) / (_WELL_OVER if is_wait else 1.0)
     return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -gain, is_wait
 
@@ -141,5 +150,7 @@ def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Sev
     if (is_at_limiter or explains) and (gain is None or gain >= limits.limiter_gain):
         return "limiter"
     busy = max((facts.share(resource) or 0.0 for resource in bears_on - {LATENCY, IDLE}), default=0.0)
+    if loads_unseen(facts, bears_on):
+        return "contributes"
     is_waiting = waits and not facts.at_roof
     return "contributes" if is_waiting or busy >= limits.contributing_share else "note"

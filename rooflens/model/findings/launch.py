@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import count, duration, percent, si, si_of, significant
-from rooflens.model.counters.execution import WARP_THREADS
+from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.findings.stalls import is_usual_wait, stall, stall_shares
@@ -109,8 +109,8 @@ def tail_wave(facts: Facts) -> Found | None:
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
         move=f"choose a block size that fills the last wave, or write a persistent kernel: of "
-        f"{significant(waves)} waves the last is {percent(rest)} full, and SMs are idle for {percent(idle)} of "
-        "the time",
+        f"{significant(waves)} waves the last is {percent(rest)} full, so SMs run partly empty, and idle for "
+        f"{percent(idle)} of the time",
         bears_on=_IDLE_WAITS,
         gain=facts.without_wait(1 / (1 - waste)),
         severity=severity,
@@ -272,13 +272,15 @@ def low_occupancy(facts: Facts) -> Found | None:
     limits = _limits(facts)
     reasons = [limit.words for limit in limits]
     because = f": {'; '.join(reasons)}" if reasons else ""
+    warps = allowed * (facts.counter("sm_warps") or math.inf)
+    alone = ", one warp per scheduler" if 0 < warps <= SCHEDULERS_PER_SM else ""
     together = ", and all of these have to change together" if len(reasons) > 1 else ""
     return Found(
         evidence=(
             facts.measured("theoretical_occupancy", "share"),
             *(number for limit in limits for number in limit.evidence),
         ),
-        move=_either_way(facts, f"raise occupancy, now at most {percent(allowed)}{because}{together}"),
+        move=_either_way(facts, f"raise occupancy, now at most {percent(allowed)}{alone}{because}{together}"),
         bears_on=WAITS,
         gain=facts.without_wait(min([1 / allowed, *(limit.more for limit in limits if limit.more)])),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,

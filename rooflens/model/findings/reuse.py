@@ -1,7 +1,7 @@
 """A finding about reuse: operands that threads fetch again and again where registers and tiles could keep them.
 
 The steps that a product, a convolution or a stencil climbs, each named by what the kernel does today: a tile in shared
-memory, several results a thread, 16-byte loads.
+memory, several results a thread, 16-byte loads, tiles of warps.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _SERVED_AGAIN = 4.0
 """Caches and shared memory that deliver so many times the bytes of DRAM serve operands that are used again."""
 _A_RUNG = 0.5
 """Each step halves at least what is fetched a result: 2 x 2 results need half the operands of four single ones."""
+_A_STEP_OF_WARPS = 0.75
+"""8 x 4 threads fetch 12 operands where a row of 32 threads fetches 33, but broadcasts spare most of those already."""
 
 
 def low_reuse(facts: Facts) -> Found | None:
@@ -36,25 +38,33 @@ def low_reuse(facts: Facts) -> Found | None:
     share = max((pipe.share or 0.0 for pipe in arithmetic), default=0.0)
     fused, delivered = sum(pipe.amount or 0.0 for pipe in arithmetic) / 2, _delivered_bytes(facts)
     again = ratio(delivered, facts.levels["dram"].amount_bytes)
-    if not fused or delivered is None or not _LEAST_ARITHMETIC <= share < limiter.share / 2:
+    if not fused or delivered is None or share < _LEAST_ARITHMETIC:
+        return None
+    each = delivered / fused
+    # Threads that reuse operands as well as they can, by wide loads, share them with the rest of their warp next.
+    is_wide = bool(executed(kernel.warp_opcodes, {"LDS"})) and not _is_narrow(kernel)
+    is_last = each < _OPERAND_BYTES / 2 and uses_shared_memory(kernel) and is_wide
+    if share >= limiter.share * (_A_STEP_OF_WARPS if is_last else _A_RUNG):
         return None
     if again is not None and again < _SERVED_AGAIN:
         return None
-    each = delivered / fused
     full = (
         f"{resource_label(limiter.resource, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of the "
     )
     full += f"arithmetic peak, {significant(each)} bytes fetched per multiply-add"
-    if each < _OPERAND_BYTES / 2:
+    if each < _OPERAND_BYTES / 2 and not is_last:
         return None
     move = f"let each thread compute several results, such as 2 x 2, from what it loads: {full}"
-    if not uses_shared_memory(kernel):
+    if is_last:
+        move = f"arrange the threads of a warp as a tile, such as 8 x 4, so that they share what they load: {full}"
+    elif not uses_shared_memory(kernel):
         move = f"tile it in shared memory, so that a block loads each value once: {full}"
     elif each < _OPERAND_BYTES and _is_narrow(kernel):
         move = f"load 16 bytes at once from shared memory: {full}"
-    parts = dict.fromkeys(DELIVERY, _A_RUNG)
+    spared = 1 - _A_STEP_OF_WARPS if is_last else _A_RUNG
+    parts = dict.fromkeys(DELIVERY, spared)
     loads, every = executed(kernel.warp_opcodes, _LOADS), sum(kernel.warp_opcodes.values())
-    parts["issue"] = _A_RUNG * loads / every if every else 0.0
+    parts["issue"] = spared * loads / every if every and not is_last else 0.0
     return Found(
         evidence=(
             Evidence("bytes per multiply-add", each, "bytes/multiply-add", "bytes loaded / (FLOP / 2)"),

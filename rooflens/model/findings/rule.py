@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from rooflens.model.records import Confidence, Evidence, Gain, Kernel, Place, Severity
+from rooflens.model.records import LEVELS, Confidence, Evidence, Gain, Kernel, Place, Severity
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.verdict.facts import Facts
 
@@ -153,6 +153,11 @@ def speedup(facts: Facts, waste: Waste) -> float | None:
     return max(1.0, 1 / max(after, left, 1 - MOST_SPARED))
 
 
+def loads_unseen(facts: Facts, units: Iterable[str]) -> bool:
+    """Return whether any of the units is of memory where that was not measured: what costs nothing there is unknown."""
+    return "memory" in facts.unseen and any(unit in LEVELS and facts.share(unit) is None for unit in units)
+
+
 def weigh(facts: Facts, waste: Waste) -> Severity:
     """Say how much a waste matters.
 
@@ -163,7 +168,7 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
     elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
     least = 1 / (1 - limits.contributing_cost_share)
     if elsewhere or (speedup(facts, waste) or 1.0) < least:
-        return "note"
+        return "contributes" if loads_unseen(facts, waste.parts) else "note"
     if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"
     waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0

@@ -19,7 +19,8 @@ from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places
 from rooflens.model.records import Evidence
-from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.occupancy import warps_of
+from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import Thresholds
@@ -41,8 +42,8 @@ _MEASURED_AS = {
 }
 """Reason -> the counter of its cycles, and how the warp sampler spells it."""
 _NEUTRAL = {
-    "short_scoreboard": "waits for results from the memory instruction queue",
-    "mio_throttle": "waits for room in the memory instruction queue",
+    "short_scoreboard": "waits for results from the MIO queue",
+    "mio_throttle": "waits for room in the MIO queue",
 }
 """What a move says instead of the general words, which name what the kernel may not use at all."""
 _MAJORITY = 0.5
@@ -155,12 +156,29 @@ def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
     )
 
 
+def _is_tiled(facts: Facts) -> bool:
+    """Return whether each warp loads tiles into shared memory again and again, with a barrier before their use."""
+    opcodes, block, blocks = facts.kernel.warp_opcodes, facts.counter("block_size"), facts.counter("grid_size")
+    if not block or not blocks or uses_tensor_cores(opcodes):
+        return False
+    warps = blocks * warps_of(block)
+    tile = (executed(opcodes, names) for names in (("BAR",), ("LDS",), ("STS",), ("LDG",)))
+    return all(count >= _TILES * warps for count in tile)
+
+
+_TILES = 4
+"""A warp with fewer barriers than that has no loop over tiles: a reduction has one or two."""
+
+
 def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data loaded from global, local or texture memory."""
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
+    if _is_tiled(facts):
+        by = "with cp.async" if copies else "into registers"
+        do = f"double-buffer the tiles: fetch the next one {by} while this one is used, so that no barrier waits for it"
     limiter = facts.limiter
     if limiter is not None and limiter.resource in facts.levels:
         label, share = resource_label(limiter.resource, facts.kernel.gpu), percent(limiter.share)
@@ -216,6 +234,16 @@ def imc_miss(facts: Facts) -> Found | None:
         return stall(facts, "imc_miss", do)
     found = stall(facts, "imc_miss", "the first reads of a launch always miss")
     return replace(found, severity="note") if found else None
+
+
+def drain(facts: Facts) -> Found | None:
+    """Say that warps wait at their exit for what they wrote; atomics where there are no stores."""
+    opcodes = facts.kernel.warp_opcodes
+    if executed(opcodes, ("RED", "REDG", "ATOM", "ATOMG")) and not executed(opcodes, ("STG", "ST")):
+        return stall(facts, "drain", "reduce within the warp and the block first, as its only writes are atomics")
+    return stall(
+        facts, "drain", "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"
+    )
 
 
 def not_selected(facts: Facts) -> Found | None:
@@ -320,7 +348,7 @@ STALLED: tuple[FindingRule, ...] = (
     _plain("no_instruction", "make the hot code smaller, with less unrolling and inlining and fewer jumps"),
     _row("imc_miss", imc_miss),
     _plain("membar", "use fewer memory fences, with the narrowest scope that is correct"),
-    _plain("drain", "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"),
+    _row("drain", drain),
     _plain(
         "tex_throttle",
         "issue fewer texture and surface accesses, or use plain loads for part of the data",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rooflens.format import percent
 from rooflens.model.bounds import Bound
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
@@ -64,8 +65,12 @@ WHAT_FILLS_A_UNIT = frozenset(
         "local_memory",
         "low_reuse",
         "conversions",
+        "integer_divisions",
+        "indexed_constants",
+        "curand_init",
         "debug_build",
         "bank_conflicts",
+        "many_wavefronts",
         "thread_divergence",
         "partial_warps",
         "contended_atomics",
@@ -76,10 +81,18 @@ WHAT_FILLS_A_UNIT = frozenset(
     }
 )
 """Findings about what fills a unit. Where there is none, relieving a full unit goes before waits and warps."""
-_FEW_WARPS = 0.25
+FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
+"""Findings of too few warps: more of them hide a wait as more loads in flight do, and neither causes the other."""
+_LOW_OCCUPANCY = 0.25
 """A quarter of the warp slots: where nothing else is known, fewer warps count as the reason for waiting."""
-_PROVISIONAL = frozenset({"latency", "overhead"})
-"""Classes that say that no unit is busy: a unit that was not measured might be."""
+_OF_MEMORY = (
+    "sol_memory",
+    "sol_memory_access_share",
+    "sol_memory_request_share",
+    "sol_sm_memory_share",
+    "sol_l2_share",
+)
+"""NVIDIA's per cents of the memory side, but for L1's, which tells nothing of L2 and DRAM."""
 
 
 def decide(facts: Facts) -> Facts:
@@ -87,19 +100,38 @@ def decide(facts: Facts) -> Facts:
     memory, compute = memory_bottleneck(facts), compute_bottleneck(facts)
     top_share = max((side.share for side in (memory, compute) if side is not None), default=None)
     bound, limiter = _class_of(facts, memory, compute)
-    is_provisional = bound in _PROVISIONAL and (memory is None or compute is None)
+    unseen = _unseen(facts, bound, limiter, memory, compute)
     decided = replace(
         facts,
         memory=memory,
         compute=compute,
         bound=bound,
         limiter=limiter,
-        at_roof=limiter is not None and _is_at_roof(facts, limiter),
-        top_share=None if is_provisional else top_share,
-        is_provisional=is_provisional,
+        at_roof=limiter is not None and not unseen and _is_at_roof(facts, limiter),
+        top_share=None if unseen and limiter is None else top_share,
+        unseen=unseen,
         full_for_a_while=bound in {"memory", "compute"} and (top_share or 0.0) < facts.limits.bound_share,
     )
     return replace(decided, limit=find_limit(decided))
+
+
+def _unseen(
+    facts: Facts, bound: Bound, limiter: Bottleneck | None, memory: Bottleneck | None, compute: Bottleneck | None
+) -> tuple[str, ...]:
+    """Return the sides that were not measured where one of them may be busier than all that was.
+
+    A kernel that waits may be at one of them, and one whose pipes are busy, but not full, at memory. Shares of L1 alone
+    do not count as memory.
+    """
+    is_memory_seen = (
+        any(facts.share(name) is not None for name in ("dram", "l2"))
+        or any(facts.counter(name) is not None for name in _OF_MEMORY)
+        or (memory is not None and memory.resource == "dram")
+    )
+    if limiter is None and bound in {"latency", "overhead"}:
+        return (*(() if is_memory_seen else ("memory",)), *(() if compute else ("compute",)))
+    is_full = limiter is not None and (facts.share(limiter.resource or "") or 0.0) >= facts.limits.at_roof_share
+    return ("memory",) if bound == "compute" and not is_memory_seen and not is_full else ()
 
 
 def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
@@ -125,7 +157,7 @@ def _shows_waiting(facts: Facts) -> bool:
     """Return whether launch, stalls or NVIDIA's rule show a reason for waiting, where no unit was measured."""
     kernel, limits = facts.kernel, facts.limits
     few_blocks = kernel.counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
-    few_warps = kernel.counters.get("theoretical_occupancy", 1.0) < _FEW_WARPS
+    few_warps = kernel.counters.get("theoretical_occupancy", 1.0) < _LOW_OCCUPANCY
     stalled = max((share for reason, share in kernel.stalls.items() if reason not in _READY), default=0.0)
     said = read_nvidia(kernel.rules).bottleneck or ""
     return few_blocks or few_warps or stalled > limits.dominant_stall or "latency" in SAME_CLASSES.get(said, ())
@@ -155,6 +187,8 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     """
     kernel, bound, limiter, is_latency = facts.kernel, facts.bound, facts.limiter, facts.bound == "latency"
     costing = tuple(finding for finding in findings if finding.severity != "note")
+    if "memory" in facts.unseen:  # more warps are no help where memory is full, which nobody knows
+        costing = tuple(sorted(costing, key=lambda finding: finding.id in FEW_WARPS))
     causes = costing if is_latency else ()
     unmeasured = is_latency and not _explains_the_wait(facts, causes)
     cause = None
@@ -170,7 +204,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
     is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
     doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
-    if bound == "unknown" or is_stood_in or (facts.is_provisional and facts.waiting is None):
+    if bound == "unknown" or is_stood_in or (facts.unseen and facts.waiting is None):
         doubts = len(_CONFIDENCE)
     moves = _moves(facts, costing, unmeasured=unmeasured)
     return Verdict(
@@ -197,6 +231,8 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
     is_counted = "warp_latency_cycles" in counters and any(f"stall_{why}_cycles" in counters for why in STALLS)
     if facts.kernel.stalls or is_counted or any(f"stall_{why}_share" in counters for why in STALLS):
         return bool(causes)
+    if "memory" in facts.unseen:
+        causes = [cause for cause in causes if cause.id not in FEW_WARPS]
     gains = [cause.gain for cause in causes if cause.severity == "limiter"]
     least = 0.0 if room is None else facts.limits.explaining_part_of_room * math.log(room)
     return any(gain is None or room is None or math.log(gain.factor) >= least for gain in gains)
@@ -217,7 +253,8 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return _plain((*caller_moves(facts, library), *asked))
     of_findings = tuple(Move(finding.move, finding.id, finding.where, finding.gain) for finding in costing)
     if unmeasured and not_profiled(kernel.compute_capability) is None:
-        limiting = sum(finding.severity == "limiter" for finding in costing)
+        sure = costing if "memory" not in facts.unseen else [one for one in costing if one.id not in FEW_WARPS]
+        limiting = sum(finding.severity == "limiter" for finding in sure)
         collect = _plain(advice.collect_moves(kernel, facts.outside.command_line))
         return (*of_findings[:limiting], *collect, *of_findings[limiting:])
     at_limiter: tuple[str, ...] = ()
@@ -232,8 +269,11 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if costing:
         at_limiter = at_limiter[:1] if is_limiter_first else ()
     if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0])):
-        at_limiter = (f"{at_limiter[0]}: {bottleneck_words(limiter, kernel.gpu)} busy", *at_limiter[1:])
+        busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
+        at_limiter = (f"{at_limiter[0]}: {busy} busy", *at_limiter[1:])
     moves = (*_plain(at_limiter), *of_findings)
+    if "memory" in facts.unseen and limiter is not None and limiter.resource is None:
+        return (*_plain(advice.collect_moves(kernel, facts.outside.command_line)), *moves)
     is_lacking = not _LACKING.isdisjoint(facts.flags)
     collect = _plain(advice.collect_moves(kernel, facts.outside.command_line)) if is_lacking or not moves else ()
     return tuple({move.text: move for move in (*moves, *collect)}.values())

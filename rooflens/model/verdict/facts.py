@@ -25,8 +25,8 @@ class Facts(Struct, frozen=True):
         compute: The busiest pipe; None where nothing is known of compute.
         limiter: The unit that bounds it; None for latency, overhead and unknown.
         at_roof: The limiter is full.
-        top_share: The largest share of any unit, 0 to 1; None where none is known, or the class is provisional.
-        is_provisional: The class says that no unit is busy, and only one side was measured: the other may be.
+        top_share: The largest share of any unit, 0 to 1; None where none is known, or an unseen one may be larger.
+        unseen: Sides, `memory` and `compute`, that were not measured and may be what limits it.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
     """
 
@@ -44,7 +44,7 @@ class Facts(Struct, frozen=True):
     limiter: Bottleneck | None = None
     at_roof: bool = False
     top_share: float | None = None
-    is_provisional: bool = False
+    unseen: tuple[str, ...] = ()
     full_for_a_while: bool = False
     limit: Limit = Limit()
 

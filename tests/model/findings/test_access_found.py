@@ -202,3 +202,11 @@ def test_upright_blocks_are_told_to_turn(block: tuple[int, int, int], shape: str
     assert found.move.startswith(
         f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}:"
     ) is (shape != "")
+
+
+def test_sectors_of_atomics_are_no_stores() -> None:
+    """A kernel that writes with atomics alone has no stores to coalesce."""
+    totals = {"store_sectors": 1000.0, "store_excess_sectors": 500.0}
+    for opcode, said in (("RED.E.ADD", False), ("STG.E", True)):
+        facts = make_facts(kernel={"code_totals": totals, "warp_opcodes": {opcode: 10}})
+        assert (uncoalesced_global_store(facts) is not None) is said

@@ -9,13 +9,15 @@ from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.arithmetic import (
     conversions,
+    curand_init,
     debug_build,
     fp64_divisions,
+    integer_divisions,
     slow_fp64,
     tensor_cores_unused,
     unfused_arithmetic,
 )
-from rooflens.model.records import Pipe
+from rooflens.model.records import Hotspot, Pipe
 
 
 def _opcodes(**threads: int) -> dict[str, Any]:
@@ -222,3 +224,33 @@ def test_conversions_cost_their_part_of_the_special_function_pipe() -> None:
     found = conversions(make_facts({}, {"xu": 0.8}, kernel={"warp_opcodes": opcodes}, **at_limiter("xu", 0.8)))
     assert found is not None
     assert (found.severity, found.gain, found.changes) == ("limiter", pytest.approx(2.0), "instructions")
+
+
+@pytest.mark.parametrize(("count", "said"), [(6, False), (7, True)])
+def test_integer_divisions_are_said_where_they_make_up_a_tenth(count: int, *, said: bool) -> None:
+    """Each is 15 instructions at least: seven of them are 105 of 1,000, and 42 of the 200 on the ALU: 1 / 0.79."""
+    opcodes = {"I2F.U32.RP": count, "F2I.FTZ.U32.TRUNC.NTZ": count, "MUFU.RCP": count, "IADD3": 1000 - 3 * count}
+    facts = make_facts(kernel={"warp_opcodes": opcodes}, pipes={"alu": Pipe(200.0, "inst", "counter", share=0.9)})
+    facts = make_facts(kernel={"warp_opcodes": opcodes}, pipes=facts.pipes, **at_limiter("alu", 0.9))
+    found = integer_divisions(facts)
+    assert (found is not None) is said
+    assert conversions(facts) is None
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+        assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.79))
+
+
+@pytest.mark.parametrize(
+    "spot",
+    [
+        Hotspot("function", function="_skipahead_scratch<curandStateXORWOW>", measures={"samples": 40.0}),
+        Hotspot("line", "a.cu", 3, text="curand_init(seed, i, 0, &state);", measures={"samples": 40.0}),
+    ],
+)
+def test_starting_generators_is_said_where_samples_name_it(spot: Hotspot) -> None:
+    """Two fifths of the samples: 1 / 0.6."""
+    found = curand_init(make_facts(kernel={"hotspots": (spot,), "code_totals": {"samples": 100.0}}))
+    assert found is not None
+    assert unsaid(found.evidence, found.move) == []
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.6))
+    assert curand_init(make_facts(kernel={"hotspots": (spot,), "code_totals": {"samples": 500.0}})) is None

@@ -8,7 +8,7 @@ from support.loops import for_all
 
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import covered_by, nvidia_rules
-from rooflens.model.records import Gain, Rule
+from rooflens.model.records import Gain, Limit, Rule
 
 
 def _rule(identifier: str, title: str = "", speedup_pct: float | None = 30.0) -> Rule:
@@ -80,3 +80,12 @@ def test_unknown_rules_are_covered_by_nothing() -> None:
     """A rule that NVIDIA adds is said."""
     assert covered_by(_rule("NewRule", "New")) == frozenset()
     assert covered_by(_rule("CPIStall", "")) == frozenset()
+
+
+def test_an_estimate_is_held_to_the_limit() -> None:
+    """NVIDIA estimates three quarters of the time, 4x; at most 1.6x is left."""
+    rules = (Rule("SomeRule", "Section", "A title", "text", 75.0),)
+    (found,) = nvidia_rules(make_facts(kernel={"rules": rules}, limit=Limit(1.6)), (), ())
+    assert found.gain is not None
+    assert found.gain.factor == 1.6
+    assert "75 % less time" in found.move.replace("\u00a0", " ")

@@ -290,3 +290,11 @@ def test_one_large_block_an_sm_is_told_to_be_smaller(blocks: float, threads: flo
     words = "reduce the block size, such as to 256 threads, as one block of 1,024 fills an SM"
     assert found.move.startswith(words) is alone
     assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(("allowed", "said"), [(0.0625, True), (0.125, False)])
+def test_one_warp_per_scheduler_is_said(allowed: float, *, said: bool) -> None:
+    """Four of 64 warps are one for each of the four schedulers: nothing runs while it waits."""
+    found = low_occupancy(make_facts({"theoretical_occupancy": allowed, "sm_warps": 64.0}))
+    assert found is not None
+    assert ("one warp per scheduler" in found.move) is said

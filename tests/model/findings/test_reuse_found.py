@@ -55,6 +55,28 @@ def test_operands_of_two_bytes_a_product_are_reused(count: int, *, said: bool) -
     assert (low_reuse(_facts({"LDS": count}, _SHARED)) is not None) is said
 
 
+@pytest.mark.parametrize(
+    ("loads", "counters", "arithmetic", "said"),
+    [
+        ({"LDS.128": _PRODUCTS // 16}, _SHARED, 0.5, True),
+        ({"LDS.128": _PRODUCTS // 16}, _SHARED, 0.7, False),
+        ({"LDS": _PRODUCTS // 4}, _SHARED, 0.3, False),
+        ({"LDG.E.128": _PRODUCTS // 16}, _NO_SHARED, 0.3, False),
+    ],
+    ids=["wide", "near its peak", "narrow", "no tile"],
+)
+def test_the_last_step_of_reuse_is_a_tile_of_each_warp(
+    loads: dict[str, int], counters: dict[str, float], arithmetic: float, *, said: bool
+) -> None:
+    """One byte a product by wide loads, and L1 is full all the same: a quarter less, 0.9 / 0.675."""
+    found = low_reuse(_facts(loads, counters, arithmetic=arithmetic, dram_bytes=1e4))
+    assert (found is not None) is said
+    if found is not None:
+        assert found.move.startswith("arrange the threads of a warp as a tile")
+        assert unsaid(found.evidence, found.move) == []
+        assert found.gain == pytest.approx(1 / 0.75)
+
+
 def test_matrix_instructions_are_not_told_to_reuse() -> None:
     """Their operands are fragments, and the bytes of those are not loaded for a multiply-add each."""
     assert low_reuse(_facts({"LDS": 2 * _PRODUCTS}, _SHARED, HMMA=32)) is None

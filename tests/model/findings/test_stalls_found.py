@@ -13,6 +13,7 @@ from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import Found
+from rooflens.model.findings.stalls import drain, long_scoreboard
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Hotspot
 from rooflens.model.verdict.facts import Facts
@@ -267,3 +268,29 @@ def test_per_cents_of_a_warps_time_are_stall_shares() -> None:
     assert found is not None
     assert "45 %" in found.move
     assert [one.source for one in found.evidence] == [metric]
+
+
+@pytest.mark.parametrize(("opcode", "begins"), [("RED.E.ADD", "reduce within the warp"), ("STG.E", "store earlier")])
+def test_atomics_without_stores_are_not_told_to_store(opcode: str, begins: str) -> None:
+    """What is in flight at the exit is what the kernel writes with."""
+    found = drain(make_facts(kernel={"stalls": {"drain": 0.6}, "warp_opcodes": {opcode: 10}}))
+    assert found is not None
+    assert found.move.startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("barriers", "capability", "begins"),
+    [
+        (32, "7.5", "double-buffer the tiles: fetch the next one into registers"),
+        (32, "8.6", "double-buffer the tiles: fetch the next one with cp.async"),
+        (31, "8.6", "keep more loads in flight"),
+    ],
+)
+def test_loads_of_tiles_are_told_of_double_buffers(barriers: int, capability: str, begins: str) -> None:
+    """Two blocks of four warps with four barriers each loop over tiles; a reduction has fewer."""
+    counters = {"block_size": 128.0, "grid_size": 2.0, "smem_per_block_bytes": 5120.0, "smem_driver_bytes": 1024.0}
+    opcodes = {"BAR.SYNC": barriers, "LDS": 100, "STS": 64, "LDG.E": 64}
+    kernel = {"stalls": {"long_scoreboard": 0.6}, "warp_opcodes": opcodes, "compute_capability": capability}
+    found = long_scoreboard(make_facts(counters, kernel=kernel))
+    assert found is not None
+    assert found.move.startswith(begins)

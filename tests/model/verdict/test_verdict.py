@@ -120,6 +120,43 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
 
 
 @pytest.mark.parametrize(
+    ("shares", "counters", "at_roof", "says"),
+    [
+        ({"issue": 0.72}, {}, False, "Possibly limited by instruction issue: 72 % busy; or memory-bound"),
+        ({"issue": 0.72, "l1": 0.3}, {}, False, "Possibly limited by instruction issue"),
+        ({"issue": 0.72, "l2": 0.3}, {}, False, "Limited by instruction issue: 72 % busy."),
+        ({"tensor_bf16": 0.85}, {}, True, "Compute-bound by tensor bf16"),
+        (
+            {},
+            {"sol_compute": 0.97},
+            False,
+            "Possibly compute-bound by NVIDIA's busiest unit: 97 % busy",
+        ),
+        ({}, {"sol_compute": 0.97, "sol_memory": 0.5}, True, "Compute-bound by NVIDIA's busiest unit"),
+        ({"alu": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory-bound"),
+    ],
+)
+def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
+    shares: dict[str, float], counters: dict[str, float], says: str, *, at_roof: bool
+) -> None:
+    """Only a full pipe is the limit all the same; L1 alone tells nothing of memory."""
+    found = verdict(shares, counters)
+    assert found.sentence.replace("\u00a0", " ").startswith(says)
+    assert found.at_roof is at_roof
+    if says.startswith("Possibly"):
+        assert found.confidence == "low"
+        assert "is not measured" in found.sentence
+
+
+def test_more_warps_come_after_collecting_where_memory_was_not_measured() -> None:
+    """Neither occupancy nor instructions of a unit without a name come first where DRAM may be full."""
+    few = {"theoretical_occupancy": 0.2, "blocks_limit_registers": 2.0}
+    assert COLLECT in verdict({"alu": 0.2}, few).advice[0]
+    assert COLLECT not in verdict({"alu": 0.2, "dram": 0.2}, few).advice[0]
+    assert COLLECT in verdict({}, {"sol_compute": 0.97}).advice[0]
+
+
+@pytest.mark.parametrize(
     ("counters", "stalls"),
     [
         ({"waves": 0.2}, {}),
@@ -612,3 +649,42 @@ def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict
     moves = write_verdict(decide(make_case(shares)), (finding,)).advice
     assert moves[0].startswith(first)
     assert "of the finding" in moves
+
+
+@pytest.mark.parametrize(("time_ns", "said"), [(4999.0, False), (5000.0, True), (20_000.0, False)])
+def test_a_kernel_of_few_microseconds_is_told_what_its_start_and_end_take(time_ns: float, *, said: bool) -> None:
+    """Below 5 us it is as short as its launch, and from 20 us on that is little."""
+    assert ("are start and end" in verdict(LOW, {"duration_ns": time_ns}).sentence) is said
+
+
+@pytest.mark.parametrize(
+    ("counters", "capability", "line"),
+    [
+        ({"sol_l1_share": 0.8}, "7.5", "NVIDIA's own L1 throughput disagrees: it reads 80 %, 2.0x the busiest stage"),
+        ({"sol_l1_share": 0.5}, "7.5", None),
+        ({"dram_read_bytes": 1.9e6, "l2_read_miss_bytes": 1e6}, "8.6", "DRAM reads 1.9x the sectors that missed in L2"),
+        ({"dram_read_bytes": 1.9e6, "l2_read_miss_bytes": 1e6}, "8.0", None),
+        ({"dram_read_bytes": 3e6, "l2_read_miss_bytes": 1e6}, "8.6", None),
+    ],
+)
+def test_evidence_says_where_counters_of_one_unit_disagree(
+    counters: dict[str, float], capability: str, line: str | None
+) -> None:
+    """L1 by NVIDIA's per cent, which sees a stage that has no counter, and DRAM by pairs of sectors."""
+    kernel = make_kernel(counters, compute_capability=capability)
+    lines = [one.replace("\u00a0", " ") for one in verdict({**LOW, "l1": 0.4}, kernel=kernel).evidence]
+    said = [one for one in lines if "disagrees" in one or "missed in L2" in one]
+    assert [one.startswith(line or "") for one in said] == ([True] if line else [])
+
+
+@pytest.mark.parametrize(
+    "counters",
+    [{"sol_compute": 0.97}, {"sol_compute": 0.7, "sol_memory": 0.72}, {"sol_compute": 0.3, "sol_memory": 0.02}],
+)
+def test_a_side_without_a_name_is_not_named_twice(counters: dict[str, float]) -> None:
+    """NVIDIA's per cents name no unit: neither sentence, move nor evidence says `busiest unit` of a busiest unit."""
+    found = verdict({}, counters)
+    for text in (found.sentence, *found.advice, *found.evidence):
+        head = text.partition(". ")[0]
+        assert head.count("busiest unit") <= 1
+        assert "busiest pipe: busiest" not in text

@@ -37,10 +37,11 @@ LONG_CARDS = 8
 
 
 class Findings(Struct, frozen=True):
-    """What costs time, dearest first, and notes."""
+    """What costs time, dearest first, and notes, which cost none unless a side was not measured."""
 
     costing: tuple[ShownFinding, ...]
     notes: tuple[ShownFinding, ...]
+    is_one_side_only: bool
 
 
 class Card(Struct, frozen=True):
@@ -124,7 +125,7 @@ def findings(analysis: Analysis) -> Findings:
     """Put the findings of a kernel into words."""
     costing = tuple(shown(finding) for finding in analysis.findings if finding.severity != "note")
     notes = tuple(shown(finding) for finding in analysis.findings if finding.severity == "note")
-    return Findings(costing, notes)
+    return Findings(costing, notes, "one_side_only" in analysis.flags)
 
 
 def has_costing(analysis: Analysis) -> bool:

@@ -182,7 +182,8 @@ def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
     if rest:
         named = "; ".join(plain(finding.title) for finding in rest[:NOTES_SHOWN])
         more = f"; {len(rest) - NOTES_SHOWN} more" if len(rest) > NOTES_SHOWN else ""
-        blocks.append(paragraph(f"True, but not what costs time: {named}{more}."))
+        claim = "Also true" if "one_side_only" in analysis.flags else "True, but not what costs time"
+        blocks.append(paragraph(f"{claim}: {named}{more}."))
     return (Heading("Why"), *blocks) if blocks else ()
 
 
