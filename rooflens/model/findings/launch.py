@@ -275,6 +275,7 @@ def low_occupancy(facts: Facts) -> Found | None:
     warps = allowed * (facts.counter("sm_warps") or math.inf)
     alone = ", one warp per scheduler" if 0 < warps <= SCHEDULERS_PER_SM else ""
     together = ", and all of these have to change together" if len(reasons) > 1 else ""
+    more = min([1 / allowed, *(limit.more for limit in limits if limit.more)])
     return Found(
         evidence=(
             facts.measured("theoretical_occupancy", "share"),
@@ -282,7 +283,8 @@ def low_occupancy(facts: Facts) -> Found | None:
         ),
         move=_either_way(facts, f"raise occupancy, now at most {percent(allowed)}{alone}{because}{together}"),
         bears_on=WAITS,
-        gain=facts.without_wait(min([1 / allowed, *(limit.more for limit in limits if limit.more)])),
+        gain=_hidden_by(facts, more),
+        whole=facts.without_wait(more),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
     )
 
@@ -303,6 +305,12 @@ def _either_way(facts: Facts, raise_it: str) -> str:
         f"let each thread compute more results from what it loads, as {label} is {percent(shares[busiest])} busy "
         f"delivering operands, even at a lower occupancy; or {raise_it}"
     )
+
+
+def _hidden_by(facts: Facts, more: float) -> float | None:
+    """Model what so many times the warps bring: what no unit does meanwhile, waiting, is shared among more of them."""
+    busy = min(1.0, facts.top_share or 0.0)
+    return facts.without_wait(1 / (busy + (1 - busy) / more))
 
 
 def _has_no_more_blocks(facts: Facts) -> bool:

@@ -61,7 +61,7 @@ def find_limit(facts: Facts) -> Limit:
     floor_ns, by = max((*known, (facts.limits.shortest_launch_ns, LAUNCH)))
     if math_ns is None and time_ns > _MOST_WITHOUT_ARITHMETIC * floor_ns:
         what = "a floor of its integer work" if facts.flops.complete else "counts of its arithmetic"
-        return Limit(missing=f"{what} (the opcode table)")
+        return Limit(missing=f"{what} (`sass__inst_executed_per_opcode_with_modifier_all`)")
     # What a share or a rounded counter puts above the time is the time.
     floor_ns = min(floor_ns, time_ns)
     return Limit(time_ns / floor_ns, floor_ns, by, about=by == INTEGERS or (is_about and by == math_by))

@@ -60,7 +60,7 @@ def test_a_finding_that_is_gone_is_told_with_its_counter_and_the_speed_up() -> N
 
 
 def test_without_the_counters_nothing_is_gone() -> None:
-    """A head that never counted sectors cannot have lost the finding: it is not told, and no speed-up is set against it."""
+    """A head that never counted sectors cannot have lost the finding: it is not told, and nothing is set against it."""
     found = between(kernel(320, finding("uncoalesced_global_load", 3.7), counters=LOADS), kernel(100))
     assert found.changes == ()
     assert found.untold == ("uncoalesced_global_load",)
