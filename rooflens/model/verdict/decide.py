@@ -262,6 +262,9 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
         asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
         at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
+        if limiter.resource is None and (queued := _queued_share(facts)) >= facts.limits.dominant_stall:
+            shared = "take load off shared memory, with larger fragments per warp and wider accesses"
+            at_limiter = (f"{shared}: a warp waits in the MIO queue for {percent(queued)} of its time", *at_limiter)
     elif limiter is not None:
         at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)
     is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
@@ -277,6 +280,12 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     is_lacking = not _LACKING.isdisjoint(facts.flags)
     collect = _plain(advice.collect_moves(kernel, facts.outside.command_line)) if is_lacking or not moves else ()
     return tuple({move.text: move for move in (*moves, *collect)}.values())
+
+
+def _queued_share(facts: Facts) -> float:
+    """Return the part of the time of a warp in which it waits for the queue to shared memory, as far as counted."""
+    names = (f"stall_{reason}_share" for reason in ("mio_throttle", "short_scoreboard"))
+    return sum(facts.counter(name) or 0.0 for name in names)
 
 
 def _plain(texts: Sequence[str]) -> tuple[Move, ...]:
