@@ -64,8 +64,8 @@ _MOST_REASONS = 3
 
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak. Of several launches "
-    "the median one is judged and placed. AI: FLOPs over bytes moved. Winnable: time above the floor, which is "
-    "what the arithmetic and the bytes proven to be needed take at the peaks. "
+    "the median one is judged and placed. AI: FLOPs over bytes moved. Gain: about what the first move brings. "
+    "Limit: what no change beats that keeps the arithmetic, the types and the bytes that are needed. "
     f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
 
@@ -111,7 +111,7 @@ def _verdicts(page: Content) -> Document:
 
 
 def _ranking(page: Content) -> Document:
-    """Rank the kernels by what can be won, with the gain and the limit of each, its limiter and the one move."""
+    """Rank the kernels by what can be won, with the limiter of each, its gain, its limit and the one move."""
     if not page.kernels:
         return ()
     rest, earlier = unranked(page), earlier_versions(page)
