@@ -120,7 +120,7 @@ def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str
 
 
 def _finding(finding: Finding, analysis: Analysis) -> str:
-    """Name a finding with its gain and its first numbers, as many as fit whole; the first move says those of its own."""
+    """Name a finding with its gain and the numbers that fit whole; the first move says those of its own."""
     said = shown(finding)
     if finding.move == first_move(analysis):
         return plain(said.title, FINDING_WIDTH)
