@@ -111,7 +111,7 @@ def _verdicts(page: Content) -> Document:
 
 
 def _ranking(page: Content) -> Document:
-    """Rank the kernels by what can be won, with the gain and the limit of each, its limiter and the one move."""
+    """Rank the kernels by what can be won, with the limiter of each, its gain, its limit and the one move."""
     if not page.kernels:
         return ()
     rest, earlier = unranked(page), earlier_versions(page)

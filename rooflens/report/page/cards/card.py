@@ -199,7 +199,7 @@ def _limiter(launch: Launch) -> str:
 
 
 def _facts(launch: Launch) -> tuple[str, ...]:
-    """Write confidence, the limit, and how it was launched."""
+    """Write confidence, limit, and how it was launched."""
     analysis = launch.analysis
     kernel, verdict = analysis.kernel, analysis.verdict
     sizes = (("grid", kernel.grid), ("block", kernel.block))

@@ -120,9 +120,11 @@ def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str
 
 
 def _finding(finding: Finding, analysis: Analysis) -> str:
-    """Name a finding with its gain, and its first numbers where the move lacks them, as many as fit whole."""
-    most = 0 if finding.move == first_move(analysis) else NUMBERS_SHOWN
-    briefs = [shown(finding).brief(numbers) for numbers in range(most, -1, -1)]
+    """Name a finding with its gain and the numbers that fit whole; the first move says those of its own."""
+    said = shown(finding)
+    if finding.move == first_move(analysis):
+        return plain(said.title, FINDING_WIDTH)
+    briefs = [said.brief(numbers) for numbers in range(NUMBERS_SHOWN, -1, -1)]
     return plain(next((brief for brief in briefs if len(brief) <= FINDING_WIDTH), briefs[-1]), FINDING_WIDTH)
 
 
