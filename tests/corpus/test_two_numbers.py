@@ -33,11 +33,8 @@ from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import to_markdown
 
 FACTOR = re.compile(r"(?<![\w.])[<>]?\d[\d,.]*x(?!\w)")
-OF_UNITS = re.compile(r"(?:works|at a rate|got \d+) \(?[\d.]+x|Measured .*?(?=Memory levels|Pipes|$)")
-"""Factors that are none of the kernel's speed: of one unit's work over another's, and of NVIDIA's sectors.
-
-And the bounds of a card's time, which have their own scale.
-"""
+OF_UNITS = re.compile(r"(?:works|at a rate|got \d+) \(?[\d.]+x")
+"""Factors that are none of the kernel's speed: of one unit's work over another's, and of NVIDIA's sectors."""
 _CODE = re.compile(r"`[^`]*`")
 _ROUNDING = 1 + 1e-9
 
