@@ -29,6 +29,7 @@ from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
+from rooflens.model.findings.siblings import with_siblings
 from rooflens.model.keys import Keys, function_of, launch_id
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
@@ -298,7 +299,7 @@ class _Analyzer:
                 analyses += self._analyses(kernels[together], outsides[together])
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             return Analyzed((), self._limits, ((run.source, bug_error(error)),))
-        report = AnalyzedReport(run, tuple(analyses), unprofiled)
+        report = AnalyzedReport(run, with_siblings(analyses, self._limits), unprofiled)
         return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
 
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:

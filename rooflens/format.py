@@ -122,12 +122,12 @@ def given_percent(percent_given: float) -> str:
 
 
 def factor(value: float | None) -> str:
-    """Write a speed-up factor: `2.6x`; one over a thousand is `>1000x`."""
+    """Write a speed-up factor: `2.6x`, and `1.03x` where two digits would say 1.0; one over a thousand is `>1000x`."""
     if value is None:
         return MISSING
     if value > BIG_FACTOR:
         return f">{BIG_FACTOR}x"
-    return f"{significant(value, 2 if value < 100 else 3)}x"
+    return f"{significant(value, 3 if 1 < value < 1.05 or value >= 100 else 2)}x"
 
 
 def intensity(flop_per_byte: float | None, unit: str = "FLOP") -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import asdict
 from support.ncu_rep_writer import Instances, KernelSpec, MetricValue, ReportSpec, write_report
 
 from rooflens.analyzing import Missing, analyze_paths, analyze_store
@@ -106,8 +107,8 @@ def test_a_store_holds_the_findings_of_its_verdicts(tmp_path: Path) -> None:
     rows = pq.read_table(file).to_pylist()
     findings = report.analyses[0].findings
     assert findings
-    assert [(row["id"], row["severity"], row["speedup_up_to"], row["move"]) for row in rows] == [
-        (finding.id, finding.severity, finding.speedup_up_to, finding.move) for finding in findings
+    assert [(row["id"], row["severity"], row["gain"], row["move"]) for row in rows] == [
+        (finding.id, finding.severity, finding.gain and asdict(finding.gain), finding.move) for finding in findings
     ]
     assert [[number["value"] for number in row["evidence"]] for row in rows] == [
         [number.value for number in finding.evidence] for finding in findings

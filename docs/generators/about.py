@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from generators.texts import MADE, table
 from rooflens.analyzing import analyze_paths
-from rooflens.format import cut_name, factor, percent, plain_name, sentence_case, significant
+from rooflens.format import cut_name, percent, plain_name, sentence_case, significant
 from rooflens.model.about import everything
 from rooflens.model.counters.balance import SAMPLED_AS
 from rooflens.model.findings.find import RULES
 from rooflens.model.hotspots import STALL, hottest
 from rooflens.model.knowledge.items import KINDS, find_item
-from rooflens.model.verdict.sentences import without_move
+from rooflens.model.verdict.sentences import gain_words, without_move
 from rooflens.report.about import WIDTH, about_page, wrapped
 from rooflens.report.labels import evidence_words
 
@@ -230,7 +230,7 @@ def _example(page: About) -> list[str]:
         ]
     if finding is None:
         return [*wrapped(f"{where}:", WIDTH), "", *_quoted(without_move(analysis.verdict))]
-    gain = f", up to {factor(finding.speedup_up_to)}" if finding.speedup_up_to else ""
+    gain = f", {gain_words(finding.gain)}" if finding.gain else ""
     numbers = "; ".join(evidence_words(one) for one in finding.evidence)
     return [
         *wrapped(f"{where} (`{finding.severity}`{gain}):", WIDTH),
@@ -263,7 +263,11 @@ def _having(page: About) -> Iterator[tuple[tuple[float, ...], Analysis, Finding 
         if page.kind == "findings":
             for one in analysis.findings:
                 if one.id == page.name:
-                    yield (_SEVERITIES.index(one.severity), one.speedup_up_to or 0.0, time_ns), analysis, one
+                    yield (
+                        (_SEVERITIES.index(one.severity), one.gain.factor if one.gain else 0.0, time_ns),
+                        analysis,
+                        one,
+                    )
         elif page.kind == "stalls":
             cycles, between = _waited(analysis.kernel, page.name) or (0.0, 1.0)
             if cycles / between >= _SMALL:

@@ -39,6 +39,7 @@ def _rows(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str, str, st
 
 def _inside(field: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     """Return what lists and mappings hold; the memory levels are a mapping whose names are known."""
+    field = _named(field)
     below = field.get("properties", {})
     if isinstance(field.get("items"), dict):
         return _inside(field["items"], f"{path}[]")
@@ -47,6 +48,11 @@ def _inside(field: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     if tuple(below) == LEVELS:
         return _inside(below[LEVELS[0]], f"{path}{{}}")
     return field, f"{path}."
+
+
+def _named(field: dict[str, Any]) -> dict[str, Any]:
+    """Return the object of a field that may be null instead."""
+    return field["anyOf"][0] if "anyOf" in field else field
 
 
 def _unit(name: str, field: dict[str, Any]) -> str:
@@ -61,5 +67,7 @@ def _type(field: dict[str, Any]) -> str:
         return f"`{field['const']}`"
     if "enum" in field:
         return ", ".join("null" if value is None else f"`{value}`" for value in field["enum"])
+    if "anyOf" in field:
+        return " or ".join(_type(one) for one in field["anyOf"])
     kinds = field["type"]
     return kinds if isinstance(kinds, str) else " or ".join(kinds)

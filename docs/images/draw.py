@@ -36,7 +36,7 @@ FIRST_SCREENS = (
 """Picture, report and title of each first screen of docs/how-to/page.md, which names their sources and licences."""
 SYNTHETIC = "synthetic"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FORECAST = ["predict", "gemm", "--m", "1024", "--n", "1024", "--k", "1024", "--format", "html"]
+FORECAST = ["predict", "gemm", "--m", "4096", "--n", "4096", "--k", "4096", "--format", "html"]
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-lcd-text")
 
 

@@ -155,7 +155,7 @@ class Kernel:
         """Reasons why the kernel is slower than it could be: those that cost time first, then notes.
 
         Each has `id`, `title`, `severity` (`limiter`, `contributes` or `note`), `evidence` (numbers with unit and
-        source), `where` (places with `share` and `hotspot`), `move` (what to do) and `speedup_up_to`, a factor.
+        source), `where` (places with `share` and `hotspot`), `move` (what to do) and `gain` (None, or with a `factor`).
         """
         return self._analysis.findings
 

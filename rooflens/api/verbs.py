@@ -19,7 +19,7 @@ def predict(
     operation: str,
     *,
     gpu: str = "h100-sxm",
-    dtype: str = "bf16",
+    dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
     **sizes: int,
@@ -29,15 +29,16 @@ def predict(
     Args:
         operation: `gemm`, `attention`, `decode`, ...: `rooflens predict` lists them.
         gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them.
-        dtype: Type of the operands: `bf16`, `fp8`, ...
+        dtype: Type of the operands: `bf16`, `fp8`, ...; by default the usual one of the operation, mostly `bf16`.
         out_dtype: Type in which matrix products are written; by default that of the operands, or `bf16` for operands of
             8 or 4 bits.
         link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest that joins so many.
         sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists those of one.
 
     Returns:
-        `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute` or
-        `communication`), `t_lower_s` and `t_upper_s` (seconds), `attainable_flop_per_s`, `parts` and more.
+        `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute`,
+        `communication` or `overhead`), `t_lower_s` (the floor in seconds), `attainable` (what published kernels would
+        take), `roof_flop_per_s`, `parts` and more.
 
     Raises:
         UsageError: The operation, type or a size is unknown; no GPU, or more than one, has this name; or a size is
@@ -56,7 +57,7 @@ def predict(
 
     found = the_operation(operation)
     check_shape(checked_sizes(found, sizes))
-    return forecast(found, sizes, dtype, the_datasheet(gpu), link, out_dtype=out_dtype)
+    return forecast(found, sizes, dtype or found.dtype, the_datasheet(gpu), link, out_dtype=out_dtype)
 
 
 def ingest(

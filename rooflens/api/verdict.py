@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rooflens.model import records
     from rooflens.model.bounds import Bound
-    from rooflens.model.records import Confidence
+    from rooflens.model.records import Confidence, Gain, Limit, Move
 
 
 class Verdict:
@@ -48,29 +48,19 @@ class Verdict:
         return self._record.cause
 
     @property
-    def headroom(self) -> float | None:
-        """How many times faster it could be as written, with its busiest unit full; None where not known."""
-        return self._record.distances.headroom
+    def gain(self) -> Gain | None:
+        """What the first move brings, with `factor`, `time_after_ns`, `proven`, `changes`; None where not known."""
+        return self._record.gain
 
     @property
-    def potential(self) -> float | None:
-        """How many times faster at most with only the FLOPs and bytes it needs; None where not known."""
-        return self._record.distances.potential
+    def limit(self) -> Limit:
+        """How much faster at most, with `factor`, `floor_ns`, the side it comes `by`, and what is `missing`."""
+        return self._record.limit
 
     @property
-    def potential_by_reuse(self) -> float | None:
-        """How many times faster at most if its operands stayed on chip as well; None where not known."""
-        return self._record.distances.potential_by_reuse
-
-    @property
-    def floor_ns(self) -> float | None:
-        """The time in nanoseconds that `potential` leads to; None where not known."""
-        return self._record.distances.floor_ns
-
-    @property
-    def why_no_potential(self) -> str | None:
-        """Why `potential` is None; None where it is not."""
-        return self._record.distances.why_null
+    def moves(self) -> tuple[Move, ...]:
+        """What to do, most important first, each with `text`, `finding`, `where` and `gain`."""
+        return self._record.moves
 
     @property
     def confidence(self) -> Confidence:
@@ -86,8 +76,3 @@ class Verdict:
     def evidence(self) -> tuple[str, ...]:
         """The numbers it rests on, a line each."""
         return self._record.evidence
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """What to do, in sentences, most important first."""
-        return self._record.advice

@@ -78,11 +78,11 @@ class Answers:
         return digest(reports, max_tokens, unread=found.failures)
 
     def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> str:
-        """List all kernels of a report with time, share of GPU time, verdict, possible factor and key."""
+        """List all kernels of a report with time, share of GPU time, verdict, gain, limit and key."""
         reports = self._reports(path, kernel, nvtx)
         kernels = by_stake(build_content(reports, "", default_thresholds()).kernels)
         rows = [_kernel_row(place, group) for place, group in enumerate(kernels, start=1)]
-        headings = ("#", "kernel", "time", "share", "verdict", "up to", "key")
+        headings = ("#", "kernel", "time", "share", "verdict", "gain", "limit", "key")
         columns = tuple(Column(heading, right=heading in {"#", "time", "share"}) for heading in headings)
         shown = rows[offset : offset + ROWS]
         return _more(to_markdown((Table(columns, tuple(shown)),)), offset + len(shown), len(rows))
@@ -124,14 +124,14 @@ class Answers:
         self,
         operation: Annotated[str, Field(description="gemm, gemv, attention, decode, ...")],
         sizes: Annotated[dict[str, int], Field(description="such as m, n and k of a gemm")],
-        dtype: Annotated[str, Field(description="bf16, fp16, fp32, fp8, ...")] = "bf16",
+        dtype: Annotated[str, Field(description="bf16, fp16, fp32, fp8, ...; empty for the usual one")] = "",
         gpu: Annotated[str, Field(description="h100-sxm, b200, a100-sxm4-80gb, ...")] = "h100-sxm",
     ) -> str:
-        """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, bounds of time."""
+        """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         found = the_operation(operation)
         held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
         written = {name: str(value) for name, value in held.items()}
-        return _page(forecast.WRITERS["md"]([swept(found, written, dtype, the_datasheet(gpu))]), 0)
+        return _page(forecast.WRITERS["md"]([swept(found, written, dtype or found.dtype, the_datasheet(gpu))]), 0)
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         found = self._root.analyzed(path)
@@ -157,14 +157,15 @@ def _selection(kernel: str, nvtx: str) -> Selection:
 
 
 def _kernel_row(place: int, group: KernelSummary) -> tuple[Words, ...]:
-    distances = group.analysis.verdict.distances
+    verdict = group.analysis.verdict
     return (
         str(place),
         (code(short_name(group.shown)), f" x{group.launch_count:,}" if group.launch_count > 1 else ""),
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
         limiter(group.representative),
-        fmt.factor(distances.potential or distances.headroom),
+        fmt.factor(verdict.gain.factor if verdict.gain else None),
+        fmt.factor(verdict.limit.factor),
         code(group.analysis.key),
     )
 

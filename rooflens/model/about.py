@@ -22,6 +22,7 @@ from rooflens.model.counters.table import BESIDE, COUNTERS
 from rooflens.model.counters.tensor import tensor_asks
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
+from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.findings.stalls import counters_of_wait
 from rooflens.model.knowledge.items import KINDS, Kind, find_item, names_of
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -61,7 +62,7 @@ def named(kind: Kind) -> tuple[str, ...]:
     """Return the names of a kind: verdicts in the order of the classes, findings by subject, others sorted."""
     if kind == "verdicts":
         return BOUNDS
-    return (*_RULES, NVIDIA_RULE) if kind == "findings" else names_of(kind)
+    return (*_RULES, NVIDIA_RULE, SIBLING) if kind == "findings" else names_of(kind)
 
 
 @cache

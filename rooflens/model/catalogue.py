@@ -23,7 +23,7 @@ from rooflens.model.roofline.datasheets import ACC16, PEAK_KEYS
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of the JSON: raised when a key is removed or changes its meaning."""
 
 SHORT_NAME_WIDTH = 48
@@ -187,6 +187,13 @@ def fixed(*keys: Key) -> Shape:
     return Shape(schema, write, keys=keys)
 
 
+def nullable(of: Shape) -> Shape:
+    """Describe an object that may be missing."""
+    return Shape(
+        {"anyOf": [of.schema, {"type": "null"}]}, lambda value: None if value is None else of.json(value), keys=of.keys
+    )
+
+
 TEXT = Shape({"type": "string"}, cell="text")
 TEXT_OR_NULL = Shape({"type": ["string", "null"]}, cell="text")
 TEXTS = Shape({"type": "array", "items": {"type": "string"}}, list, cell="texts")
@@ -263,51 +270,19 @@ def _level_key(level: str) -> Key:
     return Key(level, keys, value=lambda analysis: analysis.levels[level])
 
 
-VERDICT = fixed(
-    Key("bound", choice(*BOUNDS), "the class of the limit: `rooflens about verdicts/NAME`", label="Verdict"),
-    Key("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
-    Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
-    Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
-    Key("sentence", TEXT, "the verdict in one sentence, with its decisive numbers"),
-    Key(
-        "headroom",
-        NUMBER,
-        "speed-up as written, with its busiest unit at its peak",
-        "factor",
-        "Headroom",
-        value=attrgetter("distances.headroom"),
-        page="Work",
-    ),
-    Key(
-        "potential",
-        NUMBER,
-        "upper bound of the speed-up if proven waste goes; bounds no change of algorithm or instructions",
-        "factor",
-        "Potential",
-        value=attrgetter("distances.potential"),
-        page="Basic",
-    ),
-    Key(
-        "potential_by_reuse",
-        NUMBER,
-        "how much faster at most if tiling or fusing kept the operands on chip as well",
-        "factor",
-        "By reuse",
-        value=attrgetter("distances.potential_by_reuse"),
-        page="Work",
-    ),
-    Key(
-        "floor_ns", NUMBER, "the time that `potential` leads to", "ns", "Floor", value=attrgetter("distances.floor_ns")
-    ),
-    Key(
-        "why_no_potential",
-        TEXT_OR_NULL,
-        "why `potential` is null; null where it is not",
-        value=attrgetter("distances.why_null"),
-    ),
-    Key("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),
-    Key("evidence", TEXTS, "the numbers behind it, in words", flat=False),
-    Key("advice", TEXTS, "what to try, first things first", flat=False),
+GAIN = fixed(
+    Key("factor", NUMBER, "time over the time after the move; gains do not add up", "factor", "Gain", page="Basic"),
+    Key("time_after_ns", NUMBER, "time of a launch after the move", "ns", "Time after"),
+    Key("proven", TRUTH, "a bound that nothing beats, and no model's estimate"),
+    Key("changes", TEXT_OR_NULL, "what the move changes that the limit keeps: types, instructions or bytes"),
+)
+
+LIMIT = fixed(
+    Key("factor", NUMBER, "time over the floor; null where neither side is known", "factor", "Limit", page="Basic"),
+    Key("floor_ns", NUMBER, "what its arithmetic or its traffic needs at peak rates", "ns", "Floor", page="Work"),
+    Key("by", TEXT, "the side that sets the floor; empty without one"),
+    Key("about", TRUTH, "the floor is estimated"),
+    Key("missing", TEXT_OR_NULL, "the counters that would tell; null where it is known"),
 )
 
 EVIDENCE = fixed(
@@ -325,6 +300,26 @@ PLACE = fixed(
     Key("share", NUMBER, "part of what the finding is about that is there", "share"),
 )
 
+MOVE = fixed(
+    Key("finding", TEXT_OR_NULL, "the finding that it comes from; null where it is the limiter's or asks for counters"),
+    Key("text", TEXT, "what to do, in one sentence"),
+    Key("where", items(PLACE), "worst first"),
+    Key("gain", nullable(GAIN), "what it brings, alone; null where that cannot be modelled"),
+)
+
+VERDICT = fixed(
+    Key("bound", choice(*BOUNDS), "the class of the limit: `rooflens about verdicts/NAME`", label="Verdict"),
+    Key("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
+    Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
+    Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
+    Key("sentence", TEXT, "the verdict in one sentence, with its decisive numbers"),
+    Key("gain", nullable(GAIN), "what the first move brings, alone; null where that cannot be modelled"),
+    Key("limit", LIMIT, "how much faster at most: with the same arithmetic, types and needed bytes"),
+    Key("moves", items(MOVE), "what to do, first things first"),
+    Key("confidence", choice(*get_args(Confidence)), "how sure the verdict is"),
+    Key("evidence", TEXTS, "the numbers behind it, in words", flat=False),
+)
+
 FINDING = fixed(
     Key("id", TEXT, "which finding it is: `rooflens about findings/ID`"),
     Key("title", TEXT, "the finding in words"),
@@ -339,7 +334,7 @@ FINDING = fixed(
         "the numbers behind it, by name",
         value=lambda finding: {number.name: number for number in finding.evidence},
     ),
-    Key("speedup_up_to", NUMBER, "if this waste alone went; such factors do not add up", "factor"),
+    Key("gain", nullable(GAIN), "what its move brings, alone; null for notes, and where that cannot be modelled"),
     Key("where", items(PLACE), "worst first"),
     Key("move", TEXT, "what to do, in one sentence"),
     Key("confidence", choice(*get_args(Confidence)), "how sure it is"),
@@ -634,7 +629,9 @@ def _flat(keys: Iterable[Key], path: tuple[str, ...], of: Callable[[Any], Any] |
 
 
 def _then(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return second if first is _itself else lambda record: second(first(record))
+    if first is _itself:
+        return second
+    return lambda record: None if (value := first(record)) is None else second(value)
 
 
 TOTALS: tuple[Key, ...] = (
@@ -657,7 +654,11 @@ TOTALS: tuple[Key, ...] = (
     ),
     Key("time_share", NUMBER, "of the GPU time of all kernels", "share", "Share", page="Basic"),
     Key(
-        "winnable_ns", NUMBER, "GPU time above the floor, which its potential leads to", "ns", "Winnable", page="Basic"
+        "winnable_ns",
+        NUMBER,
+        "GPU time that the first move wins, or else what lies above the floor of the limit",
+        "ns",
+        "Won",
     ),
     Key(
         "kernel_work",

@@ -241,27 +241,40 @@ class Bottleneck(Struct, frozen=True):
     share: float
 
 
-class Distances(Struct, frozen=True):
-    """How far a kernel is from what would bound it, as factors of its time; None where unknown.
+class Limit(Struct, frozen=True):
+    """What no change can beat that keeps a kernel's arithmetic, its types and the bytes that it needs.
 
-    None of them bounds a change of algorithm or of instructions.
+    It bounds no change of algorithm, of types or of instructions.
 
     Attributes:
-        headroom: How much faster as written: the same instructions and bytes, with the busiest unit at its peak.
-        potential: Upper bound of the speed-up if proven waste goes: with no less arithmetic and no fewer bytes than are
-            proven needed.
-        potential_by_reuse: How much faster at most if tiling or fusing kept the operands on chip as well.
-        by_fusing_only: No tile can bring that, as each operand is used about once: only fusing with a neighbour.
-        floor_ns: The time that `potential` leads to.
-        why_null: Why `potential` is None; None where it is not.
+        factor: Time over the floor; None where neither the arithmetic nor the traffic is known.
+        floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
+        by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
+        about: The floor is estimated: a share of the cycles in which SMs work, or FLOPs by a pipe's activity.
+        missing: What would tell it; None where it is known.
     """
 
-    headroom: float | None = None
-    potential: float | None = None
-    potential_by_reuse: float | None = None
-    by_fusing_only: bool = False
+    factor: float | None = None
     floor_ns: float | None = None
-    why_null: str | None = None
+    by: str = ""
+    about: bool = False
+    missing: str | None = None
+
+
+class Gain(Struct, frozen=True):
+    """What a move brings, alone: gains of several moves do not add up.
+
+    Attributes:
+        factor: Time over the time after the move.
+        time_after_ns: The time after the move; None where the time is unknown.
+        proven: The factor is a bound that nothing can beat, and no model's estimate.
+        changes: What the move changes that the limit keeps: `types`, `instructions`, `bytes`; None where nothing.
+    """
+
+    factor: float
+    time_after_ns: float | None = None
+    proven: bool = False
+    changes: str | None = None
 
 
 class Phases(Struct, frozen=True):
@@ -314,8 +327,7 @@ class Finding(Struct, frozen=True):
         id: As `rooflens.model.findings.find` lists it.
         severity: `limiter` where it is what bounds the kernel, `contributes` where it costs time besides, `note` where
             it is true but not what costs time.
-        speedup_up_to: How much faster if this waste alone went, as a factor; None where that cannot be bounded, and
-            for notes.
+        gain: What the move brings, alone; None where that cannot be modelled, and for notes.
         where: Lines or instructions it is at, worst first; empty where the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
     """
@@ -325,9 +337,24 @@ class Finding(Struct, frozen=True):
     severity: Severity
     evidence: tuple[Evidence, ...]
     move: str
-    speedup_up_to: float | None = None
+    gain: Gain | None = None
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
+
+
+class Move(Struct, frozen=True):
+    """One thing to do, in one sentence with the kernel's own numbers.
+
+    Attributes:
+        finding: Id of the finding that it comes from; None where it is the limiter's, or asks for counters.
+        where: Lines or instructions it is about, worst first.
+        gain: What it brings, alone; None where that cannot be modelled.
+    """
+
+    text: str
+    finding: str | None = None
+    where: tuple[Place, ...] = ()
+    gain: Gain | None = None
 
 
 class Verdict(Struct, frozen=True):
@@ -338,7 +365,7 @@ class Verdict(Struct, frozen=True):
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
         cause: A short phrase: `grid below one wave`, `waits for global memory`, ...; None where the class says all.
-        distances: How far it is from what would bound it.
+        limit: How much faster it could be at most.
         sentence: The verdict in one sentence with its decisive numbers and the move.
         bottleneck: The busiest unit: the limiter where there is one; None where no share is known.
     """
@@ -347,12 +374,22 @@ class Verdict(Struct, frozen=True):
     resource: str | None
     at_roof: bool
     cause: str | None
-    distances: Distances
+    limit: Limit
     confidence: Confidence
     sentence: str
     evidence: tuple[str, ...] = ()
-    advice: tuple[str, ...] = ()
+    moves: tuple[Move, ...] = ()
     bottleneck: Bottleneck | None = None
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """The moves in words."""
+        return tuple(move.text for move in self.moves)
+
+    @property
+    def gain(self) -> Gain | None:
+        """What the first move brings; None where that cannot be modelled."""
+        return self.moves[0].gain if self.moves else None
 
 
 class Nvidia(Struct, frozen=True):

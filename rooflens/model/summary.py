@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from rooflens.format import duration, plain_name
 from rooflens.model.bounds import BOUNDS, Bound
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, Bottleneck, Finding, ratio, timed
+from rooflens.model.records import Analysis, Bottleneck, ratio, timed
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 
@@ -53,8 +53,8 @@ class Launch(Struct, frozen=True):
         key: Short identifier within the page, by the order of the records; anchors and chart data use it.
         duration_ns: GPU time of the launches it stands for; None for a failed one, which counts in no sum.
         time_share: Fraction of the whole GPU time; None where its report holds no duration.
-        winnable_ns: GPU time above the floor that its potential leads to, or else above what its headroom leaves; None
-            where neither is known.
+        winnable_ns: GPU time that the first move wins, or else what lies above the floor of its limit; None where
+            neither is known.
         group_key: Key of its `KernelSummary`.
         cumulative_share: Share of the GPU time of all launches before it in order of falling time; 0 for the longest.
     """
@@ -300,8 +300,8 @@ def median_launch(analyses: Sequence[Analysis]) -> Analysis:
 
 def _launch(key: str, analysis: Analysis, total_ns: float, group_key: str) -> Launch:
     duration_ns = counted_ns(analysis)
-    distances = analysis.verdict.distances
-    factor = distances.potential or distances.headroom
+    verdict = analysis.verdict
+    factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
     winnable_ns = None if duration_ns is None or factor is None else duration_ns * (1 - 1 / factor)
     return Launch(key, analysis, duration_ns, ratio(duration_ns, total_ns), winnable_ns, group_key)
 
@@ -408,14 +408,8 @@ def first_move(analysis: Analysis) -> str:
     return next(iter(analysis.verdict.advice), analysis.verdict.sentence)
 
 
-def first_findings(analysis: Analysis) -> Iterator[Finding]:
-    """Yield the findings that made the first move."""
-    move = first_move(analysis)
-    return (finding for finding in analysis.findings if finding.move == move)
-
-
 def place_of_move(analysis: Analysis) -> str:
-    """Return file and line of the finding that made the first move; empty where not known."""
-    places = (place.hotspot for finding in first_findings(analysis) for place in finding.where)
+    """Return file and line that the first move is about; empty where not known."""
+    places = (place.hotspot for move in analysis.verdict.moves[:1] for place in move.where)
     found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
     return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""

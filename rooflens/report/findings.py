@@ -9,10 +9,12 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.findings import nvidia
 from rooflens.model.findings.find import RULES
+from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity
+from rooflens.model.verdict.sentences import gain_words
 from rooflens.report.labels import evidence_words, place_label
 
-_EXPLAINED = frozenset((*(rule.id for rule in RULES), nvidia.NVIDIA_RULE))
+_EXPLAINED = frozenset((*(rule.id for rule in RULES), nvidia.NVIDIA_RULE, SIBLING))
 
 CODE_WIDTH = 100
 """Characters of a source line or an instruction at most."""
@@ -36,7 +38,7 @@ class ShownFinding(Struct, frozen=True):
 
     Attributes:
         title: As a sentence begins with it; `name` as it stands within one.
-        gain: `up to 1.4x`; empty where it cannot be bounded.
+        gain: `about 1.4x`; empty where it cannot be modelled.
         doubt: How sure it is, where it is not quite.
         numbers: Its evidence, each number with its name; `sources` the counters behind each.
         brief: Title, gain and first numbers in one line.
@@ -73,14 +75,13 @@ def costing(analysis: Analysis) -> Iterator[Finding]:
 
 def shown(finding: Finding) -> ShownFinding:
     """Put a finding into words."""
-    gain = finding.speedup_up_to
     return ShownFinding(
         id=finding.id,
         title=fmt.sentence_case(finding.title),
         name=finding.title,
         severity=finding.severity,
         confidence=finding.confidence,
-        gain="" if gain is None else f"up to {fmt.factor(gain)}",
+        gain=gain_words(finding.gain),
         doubt="" if finding.confidence == "high" else f"confidence {finding.confidence}",
         numbers=tuple(map(evidence_words, finding.evidence)),
         sources=tuple(number.source for number in finding.evidence),

@@ -20,14 +20,13 @@ from rooflens.model.summary import (
     bound_times_ns,
     by_stake,
     cautions,
-    first_findings,
     first_move,
     kernel_name,
     place_of_move,
     summarize,
     time_part,
 )
-from rooflens.model.verdict.sentences import beyond_words, distance_words, limit_words
+from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limit_words
 from rooflens.report.content import Content
 from rooflens.report.labels import BOUND_LABELS, flag_label
 
@@ -76,9 +75,8 @@ class Ranked(Struct, frozen=True):
 
     Attributes:
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
-        distance: How far it is from its limits, as `distance_words` says it; empty where unknown.
-        beyond: What the time to win leaves out, as `beyond_words` says it; empty where nothing.
-        gain: How much faster the first move alone makes it at most; None where that is not known.
+        limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
+        gain: What the first move brings, as `gain_words` says it of all launches; empty where unknown.
         where: File and line of what its first finding is about; empty where not known.
     """
 
@@ -86,10 +84,9 @@ class Ranked(Struct, frozen=True):
     group: KernelSummary
     limiter: str
     cause: str
-    distance: str
-    beyond: str
+    limit: str
     move: str
-    gain: float | None
+    gain: str
     where: str
 
 
@@ -231,10 +228,9 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         group=group,
         limiter=limiter(group.representative),
         cause=(analysis.verdict.cause or "").replace("_", " "),
-        distance=distance_words(analysis.verdict, group.gpu),
-        beyond=beyond_words(analysis.verdict.distances),
+        limit=limit_factor_words(analysis.verdict.limit),
         move=first_move(analysis),
-        gain=next((finding.speedup_up_to for finding in first_findings(analysis)), None),
+        gain=gain_words(analysis.verdict.gain, group.duration_ns),
         where=place_of_move(analysis),
     )
 
@@ -244,7 +240,8 @@ def limiter(launch: Launch) -> str:
     label = "near two limits" if launch.bound == "balanced" else BOUND_LABELS[launch.bound]
     if launch.bottleneck is None:
         return label
-    near = "" if launch.bound in {"memory", "compute", "balanced"} else "busiest unit "
+    is_said = launch.bound in {"memory", "compute", "balanced"} or launch.bottleneck.resource is None
+    near = "" if is_said else "busiest unit "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
     return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
 

@@ -13,19 +13,20 @@ import rooflens as rl
 
 def worst(report: rl.Report) -> rl.Kernel:
     """Find the kernel in which most time can be won."""
-    return max(report, key=lambda kernel: (kernel.verdict.potential or 1.0) * (kernel.time_share or 0.0))
+    return max(report, key=lambda kernel: (kernel.verdict.limit.factor or 1.0) * (kernel.time_share or 0.0))
 
 
 def describe(kernel: rl.Kernel) -> str:
     """Say what is known of it, each thing with its type."""
     verdict: rl.Verdict = kernel.verdict
-    headroom: float | None = verdict.headroom
+    limit: float | None = verdict.limit.factor
+    first: float | None = verdict.gain.factor if verdict.gain else None
     dram_share: float | None = kernel.levels["dram"].share
     where: list[int | None] = [spot.line for spot in kernel.hotspots(by="line")]
-    moves: list[str] = [finding.move for finding in kernel.findings]
+    moves: list[str] = [move.text for move in verdict.moves]
     metric: float | int | str | None = kernel.metric("dram_bytes")
     sampled: float | None = series.interval_ns if (series := kernel.timeline()) else None
-    return f"{kernel.key} {verdict.bound} {headroom} {dram_share} {where} {len(moves)} {metric} {sampled}"
+    return f"{kernel.key} {verdict.bound} {first} {limit} {dram_share} {where} {moves[:1]} {metric} {sampled}"
 
 
 @rl.profile(tier="quick")
@@ -53,7 +54,8 @@ def mistakes(report: rl.Report) -> None:
     report[0].to_pandas()  # type: ignore[attr-defined]  # that is a kernel
     report["gemm*"].verdict  # type: ignore[attr-defined]  # noqa: B018 - that is a report
     report[0].hotspots(by="block")  # type: ignore[arg-type]  # there is no such grain
-    report[0].verdict.headroom + 1  # type: ignore[operator]
+    report[0].verdict.gain.factor  # type: ignore[union-attr]  # noqa: B018 - not every move has one
+    report[0].verdict.limit.factor + 1  # type: ignore[operator]
     rl.profile(tier="all")  # type: ignore[call-overload]  # there is no such tier
     double("two")  # type: ignore[arg-type]  # a decorated function keeps its types
     rl.ingest("reports")  # type: ignore[call-arg]  # into which store?

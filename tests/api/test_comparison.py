@@ -99,7 +99,11 @@ def test_a_forecast_is_that_of_the_command() -> None:
     forecast = rl.predict("gemm", gpu="h100-sxm", m=512, n=256, k=128)
     assert (forecast.flop, forecast.t_lower_s, forecast.regime) == (told["flop"], told["t_lower_s"], told["regime"])
     assert forecast.flop == 2 * 512 * 256 * 128
-    assert repr(forecast) == "<Forecast of gemm: memory-bound, at least 137 ns, 33.6 MFLOP, 459 kB>"
+    assert forecast.attainable is None
+    reached = rl.predict("gemm", m=4096, n=4096, k=4096).attainable
+    assert reached is not None
+    assert reached.proven
+    assert repr(forecast) == "<Forecast of gemm: overhead-bound, floor 137 ns, 33.6 MFLOP, 459 kB>"
     with pytest.raises(UsageError) as raised:
         rl.predict("gem", m=1, n=1, k=1)
     assert "`gemm`" in raised.value.hint

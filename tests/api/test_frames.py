@@ -51,7 +51,9 @@ def test_the_summary_agrees_with_the_csv_of_the_command(report: rl.Report) -> No
         "l2_share",
         "verdict_bound",
         "verdict_resource",
-        "verdict_headroom",
+        "verdict_gain_factor",
+        "verdict_limit_factor",
+        "verdict_limit_floor_ns",
     }
     for row in report.to_arrow().to_pylist():
         written = rows[str(row["index"])]
@@ -66,7 +68,7 @@ def test_columns_are_the_same_whatever_was_measured(report: rl.Report, fixtures:
     failed = rl.open(fixtures / "synthetic" / "failed_kernel.synthetic.ncu-rep").to_arrow()
     assert failed.schema == report.to_arrow().schema
     last = failed.to_pylist()[-1]
-    assert (last["status"], last["duration_ns"], last["dram_share"], last["verdict_headroom"]) == (
+    assert (last["status"], last["duration_ns"], last["dram_share"], last["verdict_limit_factor"]) == (
         "failed",
         None,
         None,

@@ -95,7 +95,7 @@ def test_wmma_fragments_loaded_from_global_memory_are_half_used(analyses: list[A
 def test_strided_float4_loads_at_the_roof_of_dram_are_a_note(analyses: list[Analysis]) -> None:
     """Caches serve the other half of each sector: HBM at 89 % moves nothing in vain."""
     loads = _findings(analyses, "v2-float4", "rms_norm_matrix")["uncoalesced_global_load"]
-    assert (loads.severity, loads.speedup_up_to) == ("note", None)
+    assert (loads.severity, loads.gain) == ("note", None)
 
 
 def test_a_naive_product_reads_one_value_for_a_warp_and_is_not_called_scattered(analyses: list[Analysis]) -> None:

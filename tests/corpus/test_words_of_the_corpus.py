@@ -10,7 +10,7 @@ from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.summary import summarize
-from rooflens.model.verdict.sentences import distance_words
+from rooflens.model.verdict.sentences import gain_words, limit_factor_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.labels import evidence_words
@@ -46,7 +46,8 @@ def said(analysis: Analysis) -> Iterator[str]:
     """Yield every sentence about one kernel."""
     verdict = analysis.verdict
     yield verdict.sentence
-    yield distance_words(verdict, analysis.kernel.gpu)
+    yield limit_factor_words(verdict.limit)
+    yield from (gain_words(move.gain, analysis.kernel.duration_ns) for move in verdict.moves)
     yield from (*verdict.evidence, *verdict.advice, verdict.cause or "")
     for finding in analysis.findings:
         yield from (finding.title, finding.move, *(evidence_words(number) for number in finding.evidence))

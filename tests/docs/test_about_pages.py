@@ -19,6 +19,7 @@ from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
+from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.knowledge.items import KINDS, find_item, names_of
 
 PAGES = everything()
@@ -32,7 +33,7 @@ def written() -> dict[str, str]:
 
 def test_every_verdict_finding_flag_and_stall_is_one_item_and_nothing_else_is() -> None:
     """The files of knowledge are those of the classes, the rules with NVIDIA's, the flags and the stall reasons."""
-    findings = [*(rule.id for rule in RULES), NVIDIA_RULE]
+    findings = [*(rule.id for rule in RULES), NVIDIA_RULE, SIBLING]
     stalls = STALLS.keys() - SAMPLED_AS.values() | {"selected"}
     for kind, names in {"verdicts": BOUNDS, "findings": findings, "stalls": stalls}.items():
         assert set(names_of(kind)) == set(names)

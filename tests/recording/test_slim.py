@@ -361,7 +361,7 @@ def _analysis(reports: tuple[Path, ...]) -> list[dict[str, Any]]:
     result = CliRunner().invoke(main, ["analyze", *map(str, reports), "--format", "json"])
     assert result.exit_code == 0, result.output
     kernels: list[dict[str, Any]] = json.loads(result.stdout)["kernels"]
-    said = ("bound", "resource", "at_roof", "headroom")
+    said = ("bound", "resource", "at_roof", "limit")
     placed = ("name", "duration_ns", "bytes", "flop", "flop_source", "intensity", "levels", "pipes", "nvidia")
     return [
         {name: kernel[name] for name in placed} | {name: kernel["verdict"][name] for name in said} for kernel in kernels

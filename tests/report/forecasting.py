@@ -11,10 +11,10 @@ GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 SQUARE = {"m": "n", "k": "n", "n": "128:8192:x2"}
 
 
-def row(name: str, dtype: str = "bf16", gpu: str = "h100-sxm", achieved: float | None = None, **sizes: str) -> Row:
+def row(name: str, dtype: str = "bf16", gpu: str = "h100-sxm", measured_s: float | None = None, **sizes: str) -> Row:
     """Predict an operation; sizes that are left out have their usual values."""
     usual = {size.name: str(size.default) for size in OPERATIONS[name].sizes if size.default is not None}
-    return swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu], achieved)
+    return swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu], measured_s)
 
 
 def plane(one: Row) -> PredictPlane:

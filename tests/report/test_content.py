@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 
-from rooflens.model.records import Analysis, Bottleneck, Distances
+from rooflens.model.records import Analysis, Bottleneck, Gain, Limit, Move
 from rooflens.model.summary import bound_times_ns, summarize, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Limiter
@@ -30,12 +30,15 @@ def sample(name: str, duration_us: float, dram_bytes: float, **changes: object) 
 
 
 def test_launches_of_one_name_are_summed_by_time() -> None:
-    """A group's time and what can be won of it are sums over its launches, not means of their ratios."""
+    """A group's time and what can be won of it are sums over its launches, not means of their ratios.
+
+    The limits are 2 / 0.9 and 2 / 0.1: of 100 us 55 lie above the floor, and of 900 us 855.
+    """
     fast, slow = sample("copy", 100, 0.9 * 1.555e8), sample("copy", 900, 0.1 * 9 * 1.555e8)
     page = make_page(samples.analysis(fast, 0), samples.analysis(slow, 1))
     (group,) = page.kernels
     assert group.duration_ns == pytest.approx(1e6)
-    assert group.winnable_ns == pytest.approx(10_000 + 810_000)
+    assert group.winnable_ns == pytest.approx(55_000 + 855_000)
     assert group.representative.analysis.kernel.index == 1
 
 
@@ -66,23 +69,25 @@ def test_missing_durations_are_missing_and_not_zero() -> None:
 
 
 def test_kernels_rank_by_what_can_be_won() -> None:
-    """Time above the floor ranks; of a kernel without a floor that above its headroom, and all of one with neither."""
+    """Time above the floor of the limit ranks, and all of a kernel without one; 1.92 ms rank first."""
     page = make_page(*samples.every_verdict())
     first = ranking(page)
     stakes = [row.group.at_stake_ns for row in first]
     assert [row.rank for row in first] == [1, 2, 3, 4, 5]
     assert stakes == sorted(stakes, reverse=True)
-    assert first[0].group.winnable_ns == pytest.approx(640e3 * (1 - 2.6e8 / 640e-6 / 1.555e12))
+    assert first[0].group.winnable_ns == pytest.approx(1.92e6 - 2.71e9 / 1.555e12 * 1e9 / 2)
     unknown = next(group for group in page.kernels if group.representative.bound == "unknown")
     assert (unknown.winnable_ns, unknown.at_stake_ns) == (None, unknown.duration_ns)
 
 
-def test_a_floor_goes_before_the_busiest_unit() -> None:
-    """A kernel at its limit as written has the time above its floor to win."""
-    full = samples.analysis(sample("full", 100, 1e7))
-    verdict = replace(full.verdict, at_roof=True, distances=Distances(headroom=1.02, potential=4.0, floor_ns=25e3))
-    (group,) = make_page(replace(full, verdict=verdict)).kernels
-    assert group.winnable_ns == pytest.approx(75e3)
+def test_what_the_first_move_wins_goes_before_the_limit() -> None:
+    """A move that makes 80 us of 100 wins 20, however far the limit is; without a model of it the limit's 75 rank."""
+    one = samples.analysis(sample("one", 100, 1e7))
+    limit = Limit(4.0, 25e3, "DRAM traffic")
+    for gain, won_ns in ((Gain(1.25, 80e3), 20e3), (None, 75e3)):
+        verdict = replace(one.verdict, limit=limit, moves=(Move("coalesce", gain=gain), Move("more", gain=Gain(3.0))))
+        (group,) = make_page(replace(one, verdict=verdict)).kernels
+        assert group.winnable_ns == pytest.approx(won_ns)
 
 
 def test_no_kernel_is_dropped_from_the_ranking() -> None:
@@ -208,10 +213,7 @@ def test_kernels_that_are_not_drawn_are_one_sum() -> None:
 
 def test_what_is_ranked_first_is_drawn_however_short() -> None:
     """The kernels that the first screen names have their rows, also where others at their limit take more time."""
-    full = [
-        replace(a, verdict=replace(a.verdict, at_roof=True, distances=Distances(headroom=1.01)))
-        for a in samples.many(3000)
-    ]
+    full = [replace(a, verdict=replace(a.verdict, at_roof=True, limit=Limit(1.01))) for a in samples.many(3000)]
     slow = sample("slow", 19, 1e3)
     page = make_page(*full, samples.analysis(slow))
     assert ranking(page)[0].group.name == "slow"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from msgspec.structs import replace
 from support import samples
 
-from rooflens.model.records import Analysis, Distances, Level, Verdict
+from rooflens.model.records import Analysis, Level, Limit, Move, Verdict
 
 VERDICT = Verdict(
     bound="unknown",
     resource=None,
     at_roof=False,
     cause=None,
-    distances=Distances(),
+    limit=Limit(missing="`gpu__time_duration.sum`"),
     confidence="low",
     sentence="Unknown: the report has no duration.",
-    advice=("Collect with `ncu --set full`.",),
+    moves=(Move("Collect with `ncu --set full`."),),
 )
 
 

@@ -10,7 +10,7 @@ from support.kernels import make_kernel
 
 from rooflens import format as fmt
 from rooflens.model.findings.find import find_findings
-from rooflens.model.records import LEVELS, Bottleneck, Distances, Evidence, Finding, Level, Pipe
+from rooflens.model.records import LEVELS, Bottleneck, Evidence, Finding, Level, Pipe
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.thresholds import default_thresholds
 
@@ -20,7 +20,7 @@ def make_facts(
 ) -> Facts:
     """Make the facts of a kernel that waits, of 1 ms: `changes` change the facts, and `kernel` in them the kernel.
 
-    The headroom follows from the shares.
+    What the busiest unit allows follows from the shares.
     """
     shares = shares or {}
     top = max(shares.values(), default=0.0)
@@ -32,7 +32,7 @@ def make_facts(
         },
         limits=default_thresholds(),
         bound="latency",
-        distances=Distances(headroom=1 / top if top else None),
+        top_share=top or None,
     )
     return replace(facts, **changes)
 

@@ -13,12 +13,14 @@ from rooflens.model.records import (
     Analysis,
     AnalyzedReport,
     Bottleneck,
-    Distances,
     Evidence,
     Finding,
+    Gain,
     Hotspot,
     Kernel,
     Level,
+    Limit,
+    Move,
     Nvidia,
     Phases,
     Pipe,
@@ -147,9 +149,9 @@ def integer_product(index: int = 0) -> Analysis:
 def failed(name: str = "late_kernel", index: int = 0) -> Analysis:
     """Make the record of a kernel that failed while being profiled: no counter, no verdict."""
     kernel = Kernel("a" * 64, "reports/attention.ncu-rep", index, name, name, "failed", gpu=A100.name)
-    verdict = Verdict("unknown", None, at_roof=False, cause="failed", distances=Distances(), confidence="low",
+    verdict = Verdict("unknown", None, at_roof=False, cause="failed", limit=Limit(), confidence="low",
                       sentence="Unknown: the kernel failed while it was profiled.",
-                      advice=("Run the program without the profiler first.",))  # fmt: skip
+                      moves=(Move("Run the program without the profiler first."),))  # fmt: skip
     return Analysis(kernel, dict.fromkeys(LEVELS, Level()), {}, {}, {}, None, None, None, verdict, Nvidia())
 
 
@@ -174,10 +176,10 @@ def explained(index: int = 0) -> Analysis:
         "limiter",
         (Evidence("idle SM time", 0.31, "share", "1 - sm__cycles_active.avg / sm__cycles_elapsed.avg"),),
         "choose blocks that fill the last wave: SMs are idle for 31 % of the time",
-        speedup_up_to=1.4,
+        gain=Gain(1.4),
         where=(Place(line, 0.62),),
     )
-    note = replace(finding, id="low_occupancy", title="low occupancy", severity="note", speedup_up_to=None, where=())
+    note = replace(finding, id="low_occupancy", title="low occupancy", severity="note", gain=None, where=())
     shares = {
         "tensor_pipe": (0.1, 0.5, *[0.8] * 10, 0.4, 0.3, 0.2, 0.1),
         "dram": (0.6, 0.3, *[0.1] * 14),
@@ -280,11 +282,13 @@ def _verdict(sample: Sample, shares: Mapping[str, float]) -> Verdict:
         resource=sample.resource,
         at_roof=bool(largest and largest >= 0.8),
         cause=_CAUSES.get(sample.bound),
-        distances=Distances(headroom=1 / largest if largest and sample.bound != "unknown" else None),
+        limit=Limit(2 / largest, sample.duration_us * 1e3 * largest / 2, "DRAM traffic")
+        if largest and sample.bound != "unknown"
+        else Limit(missing="throughput counters"),
         confidence="high",
         sentence=_SENTENCES[sample.bound],
         evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "instruction issue 31 %"),
-        advice=_ADVICE[sample.bound],
+        moves=tuple(map(Move, _ADVICE[sample.bound])),
         bottleneck=Bottleneck(name, shares[name]) if name else None,
     )
 

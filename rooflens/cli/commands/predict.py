@@ -84,7 +84,7 @@ def _command(operation: Operation) -> click.Command:
     @click.command(operation.name, cls=_OperationCommand, help=about, short_help=operation.summary)
     @click.option(
         "--dtype",
-        default="bf16",
+        default=operation.dtype,
         show_default=True,
         shell_complete=completed_by(_types),
         help="Type of the operands; separate several by commas.",
@@ -108,7 +108,9 @@ def _command(operation: Operation) -> click.Command:
         type=click.Choice(LINKS),
         help="Link between GPUs that share the work; by default NVLink where it connects that many, else PCIe.",
     )
-    @click.option("--achieved", "achieved_flop_per_s", type=float, help="Measured FLOP/s, to compare with the roof.")
+    @click.option(
+        "--measured-ms", type=float, help="Measured time in ms, to set against the floor and published kernels."
+    )
     @with_output(FORMATS)
     def command(**given: Any) -> None:
         _run(operation, given)
@@ -136,12 +138,15 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     output = given["output"]
     style = check_output(output, given["style"], FORMATS, "predict.html", force=given["force"])
     written = {size.name: str(given[size.name]) for size in operation.sizes}
-    achieved = given["achieved_flop_per_s"]
-    if achieved is not None and not 0 < achieved < float("inf"):
-        raise UsageError("--achieved must be a positive number of FLOP/s", "for example --achieved 120e12")
+    measured_ms = given["measured_ms"]
+    if measured_ms is not None and not 0 < measured_ms < float("inf"):
+        raise UsageError("--measured-ms must be a positive number", "for example --measured-ms 1.7")
     dtypes = dict.fromkeys(dtype.strip() for dtype in given["dtype"].split(","))
     cases = [(dtype, gpu) for dtype in dtypes for gpu in _gpus(given["gpu_names"])]
-    rows, lacking = _rows(operation, written, cases, achieved, given["link"], given["out_dtype"])
+    if measured_ms is not None and len(cases) > 1:
+        raise UsageError("--measured-ms is the time of one GPU and type", "give one `--gpu` and one `--dtype`")
+    measured_s = measured_ms / 1e3 if measured_ms is not None else None
+    rows, lacking = _rows(operation, written, cases, measured_s, given["link"], given["out_dtype"])
     for failure in lacking:
         say(f"warning: {failure}")
     if style == "html":
@@ -161,7 +166,7 @@ def _rows(  # noqa: PLR0917 - what a command line gives
     operation: Operation,
     written: dict[str, str],
     cases: list[tuple[str, Datasheet]],
-    achieved: float | None,
+    measured_s: float | None,
     link: LinkKind | None,
     out_dtype: str | None,
 ) -> tuple[list[Row], list[InputError]]:
@@ -171,7 +176,7 @@ def _rows(  # noqa: PLR0917 - what a command line gives
     rows, failures = [], []
     for dtype, gpu in cases:
         try:
-            rows.append(swept(operation, written, dtype, gpu, achieved, link=link, out_dtype=out_dtype))
+            rows.append(swept(operation, written, dtype, gpu, measured_s, link=link, out_dtype=out_dtype))
         except InputError as error:
             failures.append(error)
     if not rows:

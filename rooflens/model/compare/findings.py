@@ -1,4 +1,4 @@
-"""What became of a kernel's findings: gone, changed or new, and the speed-up reached against the one promised.
+"""What became of a kernel's findings: gone, changed or new, and the speed-up reached against the limit.
 
 Findings are compared by id and by the numbers of their evidence. Only those that cost time on at least one side count.
 One that a side cannot have found, because its report lacks the counters that the other's was found by, is neither gone
@@ -17,8 +17,9 @@ from rooflens.model.compare.compare import Change
 from rooflens.model.compare.sentences import MOVED_RATIO, differs, share_differs
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
-from rooflens.model.records import Analysis, Finding, Kernel, ratio
-from rooflens.model.verdict.distances import local_part
+from rooflens.model.findings.siblings import SIBLING
+from rooflens.model.records import Finding, Kernel, ratio
+from rooflens.model.verdict.limit import local_part
 
 What = Literal["gone", "changed", "new"]
 
@@ -81,13 +82,13 @@ class FindingChanges(Struct, frozen=True):
     Attributes:
         changes: First what is gone, then what changed, then what is new; each by what it costs.
         untold: Titles of findings that one side cannot have found: its report lacks their counters.
-        promised: How much faster it could become at most, as the base said; None where that is not known.
+        limit: How much faster it could become at most, as the base said; None where that is not known.
         reached: How much faster a launch became; None where a side has no time.
     """
 
     changes: tuple[FindingChange, ...]
     untold: tuple[str, ...]
-    promised: float | None
+    limit: float | None
     reached: float | None
 
 
@@ -107,7 +108,7 @@ def changed_findings(change: Change) -> FindingChanges | None:
         elif (one := _compared(*pair, before.kernel, after.kernel)) is not None:
             found.append(one)
     found.sort(key=lambda one: (_ORDER.index(one.what), not any(number.moved for number in one.numbers), -_cost(one)))
-    return FindingChanges(tuple(found), tuple(untold), _promised(before, found), change.speed.factor)
+    return FindingChanges(tuple(found), tuple(untold), before.verdict.limit.factor, change.speed.factor)
 
 
 def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
@@ -123,7 +124,7 @@ def _costs(finding: Finding | None) -> bool:
 
 
 def _cost(change: FindingChange) -> float:
-    return max((one.speedup_up_to or 1.0 for one in (change.before, change.after) if one is not None), default=1.0)
+    return max((one.gain.factor for one in (change.before, change.after) if one is not None and one.gain), default=1.0)
 
 
 def _told(rule: str, pair: tuple[Finding | None, Finding | None], before: Kernel, after: Kernel) -> bool:
@@ -133,6 +134,8 @@ def _told(rule: str, pair: tuple[Finding | None, Finding | None], before: Kernel
     having, lacking = (before, after) if pair[0] is not None else (after, before)
     if rule == NVIDIA_RULE:
         return bool(lacking.rules)
+    if rule == SIBLING:
+        return False  # the other report may hold no other kernel for the same work
     return all(_holds(lacking, name) for name in _NEEDS.get(rule, ()) if _holds(having, name))
 
 
@@ -194,16 +197,8 @@ def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
     return read(kernel) if read else kernel.counters.get(name)
 
 
-def _promised(before: Analysis, found: Iterable[FindingChange]) -> float | None:
-    """Return the speed-up promised by the finding that went, if only one did, else by the kernel's potential."""
-    eased = [one.before for one in found if one.eased and one.before is not None]
-    if len(eased) == 1 and eased[0].speedup_up_to is not None:
-        return eased[0].speedup_up_to
-    return before.verdict.distances.potential
-
-
 def findings_sentence(found: FindingChanges | None) -> str:
-    """Write what became of the findings: `uncoalesced loads gone: 31 to 4 sectors a request; 3.2x of at most 3.7x`.
+    """Write what became of the findings, as `uncoalesced loads gone: 31 to 4 sectors a request`, and of the limit.
 
     Empty where nothing did.
     """
@@ -211,17 +206,17 @@ def findings_sentence(found: FindingChanges | None) -> str:
         return ""
     said = [_words(one) for one in found.changes[:MOST_SAID]]
     more = len(found.changes) - len(said)
-    return "; ".join((*said, *([f"{more} more"] if more > 0 else []), *_promise(found)))
+    return "; ".join((*said, *([f"{more} more"] if more > 0 else []), *_reached(found)))
 
 
-def _promise(found: FindingChanges) -> Iterator[str]:
-    """Compare the speed-up with the promise, where a finding that cost time went."""
-    if found.reached is None or found.promised is None or not any(one.eased for one in found.changes):
+def _reached(found: FindingChanges) -> Iterator[str]:
+    """Set the speed-up against the limit, where a finding that cost time went."""
+    if found.reached is None or found.limit is None or not any(one.eased for one in found.changes):
         return
-    if found.reached > found.promised * MOVED_RATIO:
-        yield f"{factor(found.reached)}, more than the {factor(found.promised)} promised"
+    if found.reached > found.limit * MOVED_RATIO:
+        yield f"{factor(found.reached)} reached, more than the limit of {factor(found.limit)}: its work changed"
     else:
-        yield f"{factor(found.reached)} of at most {factor(found.promised)}"
+        yield f"{factor(found.reached)} reached, the limit was {factor(found.limit)}"
 
 
 def _words(change: FindingChange) -> str:

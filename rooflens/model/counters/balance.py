@@ -34,7 +34,7 @@ STALLS: Mapping[str, str] = {
     "lg_throttle": "waits for the queue of global memory instructions",
     "tex_throttle": "waits for the texture queue",
     "short_scoreboard": "waits for shared memory or special functions",
-    "mio_throttle": "waits for the shared-memory queue",
+    "mio_throttle": "waits for the MIO queue",
     "barrier": "waits at barriers",
     "membar": "waits at memory fences",
     "gmma": "waits to issue warpgroup matrix instructions",
@@ -92,6 +92,16 @@ WAITS: tuple[Counter, ...] = (
             f"stall_{reason}_cycles",
             f"cycles between two instructions in which a warp {what}",
             f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",
+        )
+        for reason, what in STALLS.items()
+        if reason not in SAMPLED_ONLY
+    ),
+    *(
+        exact(
+            f"stall_{reason}_share",
+            f"part of the time of a warp in which it {what}",
+            f"smsp__warp_issue_stalled_{reason}_per_warp_active.pct",
+            scale=0.01,
         )
         for reason, what in STALLS.items()
         if reason not in SAMPLED_ONLY

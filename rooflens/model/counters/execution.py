@@ -82,8 +82,14 @@ PIPES: tuple[Counter, ...] = (
         "sm__pipe_tensor_cycles_active",
         "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active",
         "sm__pipe_tensor_op_hmma_cycles_active",
+        "sm__pipe_tc_cycles_active",
         "sm__inst_executed_pipe_tensor",
         asked=(Ask("quick", later=GV100), Ask("standard", base="sm__inst_executed_pipe_tensor", chips=GV100)),
+        of_active=(
+            "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+            "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
+            "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
+        ),
     ),
     share(
         "tensor_float_busy_share",

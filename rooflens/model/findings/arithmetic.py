@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from rooflens.format import factor, percent, si, si_of
-from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, speedup, weigh
-from rooflens.model.records import Evidence, Kernel
+from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, spared, speedup, weigh
+from rooflens.model.hotspots import places
+from rooflens.model.records import Evidence, Kernel, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS
-from rooflens.model.roofline.opcodes import uses_tensor_cores
+from rooflens.model.roofline.levels import shares_of
+from rooflens.model.roofline.opcodes import executed, opcode_group, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 
 _PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
@@ -97,7 +100,8 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
         f"{percent(mix.apart / mix.total)} of the {mix.dtype} arithmetic, only add or multiply, and fusing pairs saves "
         f"up to {percent(mix.sparable)} of it",
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
+        changes="instructions",
         confidence="medium",
         severity=weigh(facts, waste),
     )
@@ -132,7 +136,7 @@ def fp64_divisions(facts: Facts) -> Found | None:
     part = min(1.0, divisions * _REFINING / mix.total)
     if part < facts.limits.division_part:
         return None
-    waste = Waste(dict.fromkeys(_PIPES["fp64"], part))
+    waste = Waste(dict.fromkeys(_PIPES["fp64"], part * (1 - 1 / _REFINING)))
     source = "thread instructions by opcode"
     return Found(
         evidence=(
@@ -142,6 +146,8 @@ def fp64_divisions(facts: Facts) -> Found | None:
         move=f"compute reciprocals once and multiply by them: {si_of(divisions, 'fp64 divisions and roots')} make up "
         f"at least {percent(part)} of the fp64 instructions",
         bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
         severity=weigh(facts, waste),
     )
 
@@ -180,7 +186,8 @@ def slow_fp64(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=f"use fp32 where accuracy allows: {said}; a literal without `f` turns a whole expression into double",
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
+        changes="types",
         severity="contributes" if full and severity == "note" else severity,
     )
 
@@ -237,7 +244,138 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     )
 
 
+_DEBUG_MOVES = 0.3
+_DEBUG_LOCAL = 0.05
+"""Code without optimisation moves values to and fro and keeps variables in local memory: release builds do neither."""
+
+
+def debug_build(facts: Facts) -> Found | None:
+    """Say that the code looks as if it was compiled without optimisation."""
+    opcodes = facts.kernel.warp_opcodes
+    every = sum(opcodes.values())
+    if not every:
+        return None
+    moves, local = executed(opcodes, ("MOV", "MOV32I")) / every, executed(opcodes, ("LDL", "STL")) / every
+    if moves < _DEBUG_MOVES or local < _DEBUG_LOCAL:
+        return None
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    return Found(
+        evidence=(Evidence("moves", moves, "share", source), Evidence("local memory", local, "share", source)),
+        move=f"profile a release build, as this looks like one with `-G`: {percent(moves)} of its instructions move "
+        f"registers, {percent(local)} go to local memory",
+        severity="limiter",
+    )
+
+
+_OF_AN_INTEGER_DIVISION: Mapping[str, int] = {"issue": 15, "alu": 6, "fma": 5, "xu": 3}
+"""Instructions of an unsigned 32-bit division at least, by unit: a reciprocal in fp32, and two steps to correct it."""
+_CONVERTED = 2
+"""Conversions of such a division: the divisor to fp32, its reciprocal back."""
+
+
+def _integer_divisions(opcodes: Mapping[str, int]) -> float:
+    """Count divisions and remainders by divisors known at run time only: no other code rounds a conversion up."""
+    return float(sum(n for opcode, n in opcodes.items() if opcode.startswith("I2F") and ".RP" in opcode))
+
+
+def integer_divisions(facts: Facts) -> Found | None:
+    """Say that many of the instructions divide integers."""
+    opcodes = facts.kernel.warp_opcodes
+    divisions, every = _integer_divisions(opcodes), sum(opcodes.values())
+    part = min(1.0, divisions * _OF_AN_INTEGER_DIVISION["issue"] / every) if every else 0.0
+    if part < _DIVIDING:
+        return None
+    amounts = {name: pipe.amount for name, pipe in facts.pipes.items() if pipe.unit == "inst" and pipe.amount}
+    amounts["issue"] = every
+    waste = Waste(
+        {
+            name: min(1.0, divisions * n / amounts[name])
+            for name, n in _OF_AN_INTEGER_DIVISION.items()
+            if name in amounts
+        }
+    )
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    return Found(
+        evidence=(
+            Evidence("integer divisions", divisions, "divisions", source),
+            Evidence(
+                "division_share",
+                part,
+                "share",
+                f"{_OF_AN_INTEGER_DIVISION['issue']} x divisions / instructions: {source}",
+            ),
+        ),
+        move="divide integers less often, with shifts and masks for powers of two, divisors as template parameters, "
+        f"or an index that is stepped: {si_of(divisions, 'divisions')} and remainders of warps make up at least "
+        f"{percent(part)} of the instructions",
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
+        severity=weigh(facts, waste),
+    )
+
+
+_DIVIDING = 0.1
+_CONVERTING = 0.05
+
+
+def conversions(facts: Facts) -> Found | None:
+    """Say that much of the instructions convert values between types."""
+    opcodes = facts.kernel.warp_opcodes
+    every = sum(opcodes.values())
+    counted = sum(n for op, n in opcodes.items() if opcode_group(op) == "conversions")
+    part = (counted - _CONVERTED * _integer_divisions(opcodes)) / every if every else 0.0
+    if part < _CONVERTING:
+        return None
+    most = max((op for op in opcodes if opcode_group(op) == "conversions"), key=opcodes.__getitem__)
+    on_xu = executed(opcodes, ("I2F", "F2I", "F2F", "FRND")) / (
+        executed(opcodes, ("I2F", "F2I", "F2F", "FRND", "MUFU")) or 1
+    )
+    waste = Waste({"issue": part, "xu": on_xu})
+    return Found(
+        evidence=(Evidence("conversions", part, "share", "sass__inst_executed_per_opcode_with_modifier_all"),),
+        move="convert fewer values, keeping operands in one type through the loop or converting packed pairs: "
+        f"{percent(part)} of its instructions are conversions, most of them {most}",
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
+        confidence="medium",
+        severity=weigh(facts, waste),
+    )
+
+
+_SKIPPING = re.compile(r"curand_init|skip_?ahead", re.IGNORECASE)
+"""cuRAND's functions that start a generator at a place in its sequence, which for XORWOW takes thousands of steps."""
+_STARTING = 0.1
+
+
+def curand_init(facts: Facts) -> Found | None:
+    """Say that much of the time goes into starting random number generators."""
+    grains: dict[str, float] = {}
+    for spot in facts.kernel.hotspots:
+        if _SKIPPING.search(f"{spot.function or ''} {spot.text or ''}"):
+            grains[spot.by] = grains.get(spot.by, 0.0) + spot.measures.get("samples", 0.0)
+    part = ratio(max(grains.values(), default=0.0), facts.kernel.code_totals.get("samples")) or 0.0
+    if part < _STARTING:
+        return None
+    return Found(
+        evidence=(Evidence("samples in curand_init", part, "share", "samples of the program counter"),),
+        move="start each generator with a seed of its own and sequence 0 (`curand_init(seed + thread, 0, 0, &state)`), "
+        f"or use Philox, which skips ahead at no cost, or keep the states: {percent(part)} of the samples are in "
+        "cuRAND's `curand_init`",
+        bears_on=frozenset({LATENCY, *shares_of(facts.levels, facts.pipes)}),
+        gain=1 / (1 - min(part, MOST_SPARED)),
+        changes="instructions",
+        where=places(facts.kernel, "samples"),
+        severity="limiter" if part >= facts.limits.limiting_waste_share else "contributes",
+    )
+
+
 ARITHMETIC: tuple[FindingRule, ...] = (
+    FindingRule("debug_build", "looks like a debug build", debug_build, (("warp_opcodes",),)),
+    FindingRule("conversions", "type conversions", conversions, (("warp_opcodes",),)),
+    FindingRule("curand_init", "starting random number generators", curand_init, (("code:samples",),)),
+    FindingRule("integer_divisions", "integer divisions", integer_divisions, (("warp_opcodes",),)),
     FindingRule(
         "unfused_arithmetic",
         "unfused additions and multiplications",

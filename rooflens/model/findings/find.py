@@ -9,17 +9,31 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from rooflens.format import quantity
 from rooflens.model.findings.arithmetic import ARITHMETIC
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
 from rooflens.model.findings.memory import ATOMICS, MEMORY
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
-from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found, Holdings, held_of, holdings_of
+from rooflens.model.findings.reuse import REUSE
+from rooflens.model.findings.rule import (
+    IDLE,
+    LATENCY,
+    FindingRule,
+    Found,
+    Holdings,
+    gain_of,
+    held_of,
+    holdings_of,
+    loads_unseen,
+)
 from rooflens.model.findings.stalls import STALLED, largest_wait, long_waits
 from rooflens.model.hotspots import STALL
-from rooflens.model.records import Finding, Severity
+from rooflens.model.records import Evidence, Finding, Severity
+from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.library import library_of
 
-CAUSES: tuple[FindingRule, ...] = (*LAUNCH, *MEMORY, *DIVERGENCE, *ATOMICS, *ARITHMETIC, *BALANCE, *OCCUPANCY)
+CAUSES: tuple[FindingRule, ...] = (*LAUNCH, *MEMORY, *REUSE, *DIVERGENCE, *ATOMICS, *ARITHMETIC, *BALANCE, *OCCUPANCY)
 """All but the waits: the stalls show directly which of those apply."""
 
 RULES: tuple[FindingRule, ...] = (*CAUSES, *STALLED)
@@ -27,10 +41,10 @@ RULES: tuple[FindingRule, ...] = (*CAUSES, *STALLED)
 MOST_ADVISED = 6
 """At most this many findings that cost time: nobody reads more, so the rest become notes."""
 
+_WORTH_SAYING = 1.02
+"""Less is within what runs differ by."""
 _WELL_OVER = 1.25
 """Factors of waits are of less use than those of causes: both are upper bounds, and a cause says what to change."""
-_FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
-"""More warps hide a wait as more loads in flight do: neither is the cause of the other."""
 _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 
 
@@ -73,7 +87,7 @@ def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[
         findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1])
     ranked = sorted(findings, key=_rank)
     costing = [finding for finding in ranked if finding.severity != "note"]
-    demoted = [replace(finding, severity="note", speedup_up_to=None) for finding in costing[MOST_ADVISED:]]
+    demoted = [replace(finding, severity="note", gain=None) for finding in costing[MOST_ADVISED:]]
     return (*costing[:MOST_ADVISED], *demoted, *(finding for finding in ranked if finding.severity == "note"))
 
 
@@ -84,28 +98,39 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     after what in the launch or in the code may be the cause of it, unless its factor is well over that one's.
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
-    is_wait = finding.id.startswith(STALL) or finding.id in _FEW_WARPS
-    gain = (finding.speedup_up_to or untold) / (_WELL_OVER if is_wait else 1.0)
+    is_wait = finding.id.startswith(STALL) or finding.id in FEW_WARPS
+    gain = (finding.gain.factor if finding.gain else untold) / (_WELL_OVER if is_wait else 1.0)
     return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -gain, is_wait
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
-    """Hold a speed-up to what the kernel can reach at all, its potential or that with reuse, and judge it."""
-    gain, distances = found.speedup_up_to, facts.distances
-    reach = [factor for factor in (distances.potential, distances.potential_by_reuse) if factor is not None]
-    if gain is not None and reach:
-        gain = max(1.0, min(gain, max(reach)))
-    severity = found.severity or _severity(facts, found.bears_on, gain)
+    """Judge a gain, and hold it to the limit unless the move changes what that keeps."""
+    factor, limit = found.gain, facts.limit.factor
+    if factor is not None and limit is not None and found.changes is None:
+        factor = max(1.0, min(factor, limit))
+    library = library_of(facts.kernel)
+    severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
+    gain = (
+        None
+        if factor is None or severity == "note" or factor < _WORTH_SAYING
+        else gain_of(facts, factor, found.changes)
+    )
     return Finding(
         id=rule.id,
         title=rule.title,
         severity=severity,
         evidence=found.evidence,
-        move=found.move,
-        speedup_up_to=None if severity == "note" else gain,
+        move=found.move if library is None else _of_library(library, found.evidence),
+        gain=gain,
         where=found.where,
         confidence=found.confidence,
     )
+
+
+def _of_library(library: str, evidence: Sequence[Evidence]) -> str:
+    """Say the numbers of a finding about a library's kernel: its callers cannot change its code."""
+    numbers = (f"{one.name.replace('_', ' ')} {quantity(one.value, one.unit)}" for one in evidence)
+    return f"in {library}'s own code: {', '.join(numbers)}"
 
 
 def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Severity:
@@ -117,13 +142,15 @@ def _severity(facts: Facts, bears_on: frozenset[str], gain: float | None) -> Sev
     """
     if facts.full_for_a_while and LATENCY in bears_on:
         return "limiter" if IDLE in bears_on else "note"
-    limits, headroom, waits = facts.limits, facts.distances.headroom, LATENCY in bears_on
+    limits, room, waits = facts.limits, facts.room, LATENCY in bears_on
     explains = waits and facts.bound in {"latency", "overhead"}
-    if explains and gain is not None and headroom is not None and headroom > 1:
-        explains = math.log(gain) >= limits.limiter_part_of_headroom * math.log(headroom)
+    if explains and gain is not None and room is not None and room > 1:
+        explains = math.log(gain) >= limits.limiter_part_of_room * math.log(room)
     is_at_limiter = facts.limiter is not None and facts.limiter.resource in bears_on
     if (is_at_limiter or explains) and (gain is None or gain >= limits.limiter_gain):
         return "limiter"
     busy = max((facts.share(resource) or 0.0 for resource in bears_on - {LATENCY, IDLE}), default=0.0)
+    if loads_unseen(facts, bears_on):
+        return "contributes"
     is_waiting = waits and not facts.at_roof
     return "contributes" if is_waiting or busy >= limits.contributing_share else "note"

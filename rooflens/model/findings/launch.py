@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import count, duration, percent, si, si_of, significant
-from rooflens.model.counters.execution import WARP_THREADS
+from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
+from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.findings.stalls import is_usual_wait, stall, stall_shares
 from rooflens.model.records import Evidence, Hotspot, Kernel, Place, Severity, ratio
@@ -77,7 +78,7 @@ def small_grid(facts: Facts) -> Found | None:
         evidence=tuple(facts.measured(name, unit) for name, unit in _WAVES.items() if facts.counter(name) is not None),
         move=f"launch more blocks: split the work finer, split the reduction, or batch: {words}",
         bears_on=_IDLE_WAITS,
-        speedup_up_to=facts.without_wait(gain),
+        gain=facts.without_wait(gain),
         severity=severity,
     )
 
@@ -108,10 +109,10 @@ def tail_wave(facts: Facts) -> Found | None:
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
         move=f"choose a block size that fills the last wave, or write a persistent kernel: of "
-        f"{significant(waves)} waves the last is {percent(rest)} full, and SMs are idle for {percent(idle)} of "
-        "the time",
+        f"{significant(waves)} waves the last is {percent(rest)} full, so SMs run partly empty, and idle for "
+        f"{percent(idle)} of the time",
         bears_on=_IDLE_WAITS,
-        speedup_up_to=facts.without_wait(1 / (1 - waste)),
+        gain=facts.without_wait(1 / (1 - waste)),
         severity=severity,
     )
 
@@ -187,7 +188,7 @@ def load_imbalance(facts: Facts) -> Found | None:
         move=f"split the work finer or schedule it dynamically: the busiest {worst.name} works "
         f"{significant(worst.ratio)}x as long as the average one",
         bears_on=_IDLE_WAITS,
-        speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
+        gain=facts.without_wait(1 / (1 - worst.waste)),
         severity=_cost(facts, worst.waste),
     )
 
@@ -222,7 +223,7 @@ def _tail_seen(facts: Facts) -> Found | None:
         move=f"split the work finer or schedule it dynamically: for the last {percent(phases.tail)} of the run only "
         f"{percent(phases.warps_in_tail)} of the warps are left",
         bears_on=_IDLE_WAITS,
-        speedup_up_to=facts.without_wait(1 / (1 - waste)),
+        gain=facts.without_wait(1 / (1 - waste)),
         confidence="medium",
         severity=_cost(facts, waste),
     )
@@ -241,7 +242,7 @@ def _idle_seen(facts: Facts) -> Found | None:
         move=f"split the work finer or schedule it dynamically: SMs are idle for {percent(idle)} of the time, more "
         f"than the last of {significant(waves)} waves explains, so some blocks take longer than others",
         bears_on=_IDLE_WAITS,
-        speedup_up_to=facts.without_wait(1 / (1 - waste)),
+        gain=facts.without_wait(1 / (1 - waste)),
         confidence="medium",
     )
 
@@ -256,7 +257,7 @@ def partition_imbalance(facts: Facts) -> Found | None:
         move=f"pad the leading dimension or change the stride to spread the addresses: the busiest {worst.name} "
         f"works {significant(worst.ratio)}x as long as the average one",
         bears_on=frozenset({worst.key}),
-        speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
+        gain=facts.without_wait(1 / (1 - worst.waste)),
         severity=_cost(facts, worst.waste),
     )
 
@@ -271,21 +272,21 @@ def low_occupancy(facts: Facts) -> Found | None:
     limits = _limits(facts)
     reasons = [limit.words for limit in limits]
     because = f": {'; '.join(reasons)}" if reasons else ""
+    warps = allowed * (facts.counter("sm_warps") or math.inf)
+    alone = ", one warp per scheduler" if 0 < warps <= SCHEDULERS_PER_SM else ""
     together = ", and all of these have to change together" if len(reasons) > 1 else ""
+    more = min([1 / allowed, *(limit.more for limit in limits if limit.more)])
     return Found(
         evidence=(
             facts.measured("theoretical_occupancy", "share"),
             *(number for limit in limits for number in limit.evidence),
         ),
-        move=_either_way(facts, f"raise occupancy, now at most {percent(allowed)}{because}{together}"),
+        move=_either_way(facts, f"raise occupancy, now at most {percent(allowed)}{alone}{because}{together}"),
         bears_on=WAITS,
-        speedup_up_to=facts.without_wait(min([1 / allowed, *(limit.more for limit in limits if limit.more)])),
+        gain=_hidden_by(facts, more),
+        whole=facts.without_wait(more),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
     )
-
-
-_DELIVERY = frozenset({"l1", "smem", "lsu", "mio"})
-"""Levels and pipes that bring operands to the threads: they carry less where a thread reuses what it holds."""
 
 
 def _either_way(facts: Facts, raise_it: str) -> str:
@@ -297,13 +298,19 @@ def _either_way(facts: Facts, raise_it: str) -> str:
     are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts))
     if are_long and stalls["wait"] > facts.limits.dominant_stall:
         return f"give each thread more independent work, as warps wait on fixed latencies most; or {raise_it}"
-    if busiest not in _DELIVERY or shares[busiest] < facts.limits.contributing_share:
+    if busiest not in DELIVERY or shares[busiest] < facts.limits.contributing_share:
         return f"{raise_it}; or keep the warps as they are and give each thread more independent work"
     label = resource_label(busiest, facts.kernel.gpu)
     return (
         f"let each thread compute more results from what it loads, as {label} is {percent(shares[busiest])} busy "
         f"delivering operands, even at a lower occupancy; or {raise_it}"
     )
+
+
+def _hidden_by(facts: Facts, more: float) -> float | None:
+    """Model what so many times the warps bring: what no unit does meanwhile, waiting, is shared among more of them."""
+    busy = min(1.0, facts.top_share or 0.0)
+    return facts.without_wait(1 / (busy + (1 - busy) / more))
 
 
 def _has_no_more_blocks(facts: Facts) -> bool:
@@ -331,7 +338,7 @@ def _larger_blocks(facts: Facts) -> Found | None:
     found = stall(facts, "wait", do, extra=(allowed, block))
     if found is None:
         return None
-    return replace(found, speedup_up_to=facts.without_wait(2.0), where=(), confidence="medium")
+    return replace(found, gain=facts.without_wait(2.0), where=(), confidence="medium")
 
 
 def _has_warps_enough(facts: Facts) -> bool:
@@ -427,8 +434,11 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     evidence = [facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share")]
     is_small = waves is not None and waves < facts.limits.small_grid_waves
     fill = "give blocks, and the warps in them, equal work"
+    is_alone, block = allows_one_block(facts), facts.counter("block_size")
     if is_small:  # `small_grid` says what there is to say
         fill = f"launch more blocks than the {significant(waves)} waves of this grid"
+    elif is_alone and block:
+        fill = f"reduce the block size, such as to {MANY_THREADS} threads, as one block of {block:,.0f} fills an SM"
     elif (each := _instructions_a_warp(facts)) is not None and each.value < facts.limits.short_warp_instructions:
         evidence.append(each)
         executed = count(round(each.value), "instruction")
@@ -437,9 +447,19 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=f"{fill}: achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}",
         bears_on=WAITS,
-        speedup_up_to=facts.without_wait(allowed / achieved),
+        gain=facts.without_wait(allowed / achieved),
         severity="note" if is_small or _has_warps_enough(facts) else None,
     )
+
+
+MANY_THREADS = 256
+"""Threads of a block from which several fit on every SM."""
+
+
+def allows_one_block(facts: Facts) -> bool:
+    """Return whether an SM holds one large block at a time: until its last warp is done, nothing takes its place."""
+    limits, threads = block_limits(facts.kernel), facts.counter("block_size")
+    return bool(limits) and limits[0][1] == 1 and (threads or 0.0) > MANY_THREADS
 
 
 def _instructions_a_warp(facts: Facts) -> Evidence | None:
@@ -501,15 +521,10 @@ def thread_divergence(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=move,
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, _issued(facts, waste)),
+        gain=speedup(facts, waste),
         where=_idle_places(kernel),
         severity="note" if by_block else weigh(facts, waste),
     )
-
-
-def _issued(facts: Facts, waste: Waste) -> Waste:
-    """Return the waste of the issue slots where those are measured: a pipe's other cycles do not shorten with it."""
-    return Waste({"issue": waste.parts["issue"]}) if facts.share("issue") is not None else waste
 
 
 def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
@@ -538,6 +553,7 @@ def partial_warps(facts: Facts) -> Found | None:
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
     holds_back = facts.bound == "latency" and crowded and idle >= _HALF
+    is_alone = facts.bound == "latency" and blocks is not None and sms is not None and blocks < sms
     return Found(
         evidence=(
             Evidence("block_size", float(threads), "threads", "launch__block_size"),
@@ -546,8 +562,8 @@ def partial_warps(facts: Facts) -> Found | None:
         move=f"make the block size a multiple of 32 threads: blocks of {threads} fill {percent(fill)} of the lanes in "
         f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
-        speedup_up_to=facts.without_wait(1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),
-        severity="limiter" if holds_back else weigh(facts, waste),
+        gain=facts.without_wait(1 / fill) if holds_back else speedup(facts, waste),
+        severity="limiter" if holds_back else "note" if is_alone else weigh(facts, waste),
     )
 
 

@@ -15,13 +15,14 @@ from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYT
 from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import STALL, hottest, places
-from rooflens.model.records import Confidence, Evidence, Kernel, Severity
+from rooflens.model.records import Confidence, Evidence, Kernel, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of
+from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
+from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of, uses_shared_memory
 from rooflens.model.roofline.occupancy import MOST_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
-from rooflens.model.verdict.distances import local_part
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.limit import local_part
 
 _Side = Literal["load", "store"]
 
@@ -40,6 +41,8 @@ _ONE_MORE = 1.05
 """Most sectors beyond the ideal for an access to a row that starts within a sector: one, but for rounding."""
 _ROW_SECTORS = 2
 """Accesses that fill fewer sectors are not rows: an extra sector means that they are scattered."""
+_SECTOR_VALUES = 8
+"""Values of four bytes that fill a sector."""
 _CACHES = frozenset({"l1", "l2"})
 
 
@@ -72,35 +75,45 @@ def uncoalesced_global_store(facts: Facts) -> Found | None:
 
 
 def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
-    least = facts.limits.wasted_sector_share
+    least, opcodes = facts.limits.wasted_sector_share, facts.kernel.warp_opcodes
+    if side == "store" and executed(opcodes, _ATOMIC) and not executed(opcodes, ("STG", "ST", "LDGSTS")):
+        return None  # the sectors are those of atomics
     use = next((use for use in _uses(facts, side) if 1 - use.used >= least), None)
     if use is None:
         return None
     waste = _waste(facts, side, 1 - use.used, use.sectors)
     is_shifted = use.apart and _is_shifted(facts, side, use)
     fills_cache = facts.limiter is not None and facts.limiter.resource in _CACHES
-    verb, hold = "read", "load tiles by rows and transpose them in shared memory"
+    verb, hold = "read", "stage tiles through shared memory"
     wider = "loads per thread, or keep in shared memory what all threads of a warp read"
     if side == "store":
-        verb, hold = "write", "gather results in shared memory and write them by rows"
+        verb, hold = "write", "gather rows in shared memory"
         wider = "stores per thread, or let more threads of a warp write"
     move = f"use wider {wider}: {use.said}"
     if is_shifted:
         move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
+    elif use.apart and (shape := _upright_block(facts)):
+        move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
         move = (
-            f"let neighbouring threads {verb} neighbouring addresses: {use.said}; "
-            f"transpose the index or the layout, or {hold}"
+            f"let neighbouring threads {verb} neighbouring addresses, or each thread {verb} 16 bytes at once: "
+            f"{use.said}; else {hold}"
         )
     return Found(
         evidence=use.evidence,
         move=move,
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
         where=places(facts.kernel, f"{side}_excess_sectors"),
         confidence=use.confidence,
         severity=weigh(facts, waste) if use.apart and (fills_cache or not is_shifted) else "note",
     )
+
+
+def _upright_block(facts: Facts) -> str:
+    """Name the shape of blocks that put fewer threads along x than fill a sector, and more along y; else nothing."""
+    x, y, z = facts.kernel.block or (WARP_THREADS, 1, 1)
+    return f"{x} x {y}" + (f" x {z}" if z > 1 else "") if x < _SECTOR_VALUES and y * z > x else ""
 
 
 def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
@@ -246,7 +259,10 @@ def bank_conflicts(facts: Facts) -> Found | None:
     all_bytes, ideal = facts.counter("smem_bytes"), conflicts.wavefronts - conflicts.excess
     of_all = min(1.0, conflicts.wavefronts * WAVEFRONT_BYTES / all_bytes) if all_bytes else 1.0
     stalls = ("short_scoreboard", "mio_throttle")
-    waste = Waste({"smem": conflicts.part * of_all}, waits=conflicts.part, stalls=stalls)
+    parts = {"smem": conflicts.part * of_all}
+    if (smem := facts.share("smem")) and (l1 := facts.share("l1")):  # the same data stage serves both
+        parts["l1"] = parts["smem"] * min(1.0, smem / l1)
+    waste = Waste(parts, waits=conflicts.part, stalls=stalls)
     evidence = [
         Evidence("conflict_share", conflicts.part, "share", conflicts.source),
         Evidence("wavefronts", conflicts.wavefronts, "wavefronts", conflicts.source),
@@ -266,7 +282,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=move,
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
         where=places(facts.kernel, "shared_excess_wavefronts"),
         confidence="low" if collide_only else "high" if conflicts.by_address else "medium",
         severity="note" if collide_only else weigh(facts, waste),
@@ -298,6 +314,98 @@ def _conflicts(facts: Facts) -> Iterator[_Conflicts]:
         source, wavefronts = sources.get("smem_conflict_bytes", ""), all_bytes / WAVEFRONT_BYTES
         yield _Conflicts(wavefronts, excess / WAVEFRONT_BYTES, what, source, by_address=False)
 
+
+_WIDEST_WAVEFRONTS = 4.0
+"""Wavefronts of 128 bytes that a coalesced access of 16 bytes a thread takes: no access needs more."""
+_LSU_EACH_CYCLE: Mapping[str, float] = {
+    **dict.fromkeys(("7.0", "8.0", "9.0"), 1.0),
+    **dict.fromkeys(("7.5", "8.6", "8.9", "12.0"), 0.5),
+}
+"""Instructions that the LSU of an SM takes a cycle: it has 32 lanes on the chips for HPC, and 16 on the others."""
+_ACCESSES_COUNTED = (
+    *("global_load_sectors", "global_store_sectors", "global_load_bytes_per_sector", "global_store_bytes_per_sector"),
+    *("smem_access_wavefronts", "smem_load_conflict_wavefronts", "smem_conflict_bytes"),
+)
+"""Counters of the addresses themselves: with any of them, uncoalesced accesses and bank conflicts are told apart."""
+
+
+def many_wavefronts(facts: Facts) -> Found | None:
+    """Say that a memory instruction takes more passes through L1 than any coalesced one, where nothing says which."""
+    kernel, counters = facts.kernel, facts.kernel.counters
+    totals = ("load_sectors", "store_sectors", "shared_wavefronts")
+    if any(name in kernel.code_totals for name in totals) or any(name in counters for name in _ACCESSES_COUNTED):
+        return None
+    if (facts.share("tensor_pipe") or 0.0) > TENSOR_NOISE_SHARE:  # its operands are wavefronts without an instruction
+        return None
+    moved, asked = counters.get("l1_data_bytes"), counters.get("lsu_inst")
+    each, source = ratio(moved and moved / WAVEFRONT_BYTES, asked), "wavefronts of L1 / LSU instructions"
+    if each is None:
+        busy, taken = counters.get("l1_data_share"), counters.get("l1_lsu_input_share")
+        each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
+        source = "l1tex__data_pipe_lsu_wavefronts / l1tex__lsuin_requests, by their shares of peak"
+    if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.wasted_sector_share:
+        return None
+    part = 1 - _WIDEST_WAVEFRONTS / each
+    waste = Waste({"l1": part, "smem" if uses_shared_memory(kernel) else "l2": part})
+    severity = weigh(facts, waste)
+    if (
+        severity == "note"
+        and facts.bound == "latency"
+        and (facts.share("l1") or 0.0) >= facts.limits.contributing_share
+    ):
+        # Each of these passes is waited for, and no stall says for how long.
+        severity = "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts) else "contributes"
+    passes = f"a memory instruction takes {significant(each)} passes through L1, where the widest coalesced one takes 4"
+    move = f"let neighbouring threads use neighbouring addresses: {passes}"
+    if uses_shared_memory(kernel):
+        move = f"pad or swizzle shared memory, and use neighbouring global addresses in neighbouring threads: {passes}"
+    return Found(
+        evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
+        move=move,
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        confidence="medium",
+        severity=severity,
+    )
+
+
+_INDEXED = 0.05
+"""Loads of constants below a twentieth of the instructions are parameters and a few tables."""
+
+
+def indexed_constants(facts: Facts) -> Found | None:
+    """Say that constants are loaded with an index known at run time only, which fills the pipe of addresses."""
+    kernel, busy = facts.kernel, facts.share("adu")
+    loads, every = executed(kernel.warp_opcodes, {"LDC"}), sum(kernel.warp_opcodes.values())
+    # Twice as many speak for themselves where nothing tells how busy their pipe is.
+    if not every or loads < (_INDEXED if busy is not None else 2 * _INDEXED) * every:
+        return None
+    is_indexed = any(_BY_REGISTER.search(spot.sass or "") for spot in kernel.hotspots)
+    is_idle = busy is not None and busy < facts.limits.contributing_share
+    if is_idle or (kernel.capability >= _PARAMETERS_BY_LOAD and not is_indexed):
+        return None
+    part, parts = loads / every, {"issue": loads / every}
+    evidence = [Evidence("constant loads", part, "share", "sass__inst_executed_per_opcode_with_modifier_all")]
+    words = f"loads of constants by an index known at run time only are {percent(part)} of the instructions"
+    if busy is not None:
+        parts["adu"] = min(1.0, ratio(loads, facts.pipes["adu"].amount) or 1.0)
+        evidence.append(Evidence("ADU", busy, "share", facts.pipes["adu"].source))
+        words = f"{words} and keep the ADU {percent(busy)} busy"
+    waste = Waste(parts)
+    return Found(
+        evidence=tuple(evidence),
+        move="unroll the loop so that the index of its constants is one itself, or hold them in registers or shared "
+        f"memory: {words}",
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
+        severity=weigh(facts, waste),
+    )
+
+
+_BY_REGISTER = re.compile(r"\bLDC\b.*\[U?R\d")
+_PARAMETERS_BY_LOAD = (9, 0)
+"""From here on compilers load parameters, too, and not only what is indexed."""
 
 _SM_REGISTERS = 65536
 """Registers an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
@@ -336,7 +444,7 @@ def local_memory(facts: Facts) -> Found | None:
         evidence=(Evidence("local_share", part, "share", source), *filled, *shown, *registers),
         move=_keep_in_registers(kernel, cap, ", ".join(words), spills=bool(shown) if spills else None),
         bears_on=waste.bears_on,
-        speedup_up_to=speedup(facts, waste),
+        gain=speedup(facts, waste),
         where=places(kernel, "local_sectors"),
         confidence="high" if spills else "medium" if is_cap_known else "low",
         severity=weigh(facts, waste),
@@ -416,7 +524,7 @@ def host_memory(facts: Facts) -> Found | None:
         move="copy the data to the GPU before the launch, or prefetch it if it is managed; "
         f"leave on the host only what is used once, and read that in aligned rows of 128 bytes: {words}",
         bears_on=frozenset({LATENCY}),
-        speedup_up_to=facts.without_wait(1 / left) if left else None,
+        gain=facts.without_wait(1 / left) if left else None,
         where=places(facts.kernel, f"{STALL}long_scoreboard"),
         confidence="high" if link else "medium",
         severity=severity,
@@ -500,7 +608,7 @@ def contended_atomics(facts: Facts) -> Found | None:
         evidence=tuple(evidence),
         move=f"reduce within the warp and the block before going to global memory: {said}",
         bears_on=frozenset({"l2", LATENCY}),
-        speedup_up_to=1 / (1 - min(cost, MOST_SPARED)) if cost else None,
+        gain=1 / (1 - min(cost, MOST_SPARED)) if cost else None,
         confidence="high" if unit is not None else "medium" if traffic is not None else "low",
         severity=severity,
     )
@@ -570,6 +678,18 @@ MEMORY: tuple[FindingRule, ...] = (
             ("smem_load_conflict_wavefronts", "smem_load_wavefronts"),
             ("smem_conflict_bytes", "smem_bytes"),
         ),
+    ),
+    FindingRule(
+        "indexed_constants",
+        "constants indexed at run time",
+        indexed_constants,
+        (("warp_opcodes",),),
+    ),
+    FindingRule(
+        "many_wavefronts",
+        "many passes per memory instruction",
+        many_wavefronts,
+        (("l1_data_bytes", "lsu_inst"), ("l1_data_share", "l1_lsu_input_share")),
     ),
 )
 ATOMICS: tuple[FindingRule, ...] = (

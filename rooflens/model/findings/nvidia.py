@@ -5,10 +5,12 @@ They come from the report and stand last: their titles and estimates are NVIDIA'
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection
 
 from rooflens.format import percent
+from rooflens.model.findings.rule import gain_of
 from rooflens.model.records import Evidence, Finding, Rule
 from rooflens.model.verdict.facts import Facts
 
@@ -61,7 +63,7 @@ def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) 
     by_title: dict[str, Rule] = {}
     for rule in sorted(rules, key=lambda rule: -(rule.speedup_pct or 0.0)):
         by_title.setdefault(rule.title or rule.identifier, rule)
-    findings = []
+    findings, limit = [], facts.limit.factor or math.inf
     for title, rule in by_title.items():
         estimate = rule.speedup_pct or 0.0
         saved = estimate / _WHOLE_PCT
@@ -75,7 +77,7 @@ def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) 
                 severity="contributes" if costs else "note",
                 evidence=(Evidence("time it would save", saved, "share", f"NVIDIA's rule {rule.identifier}"),),
                 move=f"see NVIDIA's rule `{title}`, which estimates {percent(saved)} less time",
-                speedup_up_to=faster if costs else None,
+                gain=gain_of(facts, min(faster, limit)) if costs and faster is not None else None,
                 confidence="low",
             )
         )

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from rooflens.model.records import Confidence, Evidence, Kernel, Place, Severity
+from rooflens.model.records import LEVELS, Confidence, Evidence, Gain, Kernel, Place, Severity
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.verdict.facts import Facts
 
@@ -30,14 +30,18 @@ class Found(Struct, frozen=True):
     Attributes:
         bears_on: Levels and pipes that this waste keeps busy, and `LATENCY` where it makes warps wait: it limits a
             kernel that one of them bounds.
-        speedup_up_to: How much faster if this waste alone went, as a factor; None where that cannot be bounded.
+        gain: How much faster if this waste alone went, as a factor; None where that cannot be modelled.
+        whole: How much faster if all of a wait went, by which it is judged; None where `gain` says it.
+        changes: What the move changes that the limit keeps, as `Gain.changes` has it.
         severity: Where the rule knows better than what it bears on tells; None otherwise.
     """
 
     evidence: tuple[Evidence, ...]
     move: str
     bears_on: frozenset[str] = field(default_factory=frozenset)
-    speedup_up_to: float | None = None
+    gain: float | None = None
+    whole: float | None = None
+    changes: str | None = None
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
     severity: Severity | None = None
@@ -122,22 +126,36 @@ def spared(facts: Facts, waste: Waste) -> float:
     return min(MOST_SPARED, max((*busy, waits), default=0.0))
 
 
+def gain_of(facts: Facts, factor: float, changes: str | None = None) -> Gain:
+    """Return a factor as a gain, with the time that it leads to."""
+    time_ns = facts.kernel.duration_ns
+    return Gain(factor, time_ns / factor if time_ns is not None else None, changes=changes)
+
+
 def stalled(facts: Facts, reasons: Iterable[str]) -> float:
     """Return the part of the warps' waiting that is for these reasons, 0 to 1; 0 where it was not sampled."""
     return min(1.0, sum(facts.kernel.stalls.get(reason, 0.0) for reason in reasons))
 
 
 def speedup(facts: Facts, waste: Waste) -> float | None:
-    """Return how much faster a kernel is at most when this waste goes; None where it costs nothing that is measured.
+    """Model how much faster a kernel is when a waste goes; None where it costs nothing that is measured.
 
-    No unit can be done sooner than its remaining work takes: that holds where another one is nearly as busy.
+    The waste is load: what it loads is taken off each unit, and the next one is the wall. What a kernel takes besides
+    scales with its busiest unit, as it is waiting for that one. Where the waste makes warps wait, those waits go, too.
     """
-    part = spared(facts, waste)
-    if not part:
+    if not spared(facts, waste):
         return None
     shares = shares_of(facts.levels, facts.pipes)
+    top = max(shares.values(), default=0.0)
     left = max((share * (1 - waste.parts.get(name, 0.0)) for name, share in shares.items()), default=0.0)
-    return max(1.0, 1 / max(1 - part, left))
+    waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
+    after = min(left / top if top else 1.0, 1 - waits)
+    return max(1.0, 1 / max(after, left, 1 - MOST_SPARED))
+
+
+def loads_unseen(facts: Facts, units: Iterable[str]) -> bool:
+    """Return whether any of the units is of memory where that was not measured: what costs nothing there is unknown."""
+    return "memory" in facts.unseen and any(unit in LEVELS and facts.share(unit) is None for unit in units)
 
 
 def weigh(facts: Facts, waste: Waste) -> Severity:
@@ -148,8 +166,9 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
     """
     limits, limiter = facts.limits, facts.limiter.resource if facts.limiter else None
     elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
-    if elsewhere or spared(facts, waste) < limits.contributing_cost_share:
-        return "note"
+    least = 1 / (1 - limits.contributing_cost_share)
+    if elsewhere or (speedup(facts, waste) or 1.0) < least:
+        return "contributes" if loads_unseen(facts, waste.parts) else "note"
     if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"
     waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0

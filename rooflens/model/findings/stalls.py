@@ -19,7 +19,8 @@ from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places
 from rooflens.model.records import Evidence
-from rooflens.model.roofline.opcodes import executed
+from rooflens.model.roofline.occupancy import warps_of
+from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import Thresholds
@@ -41,8 +42,8 @@ _MEASURED_AS = {
 }
 """Reason -> the counter of its cycles, and how the warp sampler spells it."""
 _NEUTRAL = {
-    "short_scoreboard": "waits for results from the memory instruction queue",
-    "mio_throttle": "waits for room in the memory instruction queue",
+    "short_scoreboard": "waits for results from the MIO queue",
+    "mio_throttle": "waits for room in the MIO queue",
 }
 """What a move says instead of the general words, which name what the kernel may not use at all."""
 _MAJORITY = 0.5
@@ -65,20 +66,24 @@ def stall(
     what, counter = _NEUTRAL.get(reason, STALLS[reason]), f"stall_{reason}_cycles"
     during = "is ready while another one is selected for" if what.startswith("is ready") else f"{what} for"
     words = f"a warp {during} {percent(share)} of its time"
-    evidence: tuple[Evidence, ...] = (Evidence(f"{reason} stalls", share, "share", "samples of the warps"),)
+    source = facts.kernel.counter_sources.get(f"{STALL}{reason}_share", "samples of the warps")
+    evidence: tuple[Evidence, ...] = (Evidence(f"{reason} stalls", share, "share", source),)
     if facts.counter(counter) is not None and facts.counter("warp_latency_cycles"):
         cycles, between = (facts.measured(name, "cycles") for name in (counter, "warp_latency_cycles"))
         part = Evidence(f"{reason} stalls", share, "share", f"{cycles.source} / {between.source}")
         evidence = (part, cycles, between)
         words += f", {significant(cycles.value)} of {significant(between.value)} cycles between two instructions"
-    gains = [1 / kept for kept in (1 - share, issued) if kept]
+    # Twice as many loads in flight, or half of the barriers, leave half of the wait.
+    gains = [1 / kept for kept in (1 - share / 2, issued) if kept]
+    whole = [1 / kept for kept in (1 - share, issued) if kept]
     spellings = dict.fromkeys((reason, SAMPLED_AS.get(reason, reason)))
     where = (places(facts.kernel, f"{STALL}{spelling}") for spelling in spellings)
     return Found(
         evidence=(*evidence, *extra),
         move=f"{do}: {words}",
         bears_on=bears_on,
-        speedup_up_to=facts.without_wait(min(gains)) if gains else None,
+        gain=facts.without_wait(min(gains)) if gains else None,
+        whole=facts.without_wait(min(whole)) if whole else None,
         where=next(filter(None, where), ()),
         confidence="high" if issued is not None else "medium",
     )
@@ -88,15 +93,15 @@ def stall_shares(facts: Facts) -> dict[str, float]:
     """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
     counters, stalls = facts.kernel.counters, facts.kernel.stalls
     between = counters.get("warp_latency_cycles")
-    if not between and not stalls:
-        return {}
     issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
     waiting = 1 - issued / samples if issued is not None and samples else 1.0
     shares = {}
     for reason, (counter, sampled_as) in _MEASURED_AS.items():
-        cycles = counters.get(counter)
+        cycles, part = counters.get(counter), counters.get(f"{STALL}{reason}_share")
         if cycles is not None and between:
             shares[reason] = min(1.0, cycles / between)
+        elif part is not None:
+            shares[reason] = min(1.0, part)
         elif (share := stalls.get(reason, stalls.get(sampled_as))) is not None:
             shares[reason] = share * waiting
     return shares
@@ -151,12 +156,29 @@ def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
     )
 
 
+def _is_tiled(facts: Facts) -> bool:
+    """Return whether each warp loads tiles into shared memory again and again, with a barrier before their use."""
+    opcodes, block, blocks = facts.kernel.warp_opcodes, facts.counter("block_size"), facts.counter("grid_size")
+    if not block or not blocks or uses_tensor_cores(opcodes):
+        return False
+    warps = blocks * warps_of(block)
+    tile = (executed(opcodes, names) for names in (("BAR",), ("LDS",), ("STS",), ("LDG",)))
+    return all(count >= _TILES * warps for count in tile)
+
+
+_TILES = 4
+"""A warp with fewer barriers than that has no loop over tiles: a reduction has one or two."""
+
+
 def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data loaded from global, local or texture memory."""
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
+    if _is_tiled(facts):
+        by = "with cp.async" if copies else "into registers"
+        do = f"double-buffer the tiles: fetch the next one {by} while this one is used, so that no barrier waits for it"
     limiter = facts.limiter
     if limiter is not None and limiter.resource in facts.levels:
         label, share = resource_label(limiter.resource, facts.kernel.gpu), percent(limiter.share)
@@ -212,6 +234,16 @@ def imc_miss(facts: Facts) -> Found | None:
         return stall(facts, "imc_miss", do)
     found = stall(facts, "imc_miss", "the first reads of a launch always miss")
     return replace(found, severity="note") if found else None
+
+
+def drain(facts: Facts) -> Found | None:
+    """Say that warps wait at their exit for what they wrote; atomics where there are no stores."""
+    opcodes = facts.kernel.warp_opcodes
+    if executed(opcodes, ("RED", "REDG", "ATOM", "ATOMG")) and not executed(opcodes, ("STG", "ST")):
+        return stall(facts, "drain", "reduce within the warp and the block first, as its only writes are atomics")
+    return stall(
+        facts, "drain", "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"
+    )
 
 
 def not_selected(facts: Facts) -> Found | None:
@@ -284,7 +316,7 @@ def _tensor(facts: Facts) -> frozenset[str]:
 def _row(reason: str, find: Callable[[Facts], Found | None]) -> FindingRule:
     sampled = ("stalls", "issue_active_per_cycle")
     counted = (f"stall_{reason}_cycles", "warp_latency_cycles", "issue_active_per_cycle")
-    needs = (sampled,) if reason in SAMPLED_ONLY else (counted, sampled)
+    needs = (sampled,) if reason in SAMPLED_ONLY else (counted, sampled, (f"{STALL}{reason}_share",))
     title = STALLS[reason] if reason != "not_selected" else "more warps ready than can issue"
     return FindingRule(f"stall_{reason}", title, find, needs)
 
@@ -316,7 +348,7 @@ STALLED: tuple[FindingRule, ...] = (
     _plain("no_instruction", "make the hot code smaller, with less unrolling and inlining and fewer jumps"),
     _row("imc_miss", imc_miss),
     _plain("membar", "use fewer memory fences, with the narrowest scope that is correct"),
-    _plain("drain", "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"),
+    _row("drain", drain),
     _plain(
         "tex_throttle",
         "issue fewer texture and surface accesses, or use plain loads for part of the data",

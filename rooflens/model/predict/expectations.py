@@ -27,7 +27,7 @@ _FILE_HINT = "docs/how-to/predict.md shows a file of predictions"
 
 
 def parse_prediction(text: str) -> Prediction:
-    """Read a prediction: an operation, its sizes, `dtype` (bf16), `out_dtype` and `iterations` (1).
+    """Read a prediction: an operation, its sizes, `dtype` (the usual one), `out_dtype` and `iterations` (1).
 
     Raises:
         UsageError: The operation, a size or the type is unknown, or a size is missing.
@@ -38,7 +38,7 @@ def parse_prediction(text: str) -> Prediction:
     given = dict(pairs)
     if len(given) < len(pairs):
         raise UsageError(f"`{text}` gives a size twice", _HINT)
-    dtype = given.pop("dtype", "bf16")
+    dtype = given.pop("dtype", operation.dtype)
     if dtype not in ELEMENT_BYTES:
         raise UnknownNameError("type", dtype, ELEMENT_BYTES)
     out_dtype = given.pop("out_dtype", None)

@@ -25,10 +25,12 @@ from rooflens.model.predict.measured import (
     measure,
     predicted_times,
 )
+from rooflens.model.predict.published import time_words
 from rooflens.model.records import LEVELS, Analysis, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.sentences import limiter_words, resource_label
+from rooflens.model.verdict.thresholds import default_thresholds
 
 SAME_BYTES = 0.05
 """Bytes that differ by less than this are the same: metadata, partial sectors and refresh of other data move some."""
@@ -305,33 +307,29 @@ def _l2_bytes(facts: _Facts) -> float | None:
 
 
 def _time(facts: _Facts) -> Iterator[Gap]:
-    bounds, time_ns = facts.checked.times, facts.checked.measured.time_ns
-    lower_ns, upper_ns = bounds.lower_ns, bounds.upper_ns
-    if not lower_ns or not upper_ns or not time_ns:
+    times, time_ns = facts.checked.times, facts.checked.measured.time_ns
+    floor_ns = times.floor_ns
+    if not floor_ns or not time_ns or (time_ns < floor_ns and facts.checked.at_least):
         return
-    head = f"It took {duration(time_ns)}"
-    if time_ns < lower_ns and facts.checked.at_least:
-        return
-    if time_ns < lower_ns:
-        part = percent(time_ns / lower_ns)
-        text = f"{head}, {part} of the lower bound."
-        yield Gap("time", text, ("Less work was done than predicted, or not everything was profiled.",))
-    elif time_ns <= upper_ns:
-        text = f"{head}, {_times(time_ns / lower_ns)} the lower bound and within the upper one."
+    text = f"{time_words(time_ns / 1e9, floor_ns / 1e9, times.attainable)}."
+    usual_ns = times.attainable.high_s * 1e9 if times.attainable else floor_ns / default_thresholds().at_roof_share
+    if floor_ns <= time_ns <= usual_ns:
         yield Gap("time", text, as_predicted=True)
     else:
-        over = f"{head}, {_times(time_ns / lower_ns)} the lower bound and {_times(time_ns / upper_ns)} the upper one"
-        yield Gap("time", f"{over}.", (_time_reason(facts, time_ns - upper_ns),))
+        yield Gap("time", text, tuple(_time_reasons(facts, time_ns - floor_ns)))
 
 
-def _time_reason(facts: _Facts, beyond_ns: float) -> str:
-    """Say what may explain the time beyond the upper bound."""
+def _time_reasons(facts: _Facts, beyond_ns: float) -> Iterator[str]:
+    """Say what may explain the time beyond the floor."""
+    if beyond_ns < 0:
+        yield "Not everything was profiled, or less work was done than predicted."
+        return
     checked = facts.checked
     more_work = (checked.work_ratio or 0.0) > 1 + SAME_AMOUNT
     more_bytes = (checked.bytes_ratio or 0.0) > 1 + SAME_BYTES
     extra = " and ".join([*(["work"] if more_work else []), *(["bytes"] if more_bytes else [])])
     to_what = f"The extra {extra}, or latency, may explain" if extra else "Latency or launch overhead may explain"
-    return f"{to_what} the remaining {duration(beyond_ns)}."
+    yield f"{to_what} the {duration(beyond_ns)} beyond it."
 
 
 def _limiter(facts: _Facts) -> Iterator[Gap]:

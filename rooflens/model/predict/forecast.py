@@ -1,10 +1,10 @@
-"""Predict an operation on a GPU before it is measured: intensity, regime, and the bounds of its time.
+"""Predict an operation on a GPU before it is measured: intensity, regime, and the floor of its time.
 
 T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction.
 Beside the products, T_special = special functions / their rate and T_issue = instructions that unpack weights / those
-issued a second; besides DRAM, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes as long
-as the longest of them; with none it takes their sum, and a launch. Peaks are dense and at boost clock, as
-`rooflens/gpus` holds them. The parts of a composite operation run one after another, so their bounds add up. Where GPUs
+issued a second; besides DRAM, T_L2 = bytes of L2 / its bandwidth. The longest of them is the floor of its time. A
+kernel whose floor is shorter than its launch takes as long as the launch. Peaks are dense and at boost clock, as
+`rooflens/gpus` holds them. The parts of a composite operation run one after another, so their floors add up. Where GPUs
 share an operation, all amounts and times are those of one of them.
 """
 
@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
 from operator import itemgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UsageError
 from rooflens.format import duration, si
 from rooflens.model.predict.communication import link_of
 from rooflens.model.predict.operations import OPERATIONS
@@ -26,10 +26,14 @@ from rooflens.model.predict.rows import Operation, Part, Sizes, Unit, Widths, pi
 from rooflens.model.predict.sizes import check_shape, checked_sizes, sweep_sizes
 from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
 
-Regime = Literal["memory", "compute", "communication"]
+if TYPE_CHECKING:
+    from rooflens.model.predict.published import Attainable
+
+Regime = Literal["memory", "compute", "communication", "overhead"]
 
 LAUNCH_FLOOR_S = 5e-6
-"""The longest time that a launch usually costs the host: kernels that run one by one may take as long each."""
+"""A launch costs 2 to 5 us of host time, as `overhead_duration_ns` of the verdicts has it: a kernel whose floor is
+shorter runs as long as its launch."""
 
 Longest = Literal["t_math_s", "t_special_s", "t_issue_s", "t_memory_s", "t_l2_s", "t_comms_s"]
 """Published names of the times that bound a step."""
@@ -42,23 +46,22 @@ class Forecast(Struct, frozen=True):
         label: Name of the operation, or what the part does.
         count: How often it runs; the amounts and times are those of all of them.
         peak: Pipe whose dense peak was used: `tensor_bf16`; for a composite operation that of its products.
-        t_lower_s: The longest of T_math, T_memory and T_comms, summed over the parts of a composite operation.
-        regime: Which of the three is the longest; for a composite operation, where most of its lower bound goes.
+        t_lower_s: The floor: the longest of its times, summed over the parts of a composite operation.
+        regime: What the longest time is of; for a composite operation, where most of its floor goes; `overhead` where
+            the floor is shorter than the launches.
         parts: The steps of a composite operation; empty for a simple one.
         tokens: Tokens of one run, for operations of a whole model.
         sent_bytes: What one GPU must send to others.
         t_comms_s: Time that its link needs for that.
         link: The link over which GPUs share the operation; None where they do not.
         link_bytes_per_s: Its bandwidth in one direction.
-        launches: Kernels that run one by one: one a step.
         longest: The longest of a simple operation's times; None for a composite one.
         special: Special functions (MUFU), such as exponentials.
-        special_s: Time that they add to the sum; 0 where their rate is not known.
+        special_s: Time that they take; 0 where their rate is not known.
         issued: Instructions that are counted besides the products: those that unpack weights.
-        issue_s: Time that issuing them adds; 0 where the rate is not known.
+        issue_s: Time that issuing them takes; 0 where the rate is not known.
         l2_bytes: Bytes between the SMs and L2.
         l2_s: Time that moving them takes; 0 where L2's bandwidth is not known.
-        moving_s: The longer of T_memory and T_L2, summed over the parts.
         rates: The rates behind these three times; infinite where not known.
     """
 
@@ -79,7 +82,6 @@ class Forecast(Struct, frozen=True):
     t_comms_s: float = 0.0
     link: LinkKind | None = None
     link_bytes_per_s: float | None = None
-    launches: int = 1
     longest: Longest | None = None
     special: float = 0.0
     special_s: float = 0.0
@@ -87,17 +89,18 @@ class Forecast(Struct, frozen=True):
     issue_s: float = 0.0
     l2_bytes: float = 0.0
     l2_s: float = 0.0
-    moving_s: float = 0.0
     rates: SideRates = SideRates()
 
     def __repr__(self) -> str:
         amounts = f"{si(self.flop, 'FLOP')}, {si(self.moved_bytes, 'B')}"
-        return f"<Forecast of {self.label}: {self.regime}-bound, at least {duration(self.t_lower_s * 1e9)}, {amounts}>"
+        return f"<Forecast of {self.label}: {self.regime}-bound, floor {duration(self.t_lower_s * 1e9)}, {amounts}>"
 
     @property
-    def t_sum_s(self) -> float:
-        """Time with no overlap at all; DRAM's bytes pass through L2, and count at the slower of the two."""
-        return self.t_math_s + self.special_s + self.issue_s + self.moving_s + self.t_comms_s
+    def attainable(self) -> Attainable | None:
+        """What published kernels of this operation would take; None where there are none, or launches take longer."""
+        from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
+
+        return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s)
 
     @property
     def t_special_s(self) -> float | None:
@@ -113,16 +116,6 @@ class Forecast(Struct, frozen=True):
     def t_l2_s(self) -> float | None:
         """Time that the bytes of L2 take; None where its bandwidth is not known."""
         return None if self.rates.l2_bytes_per_s == inf else self.l2_s
-
-    @property
-    def launch_floor_s(self) -> float:
-        """Time that the launches cost: `LAUNCH_FLOOR_S` for each kernel."""
-        return self.launches * LAUNCH_FLOOR_S
-
-    @property
-    def t_upper_s(self) -> float:
-        """The sum without overlap, plus the launch floor. A kernel may well be slower."""
-        return self.t_sum_s + self.launch_floor_s
 
     @property
     def intensity(self) -> float:
@@ -145,13 +138,13 @@ class Forecast(Struct, frozen=True):
         return self.peak_flop_per_s / self.link_bytes_per_s if self.link_bytes_per_s else None
 
     @property
-    def attainable_flop_per_s(self) -> float | None:
-        """FLOP per second at the lower bound of time: min(peak, intensity x bandwidth) for a simple operation."""
+    def roof_flop_per_s(self) -> float | None:
+        """FLOP per second at the floor of its time: min(peak, intensity x bandwidth) for a simple operation."""
         return self.flop / self.t_lower_s if self.flop and self.t_lower_s else None
 
     @property
     def share_of_peak(self) -> float:
-        """Largest share of the peak that can be reached, 0 to 1: T_math over the lower bound.
+        """Largest share of the peak that can be reached, 0 to 1: T_math over the floor.
 
         Parts of a composite operation run on several pipes; each counts at the peak of its own.
         """
@@ -159,7 +152,7 @@ class Forecast(Struct, frozen=True):
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Tokens per second at the lower bound of time."""
+        """Tokens per second at the floor of its time."""
         return self.tokens / self.t_lower_s if self.tokens and self.t_lower_s else None
 
 
@@ -289,15 +282,16 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     if operation.l2_bytes:
         moving.append(("t_l2_s", l2_s))
     (work, working_s), (move, moving_s) = (max(times, key=itemgetter(1)) for times in (working, moving))
-    regime = _regime(working_s, moving_s, t_comms_s)
+    longest_of = _regime(working_s, moving_s, t_comms_s)
+    t_lower_s = max(working_s, moving_s, t_comms_s)
     return Forecast(
         label=part.label,
         flop=flop,
         moved_bytes=moved_bytes,
         t_math_s=t_math_s,
         t_memory_s=t_memory_s,
-        t_lower_s=max(working_s, moving_s, t_comms_s),
-        regime=regime,
+        t_lower_s=t_lower_s,
+        regime="overhead" if t_lower_s < part.count * LAUNCH_FLOOR_S else longest_of,
         peak=peak,
         peak_flop_per_s=peak_flop_per_s,
         bandwidth_bytes_per_s=bandwidth_bytes_per_s,
@@ -306,15 +300,13 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         t_comms_s=t_comms_s,
         link=kind,
         link_bytes_per_s=link_bytes_per_s,
-        launches=part.count,
-        longest="t_comms_s" if regime == "communication" else work if regime == "compute" else move,
+        longest="t_comms_s" if longest_of == "communication" else work if longest_of == "compute" else move,
         special=special,
         special_s=special_s,
         issued=issued,
         issue_s=issue_s,
         l2_bytes=l2_bytes,
         l2_s=l2_s,
-        moving_s=moving_s,
         rates=rates,
     )
 
@@ -332,9 +324,10 @@ def composite(
         sum(part.t_lower_s * (part.regime == regime) for part in parts)
         for regime in ("compute", "memory", "communication")
     )
+    launches = sum(part.count for part in parts)
     return Forecast(
         label=operation.name,
-        regime=_regime(*spent_s),
+        regime="overhead" if sums["t_lower_s"] < launches * LAUNCH_FLOOR_S else _regime(*spent_s),
         peak=pipe[0],
         peak_flop_per_s=pipe[1],
         bandwidth_bytes_per_s=bandwidth_bytes_per_s,
@@ -348,8 +341,8 @@ def composite(
 
 
 _ADDED = (
-    *("flop", "moved_bytes", "sent_bytes", "special", "issued", "l2_bytes", "launches"),
-    *("t_math_s", "t_memory_s", "t_lower_s", "t_comms_s", "special_s", "issue_s", "l2_s", "moving_s"),
+    *("flop", "moved_bytes", "sent_bytes", "special", "issued", "l2_bytes"),
+    *("t_math_s", "t_memory_s", "t_lower_s", "t_comms_s", "special_s", "issue_s", "l2_s"),
 )
 """What the steps of a composite operation add up to."""
 
@@ -384,8 +377,8 @@ class Row(Struct, frozen=True):
 
     Attributes:
         steps: Sizes and forecast of each step, in order.
-        crossing: Where the regime changes along the sweep; None where it never does.
-        achieved_flop_per_s: Measured FLOP per second, to compare with the roof.
+        crossings: Where the regime changes along the sweep: each time the sizes and the new regime.
+        measured_s: A measured time of the one step.
         link: The link that was asked for; None for the fastest one that joins the GPUs.
         out_dtype: The type of results that was asked for; None for the usual one.
     """
@@ -394,8 +387,8 @@ class Row(Struct, frozen=True):
     dtype: str
     gpu: Datasheet
     steps: tuple[tuple[Sizes, Forecast], ...]
-    crossing: tuple[Sizes, Regime] | None
-    achieved_flop_per_s: float | None = None
+    crossings: tuple[tuple[Sizes, Regime], ...] = ()
+    measured_s: float | None = None
     link: LinkKind | None = None
     out_dtype: str | None = None
 
@@ -410,7 +403,7 @@ def swept(  # noqa: PLR0913 - what a command line gives
     written: Mapping[str, str],
     dtype: str,
     gpu: Datasheet,
-    achieved_flop_per_s: float | None = None,
+    measured_s: float | None = None,
     *,
     link: LinkKind | None = None,
     out_dtype: str | None = None,
@@ -418,52 +411,50 @@ def swept(  # noqa: PLR0913 - what a command line gives
     """Predict every step of a sweep.
 
     Raises:
-        UsageError: A size cannot be read, is out of range or does not fit another one, or the type is unknown.
+        UsageError: A size cannot be read, is out of range or does not fit another one, the type is unknown, or there is
+            a measured time for several sizes.
         InputError: The GPU has no peak for the type, or no link to as many others.
     """
     sizes = [checked_sizes(operation, step) for step in sweep_sizes(written)]
     for step in sizes:
         check_shape(step)
+    if measured_s is not None and len(sizes) > 1:
+        raise UsageError("a measured time is of one size, and several are swept", "give each size one value")
 
     def at(step: Sizes) -> Forecast:
         return forecast(operation, step, dtype, gpu, link, out_dtype=out_dtype)
 
     steps = tuple((step, at(step)) for step in sizes)
-    change = crossing(sizes, at) if len(sizes) > 1 else None
-    return Row(operation, dtype, gpu, steps, change, achieved_flop_per_s, link, out_dtype)
+    return Row(operation, dtype, gpu, steps, crossings(sizes, at), measured_s, link, out_dtype)
 
 
-def crossing(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> tuple[Sizes, Regime] | None:
-    """Find the first change of regime along a sweep.
+def crossings(steps: Sequence[Sizes], evaluate: Callable[[Sizes], Forecast]) -> tuple[tuple[Sizes, Regime], ...]:
+    """Find every change of regime from one step of a sweep to the next.
 
-    Where all swept sizes walk in step, the exact size is found by bisection between two steps; the regime changes once
-    between them. Elsewhere the step after the change is given.
+    Where all swept sizes walk in step, the exact size is found by bisection between the two steps; elsewhere the step
+    after the change is given.
 
     Returns:
-        The sizes at which the new regime begins, and that regime; None when it never changes.
+        Each time the sizes at which the new regime begins, and that regime.
     """
     regimes = [evaluate(step).regime for step in steps]
-    change = next((i for i in range(1, len(steps)) if regimes[i] != regimes[i - 1]), None)
-    if change is None:
-        return None
-    low, high = steps[change - 1], steps[change]
+    changes = (i for i in range(1, len(steps)) if regimes[i] != regimes[i - 1])
+    return tuple((_begin(steps[i - 1], steps[i], regimes[i], evaluate), regimes[i]) for i in changes)
+
+
+def _begin(low: Sizes, high: Sizes, regime: Regime, evaluate: Callable[[Sizes], Forecast]) -> Sizes:
+    """Find the first sizes of a regime between two steps."""
     walking = [name for name in low if low[name] != high[name]]
     if len({(low[name], high[name]) for name in walking}) > 1:
-        return high, regimes[change]
+        return high
     below, above = low[walking[0]], high[walking[0]]
     while abs(above - below) > 1:
         middle = (below + above) // 2
-        if evaluate({**high, **dict.fromkeys(walking, middle)}).regime == regimes[change]:
+        if evaluate({**high, **dict.fromkeys(walking, middle)}).regime == regime:
             above = middle
         else:
             below = middle
-    return {**high, **dict.fromkeys(walking, above)}, regimes[change]
-
-
-def of_roof(achieved_flop_per_s: float | None, result: Forecast) -> float | None:
-    """Return the share of the roof that a measured rate is; None where nothing was measured, or there are no FLOPs."""
-    roof = result.attainable_flop_per_s
-    return achieved_flop_per_s / roof if achieved_flop_per_s and roof else None
+    return {**high, **dict.fromkeys(walking, above)}
 
 
 def moving(row: Row) -> list[str]:

@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.model.bounds import Bound
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.published import Attainable, attainable
+from rooflens.model.predict.rows import pipes_for
 from rooflens.model.records import LEVELS, Analysis, Kernel, Pipe, Run, ratio, timed
-from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 
 Limiter = tuple[Bound, str | None]
 Topic = Literal["scope", "work", "type", "bytes", "time", "limiter"]
@@ -117,11 +122,13 @@ class Measured(Struct, frozen=True):
 
 
 class PredictedTimes(Struct, frozen=True):
-    """How long the predicted work takes at the report's own peaks.
+    """How long the predicted work takes at the report's own peaks, else at the published ones.
 
     Attributes:
         pipe: The pipe whose peak was taken: the expected one, or the one that did most where none is named.
-        is_published: The peak is the published one at the profiled clock: in the report, that pipe did nothing.
+        is_published: The peak is the published one: in the report, that pipe did nothing, or was not counted.
+        attainable: What published kernels of the operation would take; None where none are published, or a launch takes
+            longer.
     """
 
     pipe: str | None = None
@@ -130,20 +137,12 @@ class PredictedTimes(Struct, frozen=True):
     math_ns: float | None = None
     memory_ns: float | None = None
     is_published: bool = False
+    attainable: Attainable | None = None
 
     @property
-    def lower_ns(self) -> float | None:
-        """Time with math and memory fully overlapped: the larger of the two."""
-        return max(self._known, default=None)
-
-    @property
-    def upper_ns(self) -> float | None:
-        """Time with no overlap: their sum."""
-        return sum(self._known) if self._known else None
-
-    @property
-    def _known(self) -> list[float]:
-        return [time_ns for time_ns in (self.math_ns, self.memory_ns) if time_ns is not None]
+    def floor_ns(self) -> float | None:
+        """The larger of the two, as far as known."""
+        return max((time_ns for time_ns in (self.math_ns, self.memory_ns) if time_ns is not None), default=None)
 
 
 class Gap(Struct, frozen=True):
@@ -275,13 +274,22 @@ def belongs(pipe: str | None, family: str) -> bool:
 
 
 def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> PredictedTimes:
-    """Work out the times of the predicted amounts at the peaks that the report holds."""
+    """Work out the times of the predicted amounts, and what published kernels make of them.
+
+    Peaks that the report lacks are those of the GPU's datasheet, so that a time alone can be set against them.
+    """
     good = timed(analyses)
     published = _expected_peak(prediction, good)
     pipe, peak = (prediction.resource, published) if published else _math_peak(prediction, good)
     bandwidth = _bandwidth(good)
+    gpu = datasheet_of(good[0].kernel.gpu) if good else None
+    if gpu is not None:
+        if peak is None:
+            pipe, published = _datasheet_peak(prediction, gpu)
+            peak = published
+        bandwidth = bandwidth or gpu.dram_bandwidth.value
     flop, moved = prediction.flop, prediction.moved_bytes
-    return PredictedTimes(
+    times = PredictedTimes(
         pipe=pipe,
         peak_per_s=peak,
         bandwidth_bytes_per_s=bandwidth,
@@ -289,6 +297,15 @@ def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> Pre
         memory_ns=moved / bandwidth * 1e9 if moved and bandwidth else None,
         is_published=bool(published),
     )
+    floor_s = (times.floor_ns or 0.0) / 1e9
+    return replace(times, attainable=attainable(prediction.operation, floor_s) if floor_s >= LAUNCH_FLOOR_S else None)
+
+
+def _datasheet_peak(prediction: Prediction, gpu: Datasheet) -> tuple[str | None, float | None]:
+    """Choose the pipe of an operation's type by its datasheet, with its peak."""
+    operation = OPERATIONS.get(prediction.operation)
+    pipes = pipes_for(operation.unit if operation else "counted", prediction.dtype)
+    return next(((name, gpu.peaks[name].value) for name in pipes if name in gpu.peaks), (None, None))
 
 
 def _expected_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> float | None:

@@ -109,6 +109,7 @@ _TABLE = (
         "x and y read, y written",
         lambda s: 2 * s["n"],
         lambda s: 3 * s["n"],
+        dtype="fp32",
     ),
     Operation(
         "dot",

@@ -87,6 +87,7 @@ class Operation(Struct, frozen=True):
         l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None where they are those
             of DRAM.
         extra_costs: How special functions, instructions and L2 bytes are counted; empty where none are.
+        dtype: The usual type of its operands.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Operation(Struct, frozen=True):
     issued: Amount | None = None
     l2_bytes: Callable[[Sizes, float], float] | None = None
     extra_costs: str = ""
+    dtype: str = "bf16"
 
 
 ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(

@@ -172,6 +172,10 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
                 stages[name] = done / (peak * duration_ns / 1e9)
             elif (share := counters.get(stored)) is not None:
                 stages[name] = share
+        if (inside := stages.get(L2_INTERNAL)) is not None and "sol_memory" in counters:
+            # What goes on inside L2 is not all traffic: NVIDIA's own per cent of the memory side leaves some of it out.
+            rest = (one for stage, one in stages.items() if stage != L2_INTERNAL)
+            stages[L2_INTERNAL] = min(inside, max((counters["sol_memory"], *rest)))
         levels[level] = Level(
             amount_bytes,
             source,

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import asdict as fields_of
 
 from rooflens.model.catalogue import quantities
 from rooflens.model.counters.table import COUNTERS
@@ -26,7 +27,7 @@ from rooflens.model.records import Analysis, Evidence, Hotspot, Kernel, Place, R
 from rooflens.model.store.columns import field_of, lists, map_column, maps, packed, struct_lists, table_of, values_of
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Raised whenever a column changes its name, type or meaning; not where one is added, which older files lack."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
@@ -126,6 +127,8 @@ HOTSPOTS = pa.schema([*_KERNEL, *_PLACE, ("measures", pa.map_(_TEXT, _REAL))])
 _EVIDENCE = pa.list_(pa.struct([(name, _REAL if name == "value" else _TEXT) for name in Evidence.__struct_fields__]))
 _WHERE = pa.list_(pa.struct([*_PLACE, ("share", _REAL)]))
 
+_GAIN = pa.struct([("factor", _REAL), ("time_after_ns", _REAL), ("proven", pa.bool_()), ("changes", _TEXT)])
+
 FINDINGS = pa.schema(
     [
         *_KERNEL,
@@ -133,7 +136,7 @@ FINDINGS = pa.schema(
         ("title", _TEXT),
         ("severity", _TEXT),
         ("evidence", _EVIDENCE),
-        ("speedup_up_to", _REAL),
+        ("gain", _GAIN),
         ("move", _TEXT),
         ("confidence", _TEXT),
         ("where", _WHERE),
@@ -401,6 +404,7 @@ def finding_table(analyses: Iterable[Analysis], model_version: int, thresholds_d
     return _owned_table(
         owned,
         FINDINGS,
+        gain=pa.array([finding.gain and fields_of(finding.gain) for _, finding in owned], _GAIN),
         where=struct_lists([finding.where for _, finding in owned], _WHERE, _of_place),
         model_version=[model_version] * len(owned),
         thresholds_digest=[thresholds_digest] * len(owned),

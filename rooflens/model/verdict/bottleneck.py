@@ -7,6 +7,7 @@ slots only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
@@ -43,6 +44,24 @@ _COUNTED = tuple(
     (row.key, row.amount or "") for row in PIPE_ROWS if row.unit == "inst" and row.key not in {"issue", *NEVER_LEAD}
 )
 """Pipes whose warp instructions are counted, and the counters that do."""
+_SLOTS = frozenset({"issue", "lsu", "tex", "adu", "cbu", "uniform", "mio"})
+"""What an instruction passes on its way to the pipes that compute: alone, they leave the busiest one open."""
+_MOST_UTILIZED = re.compile(r"(\w[\w ()/]*?) is the highest-utilized pipeline")
+_DOMINATED = re.compile(r"dominated by its (\w[\w ()/]*?) sub-pipeline")
+_NVIDIA_PIPES = {
+    "Tensor": "tensor_pipe",
+    "FP64": "fp64_pipe",
+    "FP16": "fp16_pipe",
+    "FMA": "fma",
+    "ALU": "alu",
+    "XU": "xu",
+    "LSU": "lsu",
+    "TEX": "tex",
+    "ADU": "adu",
+    "CBU": "cbu",
+    "Uniform": "uniform",
+}
+"""How NVIDIA's rule calls a pipe -> its key here."""
 _RUNS = {row.key: row.runs for row in PIPE_ROWS if row.runs}
 
 
@@ -85,7 +104,9 @@ def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
     peak = max((peak for peak in peaks if peak), default=None)
     if moved is not None and peak and kernel.duration_ns:
         dram.append(moved / (peak * kernel.duration_ns / 1e9))
-    per_cent = max((counters[name] for name in _MEMORY_PER_CENTS if name in counters), default=None)
+    # NVIDIA's per cent of the whole side leaves out what L2 and L1 do besides traffic.
+    parts = max((counters[name] for name in _MEMORY_PER_CENTS if name in counters), default=None)
+    per_cent = counters.get("sol_memory", parts)
     if dram and (per_cent is None or min(1.0, max(dram)) >= per_cent):
         return Bottleneck("dram", min(1.0, max(dram)))
     return None if per_cent is None else Bottleneck(None, per_cent)
@@ -104,9 +125,11 @@ def in_order(*sides: Bottleneck | None) -> list[Bottleneck]:
 
 def compute_bottleneck(facts: Facts) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
-    unit, issue = fullest({}, facts.pipes, NEVER_LEAD), facts.pipes.get("issue")
-    is_measured = issue is not None and issue.share is not None
-    stand_in = None if is_measured else _compute_stand_in(facts.kernel)
+    unit = fullest({}, facts.pipes, NEVER_LEAD)
+    seen = {name for name in facts.pipes if facts.share(name) is not None}
+    # Operations over their peak tell of their pipe alone, and of no other unless the issue slots are known as well.
+    are_pipes_seen = any("issue" in seen or not facts.pipes[name].is_arithmetic for name in seen - _SLOTS)
+    stand_in = None if are_pipes_seen else _compute_stand_in(facts.kernel)
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in
     key, share = unit
@@ -114,7 +137,10 @@ def compute_bottleneck(facts: Facts) -> Bottleneck | None:
 
 
 def _compute_stand_in(kernel: Kernel) -> Bottleneck | None:
-    """Return the highest share known of the compute side: the issue slots', or NVIDIA's per cent without a unit."""
+    """Return the highest share known of the compute side: the issue slots', or NVIDIA's per cent.
+
+    The unit of that is the pipe that NVIDIA's own sentence calls the most utilized; without one it has no name.
+    """
     counters = kernel.counters
     per_cent = max((counters[name] for name in _COMPUTE_PER_CENTS if name in counters), default=None)
     issue = [counters[name] for name in ("executed_share", "issue_active_per_cycle") if name in counters]
@@ -122,7 +148,17 @@ def _compute_stand_in(kernel: Kernel) -> Bottleneck | None:
         issue.append(per_sm / SCHEDULERS_PER_SM)
     if issue and (per_cent is None or max(issue) >= per_cent):
         return Bottleneck("issue", max(issue))
-    return None if per_cent is None else Bottleneck(None, per_cent)
+    return None if per_cent is None else Bottleneck(_named_pipe(kernel), per_cent)
+
+
+def _named_pipe(kernel: Kernel) -> str | None:
+    """Return the pipe that NVIDIA's rule calls the most utilized, or the one that dominates it; None without one."""
+    for rule in kernel.rules:
+        named = _MOST_UTILIZED.search(rule.message)
+        words = (_DOMINATED.search(rule.message) or named) if named else None
+        if words:
+            return next((key for start, key in _NVIDIA_PIPES.items() if words[1].startswith(start)), None)
+    return None
 
 
 def _filling(facts: Facts) -> str | None:

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rooflens.format import percent
 from rooflens.model.bounds import Bound
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
-from rooflens.model.records import Bottleneck, Confidence, Finding, Verdict, ratio
+from rooflens.model.records import Bottleneck, Confidence, Finding, Move, Verdict, ratio
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -27,10 +28,11 @@ from rooflens.model.verdict.bottleneck import (
     plateau_bottleneck,
 )
 from rooflens.model.verdict.collecting import not_profiled
-from rooflens.model.verdict.distances import find_distances
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.library import caller_moves, library_of
+from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
-from rooflens.model.verdict.sentences import NOT_MEASURED, evidence_lines, verdict_sentence
+from rooflens.model.verdict.sentences import NOT_MEASURED, bottleneck_words, evidence_lines, verdict_sentence
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = frozenset(
@@ -61,7 +63,14 @@ WHAT_FILLS_A_UNIT = frozenset(
         "uncoalesced_global_load",
         "uncoalesced_global_store",
         "local_memory",
+        "low_reuse",
+        "conversions",
+        "integer_divisions",
+        "indexed_constants",
+        "curand_init",
+        "debug_build",
         "bank_conflicts",
+        "many_wavefronts",
         "thread_divergence",
         "partial_warps",
         "contended_atomics",
@@ -72,10 +81,18 @@ WHAT_FILLS_A_UNIT = frozenset(
     }
 )
 """Findings about what fills a unit. Where there is none, relieving a full unit goes before waits and warps."""
-_FEW_WARPS = 0.25
+FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
+"""Findings of too few warps: more of them hide a wait as more loads in flight do, and neither causes the other."""
+_LOW_OCCUPANCY = 0.25
 """A quarter of the warp slots: where nothing else is known, fewer warps count as the reason for waiting."""
-_PROVISIONAL = frozenset({"latency", "overhead"})
-"""Classes that say that no unit is busy: a unit that was not measured might be."""
+_OF_MEMORY = (
+    "sol_memory",
+    "sol_memory_access_share",
+    "sol_memory_request_share",
+    "sol_sm_memory_share",
+    "sol_l2_share",
+)
+"""NVIDIA's per cents of the memory side, but for L1's, which tells nothing of L2 and DRAM."""
 
 
 def decide(facts: Facts) -> Facts:
@@ -83,20 +100,38 @@ def decide(facts: Facts) -> Facts:
     memory, compute = memory_bottleneck(facts), compute_bottleneck(facts)
     top_share = max((side.share for side in (memory, compute) if side is not None), default=None)
     bound, limiter = _class_of(facts, memory, compute)
-    is_provisional = bound in _PROVISIONAL and (memory is None or compute is None)
+    unseen = _unseen(facts, bound, limiter, memory, compute)
     decided = replace(
         facts,
         memory=memory,
         compute=compute,
         bound=bound,
         limiter=limiter,
-        at_roof=limiter is not None and _is_at_roof(facts, limiter),
-        top_share=None if is_provisional else top_share,
-        is_provisional=is_provisional,
+        at_roof=limiter is not None and not unseen and _is_at_roof(facts, limiter),
+        top_share=None if unseen and limiter is None else top_share,
+        unseen=unseen,
         full_for_a_while=bound in {"memory", "compute"} and (top_share or 0.0) < facts.limits.bound_share,
     )
-    math_ns = None if facts.kernel.duration_ns is None else facts.flops.needed_ns
-    return replace(decided, distances=find_distances(decided, math_ns))
+    return replace(decided, limit=find_limit(decided))
+
+
+def _unseen(
+    facts: Facts, bound: Bound, limiter: Bottleneck | None, memory: Bottleneck | None, compute: Bottleneck | None
+) -> tuple[str, ...]:
+    """Return the sides that were not measured where one of them may be busier than all that was.
+
+    A kernel that waits may be at one of them, and one whose pipes are busy, but not full, at memory. Shares of L1 alone
+    do not count as memory.
+    """
+    is_memory_seen = (
+        any(facts.share(name) is not None for name in ("dram", "l2"))
+        or any(facts.counter(name) is not None for name in _OF_MEMORY)
+        or (memory is not None and memory.resource == "dram")
+    )
+    if limiter is None and bound in {"latency", "overhead"}:
+        return (*(() if is_memory_seen else ("memory",)), *(() if compute else ("compute",)))
+    is_full = limiter is not None and (facts.share(limiter.resource or "") or 0.0) >= facts.limits.at_roof_share
+    return ("memory",) if bound == "compute" and not is_memory_seen and not is_full else ()
 
 
 def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
@@ -122,7 +157,7 @@ def _shows_waiting(facts: Facts) -> bool:
     """Return whether launch, stalls or NVIDIA's rule show a reason for waiting, where no unit was measured."""
     kernel, limits = facts.kernel, facts.limits
     few_blocks = kernel.counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
-    few_warps = kernel.counters.get("theoretical_occupancy", 1.0) < _FEW_WARPS
+    few_warps = kernel.counters.get("theoretical_occupancy", 1.0) < _LOW_OCCUPANCY
     stalled = max((share for reason, share in kernel.stalls.items() if reason not in _READY), default=0.0)
     said = read_nvidia(kernel.rules).bottleneck or ""
     return few_blocks or few_warps or stalled > limits.dominant_stall or "latency" in SAME_CLASSES.get(said, ())
@@ -152,6 +187,8 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     """
     kernel, bound, limiter, is_latency = facts.kernel, facts.bound, facts.limiter, facts.bound == "latency"
     costing = tuple(finding for finding in findings if finding.severity != "note")
+    if "memory" in facts.unseen:  # more warps are no help where memory is full, which nobody knows
+        costing = tuple(sorted(costing, key=lambda finding: finding.id in FEW_WARPS))
     causes = costing if is_latency else ()
     unmeasured = is_latency and not _explains_the_wait(facts, causes)
     cause = None
@@ -167,7 +204,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
     is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
     doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
-    if bound == "unknown" or is_stood_in or (facts.is_provisional and facts.waiting is None):
+    if bound == "unknown" or is_stood_in or (facts.unseen and facts.waiting is None):
         doubts = len(_CONFIDENCE)
     moves = _moves(facts, costing, unmeasured=unmeasured)
     return Verdict(
@@ -175,11 +212,11 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         resource=limiter.resource if limiter else None,
         at_roof=facts.at_roof,
         cause=cause,
-        distances=facts.distances,
+        limit=facts.limit,
         confidence=_CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)],
-        sentence=verdict_sentence(facts, causes, moves, unmeasured=unmeasured),
+        sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured),
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
-        advice=moves,
+        moves=moves,
         bottleneck=limiter or busiest_unit(facts),
     )
 
@@ -190,16 +227,18 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
     Stalls say what warps wait for. Without them a limiter does that explains most of what could be won, or of which
     nobody can tell how much it explains: factors multiply, so by their logarithms.
     """
-    counters, headroom = facts.kernel.counters, facts.distances.headroom
-    are_counted = "warp_latency_cycles" in counters and any(f"stall_{why}_cycles" in counters for why in STALLS)
-    if facts.kernel.stalls or are_counted:
+    counters, room = facts.kernel.counters, facts.room
+    is_counted = "warp_latency_cycles" in counters and any(f"stall_{why}_cycles" in counters for why in STALLS)
+    if facts.kernel.stalls or is_counted or any(f"stall_{why}_share" in counters for why in STALLS):
         return bool(causes)
-    gains = [cause.speedup_up_to for cause in causes if cause.severity == "limiter"]
-    least = 0.0 if headroom is None else facts.limits.explaining_part_of_headroom * math.log(headroom)
-    return any(gain is None or headroom is None or math.log(gain) >= least for gain in gains)
+    if "memory" in facts.unseen:
+        causes = [cause for cause in causes if cause.id not in FEW_WARPS]
+    gains = [cause.gain for cause in causes if cause.severity == "limiter"]
+    least = 0.0 if room is None else facts.limits.explaining_part_of_room * math.log(room)
+    return any(gain is None or room is None or math.log(gain.factor) >= least for gain in gains)
 
 
-def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
+def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[Move, ...]:
     """Choose the moves: those of the findings, else those for the limiter, and last how to collect more.
 
     Where it was not measured why a kernel waits, only what limits it comes before how to learn that. The full unit
@@ -208,25 +247,47 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     """
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     if kernel.failed:
-        return advice.failed_moves(kernel, facts.outside.command_line)
+        return _plain(advice.failed_moves(kernel, facts.outside.command_line))
+    if (library := library_of(kernel)) is not None:
+        asked = advice.collect_moves(kernel, facts.outside.command_line) if facts.bound == "unknown" else ()
+        return _plain((*caller_moves(facts, library), *asked))
+    of_findings = tuple(Move(finding.move, finding.id, finding.where, finding.gain) for finding in costing)
     if unmeasured and not_profiled(kernel.compute_capability) is None:
-        limiting = tuple(finding.move for finding in costing if finding.severity == "limiter")
-        others = tuple(finding.move for finding in costing if finding.severity != "limiter")
-        return (*limiting, *advice.collect_moves(kernel, facts.outside.command_line), *others)
+        sure = costing if "memory" not in facts.unseen else [one for one in costing if one.id not in FEW_WARPS]
+        limiting = sum(finding.severity == "limiter" for finding in sure)
+        collect = _plain(advice.collect_moves(kernel, facts.outside.command_line))
+        return (*of_findings[:limiting], *collect, *of_findings[limiting:])
     at_limiter: tuple[str, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
         level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
         asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
         at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
+        if limiter.resource is None and (queued := _queued_share(facts)) >= facts.limits.dominant_stall:
+            shared = "take load off shared memory, with larger fragments per warp and wider accesses"
+            at_limiter = (f"{shared}: a warp waits in the MIO queue for {percent(queued)} of its time", *at_limiter)
     elif limiter is not None:
         at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)
     is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
     is_limiter_first = not is_filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
-    moves = (
-        (*(at_limiter[:1] if is_limiter_first else ()), *(finding.move for finding in costing))
-        if costing
-        else at_limiter
-    )
+    if costing:
+        at_limiter = at_limiter[:1] if is_limiter_first else ()
+    if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0])):
+        busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
+        at_limiter = (f"{at_limiter[0]}: {busy} busy", *at_limiter[1:])
+    moves = (*_plain(at_limiter), *of_findings)
+    if "memory" in facts.unseen and limiter is not None and limiter.resource is None:
+        return (*_plain(advice.collect_moves(kernel, facts.outside.command_line)), *moves)
     is_lacking = not _LACKING.isdisjoint(facts.flags)
-    collect = advice.collect_moves(kernel, facts.outside.command_line) if is_lacking or not moves else ()
-    return tuple(dict.fromkeys((*moves, *collect)))
+    collect = _plain(advice.collect_moves(kernel, facts.outside.command_line)) if is_lacking or not moves else ()
+    return tuple({move.text: move for move in (*moves, *collect)}.values())
+
+
+def _queued_share(facts: Facts) -> float:
+    """Return the part of the time of a warp in which it waits for the queue to shared memory, as far as counted."""
+    names = (f"stall_{reason}_share" for reason in ("mio_throttle", "short_scoreboard"))
+    return sum(facts.counter(name) or 0.0 for name in names)
+
+
+def _plain(texts: Sequence[str]) -> tuple[Move, ...]:
+    """Make moves of sentences that no finding gave."""
+    return tuple(map(Move, texts))

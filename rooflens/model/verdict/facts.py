@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rooflens.model.bounds import Bound
-from rooflens.model.records import Bottleneck, Distances, Evidence, Kernel, Level, Outside, Phases, Pipe
+from rooflens.model.records import Bottleneck, Evidence, Kernel, Level, Limit, Outside, Phases, Pipe
 from rooflens.model.roofline.flops import Flops
+from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.thresholds import Thresholds
 
 
 class Facts(Struct, frozen=True):
-    """One kernel: its levels and pipes, then its class and distances (`decide`), which findings and words are made of.
+    """One kernel: its levels and pipes, then its class and limit (`decide`), which findings and words are made of.
 
     Attributes:
         flags: Traps that apply to it, sorted.
@@ -24,8 +25,8 @@ class Facts(Struct, frozen=True):
         compute: The busiest pipe; None where nothing is known of compute.
         limiter: The unit that bounds it; None for latency, overhead and unknown.
         at_roof: The limiter is full.
-        top_share: The largest share of any unit, 0 to 1; None where none is known, or the class is provisional.
-        is_provisional: The class says that no unit is busy, and only one side was measured: the other may be.
+        top_share: The largest share of any unit, 0 to 1; None where none is known, or an unseen one may be larger.
+        unseen: Sides, `memory` and `compute`, that were not measured and may be what limits it.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
     """
 
@@ -43,9 +44,9 @@ class Facts(Struct, frozen=True):
     limiter: Bottleneck | None = None
     at_roof: bool = False
     top_share: float | None = None
-    is_provisional: bool = False
+    unseen: tuple[str, ...] = ()
     full_for_a_while: bool = False
-    distances: Distances = Distances()
+    limit: Limit = Limit()
 
     @property
     def waiting(self) -> InProgram | None:
@@ -71,15 +72,30 @@ class Facts(Struct, frozen=True):
         counter = counter or name
         return Evidence(name, self.kernel.counters[counter], unit, self.kernel.counter_sources.get(counter, counter))
 
-    def without_wait(self, factor: float) -> float | None:
-        """Hold the speed-up of a wait to what the busiest unit allows; None for kernels as short as their launch.
+    @property
+    def room(self) -> float | None:
+        """How much faster its busiest unit would have the same work done; None where that says nothing.
 
-        Of their time nobody can tell what a wait costs and what the launch. None, too, for a factor that says nothing
-        because no unit does anything.
+        So it is where no unit is known, and for a kernel that waits while no unit does anything.
         """
-        time_ns, headroom = self.kernel.duration_ns, self.distances.headroom
+        if not self.top_share or self.bound == "unknown":
+            return None
+        room = max(1.0, 1 / self.top_share)
+        return None if self.bound in {"latency", "overhead"} and room > self.limits.open_room else room
+
+    def without_wait(self, factor: float) -> float | None:
+        """Hold the gain of a wait that goes to what the busiest unit allows; None for kernels as short as their launch.
+
+        Of their time nobody can tell what a wait costs and what the launch, and no other gets as short as a launch
+        either. None, too, for a factor that says nothing because no unit does anything.
+        """
+        time_ns, room = self.kernel.duration_ns, self.room
         if time_ns is None or time_ns < self.limits.overhead_duration_ns:
             return None
-        if headroom is None and factor > self.limits.open_headroom:
+        if room is None and factor > self.limits.open_room:
             return None
-        return max(1.0, factor if headroom is None else min(factor, headroom))
+        # A plain copy leaves a tenth of DRAM's peak: a kernel that fills it gets no farther.
+        side = self.memory.share if self.memory is not None and self.memory.resource == "dram" else 0.0
+        dram = device_dram_share(self.kernel, self.share("dram") or side)
+        allowed = [time_ns / self.limits.overhead_duration_ns, self.limits.copy_share / dram if dram else factor]
+        return max(1.0, min((factor, *allowed) if room is None else (factor, room, *allowed)))

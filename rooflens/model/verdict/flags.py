@@ -71,7 +71,11 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         "smem_tensor_width_unknown": counters.get("smem_tensor_wavefronts"),
         "bank_conflicts": delivered and replayed is not None and replayed / delivered > limits.conflict_share,
         "no_flop_counters": is_known and not is_scalar_known and has_shares,
-        "sol_pair_only": is_known and not is_scalar_known and not has_shares and "sol_compute" in counters,
+        "sol_pair_only": is_known
+        and not is_scalar_known
+        and not has_shares
+        and "sol_compute" in counters
+        and "sol_memory" in counters,
         "fp16_not_measured": is_known and is_scalar_known and not any(item.key == "fp16" for item in work),
         "one_side_only": is_known and (has_compute or has_memory or shown) and not (has_compute and has_memory),
         "no_flop": is_known and facts.flops.complete and not any(item.ops for item in work if item.is_counted),

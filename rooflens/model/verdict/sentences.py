@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from rooflens.format import duration, factor, percent, si, significant
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, Bottleneck, Distances, Finding, Verdict
+from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
@@ -25,10 +25,14 @@ _SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
 _UNITS = re.compile(r"\b(lsu|l2)\b")
 _ENOUGH_READY = 1.0
 """One warp that is ready in every cycle is what a scheduler can issue."""
+_START_AND_END = "2 to 3 \u00b5s"
+"""What any launch takes to fill the GPU and to drain it."""
 _SHOWN_SHARE = 0.01
+_DISAGREE = 1.5
+_TWICE = (1.6, 2.4)
+_WHOLE_PAIRS = frozenset({"8.6", "8.9", "12.0"})
+"""Chips whose GDDR memory is read by pairs of sectors."""
 _WORTH_NAMING = 0.1
-_WORTH_A_WORD = 1.05
-"""A factor that is not a twentieth over the one before it says nothing new."""
 
 
 @lru_cache(maxsize=1024)
@@ -65,36 +69,32 @@ def limit_words(analysis: Analysis, missing: str = "") -> str:
     """Name the unit nearest its peak, with its share; of a kernel near two limits both: `FP32 74 %, HBM3 70 %`."""
     kernel, found = analysis.kernel, analysis.verdict.bottleneck
     sides = [found] if analysis.verdict.bound != "balanced" else both_sides(analysis)
-    return ", ".join(bottleneck_words(side, kernel.gpu, missing=missing) for side in sides)
+    return _sides_words(sides, kernel.gpu, missing=missing)
 
 
-def distance_words(verdict: Verdict, *gpus: str | None) -> str:
-    """Say how far a kernel is from its limits; empty where unknown.
-
-    For example `up to 1.4x faster as written (FP64 70 % busy), 2.3x with only the FLOPs and bytes it needs`.
-    """
-    distances, said = verdict.distances, []
-    shown = distances.headroom or 1.0
-    if distances.headroom:
-        more = f"up to {factor(shown)} faster" if shown > _WORTH_A_WORD else "nothing to win"
-        busy = f" ({bottleneck_words(verdict.bottleneck, *gpus)} busy)" if verdict.bottleneck else ""
-        said.append(f"{more} as written{busy}")
-    # What lies beyond is said only where it is worth a word more than the one before.
-    if distances.potential is not None and distances.potential > _WORTH_A_WORD * shown:
-        shown = distances.potential
-        said.append(f"up to {factor(shown)} with only the FLOPs and bytes it needs")
-    if distances.potential_by_reuse is not None and distances.potential_by_reuse > _WORTH_A_WORD * shown:
-        how = "by fusing it away" if distances.by_fusing_only else "with all operands kept on chip"
-        said.append(f"up to {factor(distances.potential_by_reuse)} {how}")
-    return ", ".join(said)
+def _sides_words(sides: Sequence[Bottleneck | None], *gpus: str | None, missing: str = "") -> str:
+    """Name one or both sides with their shares; two that have no name as one."""
+    shares = [side.share for side in sides if side is not None and side.resource is None]
+    if len(shares) > 1:
+        return f"busiest units {' and '.join(map(percent, shares))}"
+    return ", ".join(bottleneck_words(side, *gpus, missing=missing) for side in sides)
 
 
-def beyond_words(distances: Distances) -> str:
-    """Say what can win more than the potential counts, or the headroom where there is none; empty where nothing can."""
-    counted = distances.potential or distances.headroom
-    if counted is None or (distances.potential_by_reuse or 0.0) <= _WORTH_A_WORD * counted:
+def limit_factor_words(limit: Limit) -> str:
+    """Say the limit with the side that sets it: `limit 2.1x (DRAM traffic)`; empty where it is unknown."""
+    if limit.factor is None:
         return ""
-    return "more by fusing" if distances.by_fusing_only else "more by reuse"
+    return f"limit {'about ' if limit.about else ''}{factor(limit.factor)} ({limit.by})"
+
+
+def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
+    """Say what a move brings to so much time: `10.4 s to about 8.7 s (1.2x)` with an arrow; empty where unknown."""
+    if gain is None:
+        return ""
+    how, changes = "at most" if gain.proven else "about", f", changes the {gain.changes}" if gain.changes else ""
+    if time_ns is None:
+        return f"{how} {factor(gain.factor)}{changes}"
+    return f"{duration(time_ns)} \u2192 {how} {duration(time_ns / gain.factor)} ({factor(gain.factor)}{changes})"
 
 
 def stage_full_words(analysis: Analysis) -> str:
@@ -133,7 +133,7 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
         head = _on_the_plateau(facts)
     elif facts.bound == "balanced":
         sides = in_order(facts.memory, facts.compute)
-        head = f"Near two limits: {', '.join(bottleneck_words(side, facts.kernel.gpu) for side in sides)}"
+        head = f"Near two limits: {_sides_words(sides, facts.kernel.gpu)}"
     elif facts.limiter is not None:
         head = _at_its_limiter(facts, facts.limiter)
     else:
@@ -178,24 +178,26 @@ def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
         about = "about " if pipe.source == "estimated" else ""
         numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
         numbers += f" ({share})" if pipe.share == limiter.share else f", its pipe {share} busy"
-    return f"{'Limited' if resource == 'issue' else 'Compute-bound'} by {where}: {numbers}"
+    head = f"{'Limited' if resource == 'issue' else 'Compute-bound'} by {where}: {numbers}"
+    if facts.unseen:
+        return f"Possibly {head[0].lower()}{head[1:]}; or memory-bound, as use of memory is not measured"
+    return head
 
 
 def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
     """Say why a kernel without a limiter takes its time, and that no unit is busy, as far as that was measured."""
-    kernel, sides = facts.kernel, (("memory", facts.memory), ("compute", facts.compute))
+    kernel, sides, missing = facts.kernel, (facts.memory, facts.compute), facts.unseen
     if facts.bound == "unknown":
         if kernel.failed:
             return f"Unknown: {kernel.status_reason or ALL_NAN}"
         duration_too = "" if kernel.duration_ns is not None else "duration and no "
         return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
-    missing = [name for name, side in sides if side is None]
-    top = percent(max((side.share for _, side in sides if side is not None), default=0.0)).removeprefix("<")
+    top = percent(max((side.share for side in sides if side is not None), default=0.0)).removeprefix("<")
     idle = f"no {'measured ' if missing else ''}unit above {top}"
     if len(missing) > 1:
         idle = "use of memory and compute is not measured"
     elif missing:
-        idle += f"; use of {missing[0]} is not measured, so this is provisional"
+        idle += f"; use of {missing[0]} is not measured"
     if facts.bound == "overhead":
         what = f"as short as its launch ({duration(kernel.duration_ns or 0.0)})"
         if facts.waiting is not None:
@@ -206,13 +208,15 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
     few = [] if ready is None or ready >= _ENOUGH_READY else [f"only {significant(ready)} warps ready per scheduler"]
     why = [cause.title for cause in causes[:2]]
     if unmeasured:
-        why, headroom = ["why warps wait was not measured"], facts.distances.headroom
-        most = max(causes, key=lambda cause: cause.speedup_up_to or 0.0, default=None)
-        if most is not None and most.speedup_up_to is not None and headroom is not None:
-            why = [f"{why[0]}: {most.title} explains at most {factor(most.speedup_up_to)} of {factor(headroom)}"]
-        elif most is not None:
+        why = ["why warps wait was not measured"]
+        most = max(causes, key=lambda cause: cause.gain.factor if cause.gain else 0.0, default=None)
+        if most is not None:
             why = [f"{why[0]}, and {most.title} is a part of it at most"]
-    return f"Latency-bound: {'; '.join((idle, *few, *why))}"
+    time_ns = kernel.duration_ns
+    if time_ns is not None and facts.limits.overhead_duration_ns <= time_ns < facts.limits.short_duration_ns:
+        why.append(f"of its {duration(time_ns)} about {_START_AND_END} are start and end")
+    head = "Latency-bound" if not missing else f"Possibly latency-bound, or {'- or '.join(missing)}-bound"
+    return f"{head}: {'; '.join((idle, *few, *why))}"
 
 
 def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
@@ -220,7 +224,9 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
     kernel, lines = facts.kernel, []
     for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
         if side is not None:
-            lines.append(f"busiest {what} unit: {_spoken(side.resource, kernel.gpu)} {percent(side.share)}")
+            named = f"busiest {what} unit: {_spoken(side.resource, kernel.gpu)}"
+            named = f"NVIDIA's busiest unit of {what}:" if side.resource is None else named
+            lines.append(f"{named} {percent(side.share)}")
     for name, level in facts.levels.items():
         if level.share is None or level.share < _SHOWN_SHARE:
             continue
@@ -232,6 +238,7 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
             stage = binding_stage(level)
             line += f"; its {stage_label(stage)} stage is the busiest" if stage else ""
         lines.append(line)
+    lines += _disagreements(facts)
     if facts.bound == "latency":
         what = "a part of the cause at most" if unmeasured else "cause"
         lines += [f"{what}: {cause.title}" for cause in causes]
@@ -245,6 +252,17 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
     if eligible is not None:
         lines.append(f"{significant(eligible)} warps ready per cycle and scheduler")
     return tuple(lines)
+
+
+def _disagreements(facts: Facts) -> Iterator[str]:
+    """Say where two counters of one unit differ by far, and why."""
+    own, nvidias = facts.share("l1"), facts.counter("sol_l1_share")
+    if own and nvidias and nvidias > _DISAGREE * own and own >= _SHOWN_SHARE:
+        unseen = f"{percent(nvidias)}, {factor(nvidias / own)} the busiest stage with a counter"
+        yield f"NVIDIA's own L1 throughput disagrees: it reads {unseen}"
+    moved = ratio(facts.counter("dram_read_bytes"), facts.counter("l2_read_miss_bytes"))
+    if facts.kernel.compute_capability in _WHOLE_PAIRS and moved is not None and _TWICE[0] <= moved <= _TWICE[1]:
+        yield f"DRAM reads {factor(moved)} the sectors that missed in L2: it moves 64 bytes at a time"
 
 
 def without_move(verdict: Verdict) -> str:

@@ -20,6 +20,7 @@ class Thresholds(Struct, frozen=True):
 
     at_roof_share: float
     at_roof_device_share: float
+    copy_share: float
     bound_share: float
     balanced_lead: float
     overhead_duration_ns: float
@@ -38,8 +39,8 @@ class Thresholds(Struct, frozen=True):
     imbalance_cost_share: float
     tail_idle_share: float
     limiter_gain: float
-    limiter_part_of_headroom: float
-    explaining_part_of_headroom: float
+    limiter_part_of_room: float
+    explaining_part_of_room: float
     short_duration_ns: float
     slowdown: float
     share_over_one: float
@@ -53,9 +54,9 @@ class Thresholds(Struct, frozen=True):
     pipe_explained: float
     issue_filled: float
     smem_part_of_l1: float
-    open_headroom: float
-    integer_dram_share: float
+    open_room: float
     integer_flop_part: float
+    shortest_launch_ns: float
     contributing_share: float
     contributing_cost_share: float
     limiting_waste_share: float

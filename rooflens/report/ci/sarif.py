@@ -115,7 +115,7 @@ def _result(  # noqa: PLR0913 - a result says all of these
         "properties": {
             "severity": finding.severity,
             "confidence": finding.confidence,
-            "speedupUpTo": finding.speedup_up_to,
+            "gain": finding.gain.factor if finding.gain else None,
             "kernel": printable(analysis.kernel.name),
             "gpu": analysis.kernel.gpu,
             "report": analysis.kernel.source,
@@ -132,7 +132,7 @@ def _result(  # noqa: PLR0913 - a result says all of these
 
 def _text(analysis: Analysis, finding: Finding, worst: Place) -> str:
     said = shown(finding)
-    gain = f", {said.gain} faster without" if said.gain else ""
+    gain = f", gain {said.gain}" if said.gain else ""
     kernel = cut_name(plain_name(analysis.kernel.name), NAME_WIDTH)
     return f"{kernel}: {said.name}{gain}; {percent(worst.share)} of it at this line. {sentence_case(said.move)}."
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, Row
+from rooflens.model.predict.forecast import Forecast, Row
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.report.forecast import sentences as predict_words
@@ -82,7 +82,6 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         operations=OPERATIONS.values(),
         gpus=gpu_choices(),
         dtypes=list(ELEMENT_BYTES),
-        launch_floor_s=LAUNCH_FLOOR_S,
         sizes_text=forecasts.sizes_text,
         short_name=short_name,
     )
@@ -135,14 +134,13 @@ def _caption(plane: PredictPlane) -> Iterator[str]:
     """Say what the dots are, and which are not drawn."""
     if plane.of_parts:
         yield (
-            "One dot per part, on its roof at the intensity of the bytes it must move. "
-            "Area: its share of the lower bound."
+            "One dot per part, on its roof at the intensity of the bytes it must move. Area: its share of the floor."
         )
         if plane.unplaced:
             verb = "has" if plane.unplaced == 1 else "have"
             yield f"{fmt.count(plane.unplaced, 'part')} without FLOPs {verb} no place here."
     elif len(plane.row.steps) > 1:
-        turn = "; the ring is where the regime changes" if plane.crossing else ""
+        turn = "; a ring is where the regime changes" if plane.crossings else ""
         yield f"One dot per size, joined in the order of the sweep{turn}."
         if plane.row.steps[-1][1].parts:
             yield "Dots lie below the roof: parts run one by one, and no mix of them reaches it."
@@ -156,7 +154,7 @@ def _caption(plane: PredictPlane) -> Iterator[str]:
 
 
 def part_bars(row: Row) -> list[tuple[float, Forecast]]:
-    """List the parts of the last step with their shares of its lower bound: the longest part first."""
+    """List the parts of the last step with their shares of its floor: the longest part first."""
     whole = row.steps[-1][1]
     shares = [(part.t_lower_s / whole.t_lower_s if whole.t_lower_s else 0.0, part) for part in whole.parts]
     return sorted(shares, key=lambda bar: -bar[0])

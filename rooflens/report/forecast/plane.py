@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import Forecast, Regime, Row, forecast, of_roof
+from rooflens.model.predict.forecast import Forecast, Regime, Row, forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import BOUND_LABELS
@@ -45,7 +45,7 @@ class Dot(Struct, frozen=True):
     Attributes:
         label: What tells it apart: `n = 128`.
         short: The same where there is little room: `128`.
-        time_share: Part of the lower bound of the whole, 0 to 1; 1 for steps.
+        time_share: Part of the floor of the whole, 0 to 1; 1 for steps.
         merged: How many stand here.
     """
 
@@ -59,7 +59,7 @@ class Dot(Struct, frozen=True):
 
     @property
     def regime(self) -> Regime:
-        """Which of the two times is the longer one."""
+        """What bounds it."""
         return self.result.regime
 
 
@@ -69,7 +69,7 @@ class PredictPlane(Struct, frozen=True):
     Attributes:
         dots: Steps in the order of the sweep, or the parts of a single composite prediction.
         path: Places that the dot walks through, the change of regime among them; empty where nothing walks.
-        crossing: Where the regime changes along the sweep.
+        crossings: Where the regime changes along the sweep.
         pipes: Flat roofs by pipe, the highest first, in FLOP per second.
         unplaced: Parts or steps without FLOPs.
         left_out: Steps that are not drawn because they stand too near to others.
@@ -78,7 +78,7 @@ class PredictPlane(Struct, frozen=True):
     row: Row
     dots: tuple[Dot, ...]
     path: tuple[tuple[float, float], ...]
-    crossing: Dot | None
+    crossings: tuple[Dot, ...]
     pipes: tuple[tuple[str, float], ...]
     unplaced: int
     left_out: int
@@ -102,12 +102,9 @@ class PredictPlane(Struct, frozen=True):
 
     @property
     def achieved(self) -> tuple[float, float] | None:
-        """Place of the measured rate, for a single prediction only: several sizes have no one rate."""
-        reached = self.row.achieved_flop_per_s
-        result = self.row.steps[0][1]
-        if not reached or len(self.row.steps) > 1 or not _is_placed(result):
-            return None
-        return result.intensity, reached
+        """Place of the measured rate; None where there is none."""
+        measured_s, result = self.row.measured_s, self.row.steps[0][1]
+        return (result.intensity, result.flop / measured_s) if measured_s and _is_placed(result) else None
 
 
 def planes(rows: Iterable[Row]) -> tuple[PredictPlane, ...]:
@@ -135,7 +132,7 @@ def _plane(row: Row) -> PredictPlane:
             row=row,
             dots=_merged([_part_dot(part, result) for part in placed], _parts_together, SAME_PART_DECADES),
             path=(),
-            crossing=None,
+            crossings=(),
             pipes=_pipes(result.parts),
             unplaced=len(result.parts) - len(placed),
             left_out=0,
@@ -145,18 +142,17 @@ def _plane(row: Row) -> PredictPlane:
 
 def _swept_plane(row: Row) -> PredictPlane:
     at = [i for i, (_, result) in enumerate(row.steps) if _is_placed(result)]
-    turn = _turn(row)
-    drawn = _thinned(row, at, turn)
+    turns = [i for i in range(1, len(row.steps)) if row.steps[i][1].regime != row.steps[i - 1][1].regime]
+    drawn = _thinned(row, at, turns)
     dots = {i: _step_dot(row, *row.steps[i]) for i in drawn}
-    crossing = _crossing(row)
-    path = [(dots[i].x, dots[i].y) for i in drawn if turn is None or i < turn]
-    path += [(crossing.x, crossing.y)] if crossing else []
-    path += [(dots[i].x, dots[i].y) for i in drawn if turn is not None and i >= turn]
+    crossings = {i: dot for i, (sizes, _) in zip(turns, row.crossings, strict=True) if (dot := _crossing(row, sizes))}
+    walked = [dot for i in range(len(row.steps)) for dot in (crossings.get(i), dots.get(i)) if dot]
+    path = [(dot.x, dot.y) for dot in walked]
     return PredictPlane(
         row=row,
         dots=_merged(list(dots.values()), _steps_together),
         path=tuple(path) if len(path) > 1 else (),
-        crossing=crossing,
+        crossings=tuple(crossings.values()),
         pipes=_pipes([row.steps[-1][1], *row.steps[-1][1].parts]),
         unplaced=len(row.steps) - len(at),
         left_out=len(at) - len(drawn),
@@ -165,22 +161,14 @@ def _swept_plane(row: Row) -> PredictPlane:
 
 def _is_placed(result: Forecast) -> bool:
     """Return whether logarithmic axes can place a forecast."""
-    return bool(result.attainable_flop_per_s) and result.intensity > 0 and isfinite(result.intensity)
+    return bool(result.roof_flop_per_s) and result.intensity > 0 and isfinite(result.intensity)
 
 
-def _turn(row: Row) -> int | None:
-    """Find the first step of the new regime."""
-    if row.crossing is None:
-        return None
-    first = row.steps[0][1].regime
-    return next((i for i, (_, result) in enumerate(row.steps) if result.regime != first), None)
-
-
-def _thinned(row: Row, at: Sequence[int], turn: int | None) -> list[int]:
-    """Choose the steps that are drawn: first, last, those beside the change of regime, and others that keep apart."""
+def _thinned(row: Row, at: Sequence[int], turns: Iterable[int]) -> list[int]:
+    """Choose the steps that are drawn: first, last, those beside a change of regime, and others that keep apart."""
     if len(at) <= ALL_DOTS:
         return list(at)
-    wanted = {at[0], at[-1], *({turn - 1, turn} & set(at) if turn else ())}
+    wanted = {at[0], at[-1], *({i for turn in turns for i in (turn - 1, turn)} & set(at))}
     chosen = [at[0]]
     for i in at[1:]:
         if i in wanted or _steps_apart(row, chosen[-1], i) >= APART_DECADES:
@@ -196,19 +184,16 @@ def _step_dot(row: Row, sizes: Mapping[str, int], result: Forecast) -> Dot:
     label = forecasts.sizes_text(row, sizes)
     moving = moving_sizes(row) if len(row.steps) > 1 else []
     short = f"{sizes[moving[0]]:,}" if moving else label
-    return Dot(label, short, result, result.intensity, result.attainable_flop_per_s or 0.0)
+    return Dot(label, short, result, result.intensity, result.roof_flop_per_s or 0.0)
 
 
 def _part_dot(part: Forecast, whole: Forecast) -> Dot:
     share = part.t_lower_s / whole.t_lower_s if whole.t_lower_s else 0.0
-    return Dot(part.label, part.label, part, part.intensity, part.attainable_flop_per_s or 0.0, share)
+    return Dot(part.label, part.label, part, part.intensity, part.roof_flop_per_s or 0.0, share)
 
 
-def _crossing(row: Row) -> Dot | None:
-    """Place the sizes at which the regime changes."""
-    if row.crossing is None:
-        return None
-    sizes, _ = row.crossing
+def _crossing(row: Row, sizes: Mapping[str, int]) -> Dot | None:
+    """Place the sizes at which the regime changes; None where they have no place."""
     result = forecast(row.operation, sizes, row.dtype, row.gpu, row.link, out_dtype=row.out_dtype)
     return _step_dot(row, sizes, result) if _is_placed(result) else None
 
@@ -262,7 +247,7 @@ SMALLEST_PX2, LARGEST_PX2 = 70, 520
 STEP_PX2 = 130
 
 RING_PX2 = 340
-"""Areas: dots of parts grow with their share of the lower bound, those of steps do not; the ring of a crossing."""
+"""Areas: dots of parts grow with their share of the floor, those of steps do not; the ring of a crossing."""
 
 APART_PX = 5
 """Distance that a label keeps from the dots of others: it may not seem to be theirs."""
@@ -282,8 +267,7 @@ def datasets(plane: PredictPlane) -> dict[str, list[Datum]]:
         "dots": [_dot_row(plane, dot) | {"p": places.get(f"dot {i}", NOWHERE)} for i, dot in enumerate(plane.dots)],
         "path": [{"i": i, "x": rounded(x), "y": rounded(y)} for i, (x, y) in enumerate(plane.path)],
         "crossing": [
-            _dot_row(plane, dot) | {"p": places.get("crossing", NOWHERE)}
-            for dot in ([plane.crossing] if plane.crossing else [])
+            _dot_row(plane, dot) | {"p": places.get(f"crossing {i}", NOWHERE)} for i, dot in enumerate(plane.crossings)
         ],
         "achieved": [row | {"p": places.get("achieved", NOWHERE)} for row in _achieved_rows(plane)],
         **rows,
@@ -304,16 +288,14 @@ def area_px2(plane: PredictPlane, dot: Dot) -> float:
     return round(SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * dot.time_share / most)
 
 
-def crossing_text(plane: PredictPlane) -> str:
+def crossing_text(dot: Dot) -> str:
     """Say at which size the regime changes: `compute-bound from n = 887`."""
-    dot = plane.crossing
-    return f"{dot.regime}-bound from {dot.label}" if dot else ""
+    return f"{dot.regime}-bound from {dot.label}"
 
 
 def _dot_boxes(plane: PredictPlane, sheet: Sheet) -> list[Box]:
     boxes = [point_box(sheet.at(dot.x, dot.y), _radius_px(plane, dot)) for dot in plane.dots]
-    if plane.crossing:
-        boxes.append(point_box(sheet.at(plane.crossing.x, plane.crossing.y), sqrt(RING_PX2) / 2))
+    boxes += [point_box(sheet.at(dot.x, dot.y), sqrt(RING_PX2) / 2) for dot in plane.crossings]
     if plane.achieved:
         boxes.append(point_box(sheet.at(*plane.achieved), sqrt(STEP_PX2) / 2))
     return boxes
@@ -325,11 +307,11 @@ def _radius_px(plane: PredictPlane, dot: Dot) -> float:
 
 def _texts(plane: PredictPlane, sheet: Sheet, size: SizeClass) -> Iterator[tuple[str, Text]]:
     """Ask for all texts at dots, what matters most first: the change of regime, what was measured, then the dots."""
-    if dot := plane.crossing:
-        names = (crossing_text(plane), f"{dot.regime}-bound from {dot.short}", f"from {dot.short}")
-        yield "crossing", Text(names, dot.x, dot.y, around(sqrt(RING_PX2) / 2), bold=True)
+    for i, dot in enumerate(plane.crossings):
+        names = (crossing_text(dot), f"{dot.regime}-bound from {dot.short}", f"from {dot.short}")
+        yield f"crossing {i}", Text(names, dot.x, dot.y, around(sqrt(RING_PX2) / 2), bold=True)
     if plane.achieved:
-        share = fmt.percent(of_roof(plane.row.achieved_flop_per_s, plane.row.steps[0][1]) or 0.0)
+        share = fmt.percent(plane.achieved[1] / (plane.row.steps[0][1].roof_flop_per_s or plane.achieved[1]))
         reached = f"{share} of its roof"
         rates = (f"{fmt.si(plane.achieved[1], 'FLOP/s')}: {reached}", reached)
         yield "achieved", Text(rates, *plane.achieved, around(sqrt(STEP_PX2) / 2), bold=True)
@@ -382,10 +364,9 @@ def _dot_row(plane: PredictPlane, dot: Dot) -> Datum:
         "facts": {
             "Regime": BOUND_LABELS[dot.regime],
             "Intensity": fmt.intensity(result.intensity),
-            "At best": fmt.si(result.attainable_flop_per_s, "FLOP/s"),
+            "At best": fmt.si(result.roof_flop_per_s, "FLOP/s"),
             "Of the peak": f"{fmt.percent(result.share_of_peak)} ({resource_label(result.peak)})",
-            "At least": fmt.duration(result.t_lower_s * 1e9),
-            "No overlap": fmt.duration(result.t_upper_s * 1e9),
+            "Floor": fmt.duration(result.t_lower_s * 1e9),
         },
     }
 
@@ -394,7 +375,7 @@ def _achieved_rows(plane: PredictPlane) -> list[Datum]:
     if plane.achieved is None:
         return []
     x, y = plane.achieved
-    top = plane.row.steps[0][1].attainable_flop_per_s or y
+    top = plane.row.steps[0][1].roof_flop_per_s or y
     return [{"x": rounded(x), "y": rounded(y), "y2": rounded(top)}]
 
 

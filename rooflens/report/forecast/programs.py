@@ -11,6 +11,7 @@ from typing import Any
 from rooflens.errors import UsageError
 from rooflens.model.predict.forecast import Forecast, Row, composite, simple, whole_of, widths_in
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.published import attainable
 from rooflens.model.predict.rates import SOFTWARE_ONLY, SideRates, rates_of_gpu
 from rooflens.model.predict.rows import (
     ELEMENT_BYTES,
@@ -87,7 +88,7 @@ def calculator(rows: Sequence[Row]) -> dict[str, Any]:
             "gpu": row.gpu.id,
             "dtype": row.dtype,
             "sizes": dict(sizes),
-            "achieved": row.achieved_flop_per_s if len(row.steps) == 1 else None,
+            "measured": row.measured_s * 1e3 if row.measured_s else None,
             "link": row.link or "",
             "out_dtype": row.out_dtype or "",
         },
@@ -109,6 +110,8 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "summary": operation.summary,
         "flop": operation.flop_source,
         "bytes": operation.bytes_source,
+        "dtype": operation.dtype,
+        "published": found.sources if (found := attainable(operation.name, 1.0)) else (),
         "sizes": [_size(size, start[size.name]) for size in operation.sizes],
         "has_results": operation.results is not None or operation.parts is not None,
         "together": TOGETHER.get(operation.name, ()),
@@ -172,8 +175,8 @@ def _link(link: Link, sources: dict[str, int]) -> dict[str, Any]:
 def traced(operation: Operation) -> dict[str, Any]:
     """Follow the forecast of an operation with symbols for its sizes, its type and its GPU.
 
-    Inputs are the sizes by name, `element_bytes`, `result_bytes`, `bandwidth`, `achieved`, `link` and `link rate`,
-    and for each unit its pipe, its peak and what goes beside it a second: `matrix pipe`, `matrix peak`,
+    Inputs are the sizes by name, `element_bytes`, `result_bytes`, `bandwidth`, `measured` (seconds), `link` and
+    `link rate`, and for each unit its pipe, its peak and what goes beside it a second: `matrix pipe`, `matrix peak`,
     `matrix special`, `matrix issued`, and the same of the other units; `l2 rate` is that of L2. Rates that are not
     known are infinite.
 
@@ -192,10 +195,10 @@ def traced(operation: Operation) -> dict[str, Any]:
         "early": len(program.steps()),
     }
     whole, parts = _forecast(program, operation, sizes, group)
-    achieved: Any = program.input("achieved")
+    measured_s: Any = program.input("measured")
     numbers = program.paths(lambda: forecasts.numbers(whole))
     numbers |= program.paths(lambda: forecasts.other_numbers(whole))
-    numbers |= program.paths(lambda: forecasts.numbers_of_whole(achieved, whole))
+    numbers |= program.paths(lambda: forecasts.numbers_of_whole(measured_s, whole))
     units = [OPERATIONS[part.operation].unit for part in parts] or [operation.unit]
     return {
         "whole": _numbered(program, numbers),

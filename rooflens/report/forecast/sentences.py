@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import Forecast, Row, of_roof
+from rooflens.model.predict.forecast import Forecast, Row
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.published import floor_words, published_points, time_words
 from rooflens.model.predict.rates import RATES_SOURCE
 from rooflens.model.predict.rows import ELEMENT_BYTES, Operation
 from rooflens.model.roofline.datasheets import Datasheet
@@ -55,38 +56,47 @@ def answer(row: Row) -> str:
     by_ridge = not last.parts and not any(
         result.link or not result.moved_bytes or is_bound_by_others(result) for _, result in row.steps
     )
-    if row.crossing is None:
+    if not row.crossings:
+        if first.regime == "overhead":
+            return "Overhead-bound at every size: the floor is shorter than the launches."
         return (
             f"{last.regime.capitalize()}-bound at every size: {_from_to(first.intensity, last.intensity)} FLOP/B, "
             f"{'below' if last.regime == 'memory' else 'above'} the ridge of {fmt.significant(last.ridge)}."
             if by_ridge
             else f"{last.regime.capitalize()}-bound at every size."
         )
-    sizes, regime = row.crossing
-    why = f", where it reaches {fmt.significant(last.ridge)} FLOP/B" if by_ridge else ""
-    return f"{regime.capitalize()}-bound from {forecasts.sizes_text(row, sizes)}{why}; {first.regime}-bound before."
+    before, said = first.regime, []
+    for sizes, regime in row.crossings:
+        at_ridge = by_ridge and {before, regime} == {"memory", "compute"}
+        why = f", where it reaches {fmt.significant(last.ridge)} FLOP/B" if at_ridge else ""
+        said.append(f"{regime}-bound from {forecasts.sizes_text(row, sizes)}{why}")
+        before = regime
+    changes = "; ".join(said)
+    return f"{changes[0].upper()}{changes[1:]}; {first.regime}-bound before."
 
 
 def _single(row: Row, result: Forecast) -> str:
-    least, most = (fmt.duration(seconds * 1e9) for seconds in (result.t_lower_s, result.t_upper_s))
-    bounds = f"At least {least}, {most} without overlap."
+    floor = floor_words(result.t_lower_s, result.attainable)
     if result.tokens_per_s:
-        bounds = f"At least {least}, at best {fmt.significant(result.tokens_per_s)} tokens/s."
+        floor = f"{floor}, at best {fmt.significant(result.tokens_per_s)} tokens/s"
+    floor = f"{floor[0].upper()}{floor[1:]}."
+    if row.measured_s:
+        floor = f"{floor} {time_words(row.measured_s, result.t_lower_s, result.attainable)}."
+    if result.regime == "overhead":
+        launches = fmt.count(sum(part.count for part in result.parts) or result.count, "launch")
+        return f"Overhead-bound: as long as {launches}, each 2 to 5 \u00b5s of host time. {floor}"
     if result.parts:
         share = sum(part.t_lower_s for part in result.parts if part.regime == result.regime) / (result.t_lower_s or 1.0)
-        return f"{result.regime.capitalize()}-bound for {fmt.percent(share)} of its lower bound. {bounds}"
+        return f"{result.regime.capitalize()}-bound for {fmt.percent(share)} of its floor. {floor}"
     regime = f"{result.regime.capitalize()}-bound"
     if not result.flop:
         sent = f" and {fmt.si(result.sent_bytes, 'B')} to send" if result.sent_bytes else ""
-        return f"{regime}: no FLOPs, {fmt.si(result.moved_bytes, 'B')} to move{sent}. {bounds}"
+        return f"{regime}: no FLOPs, {fmt.si(result.moved_bytes, 'B')} to move{sent}. {floor}"
     if result.regime == "communication":
         over = fmt.factor(result.t_comms_s / max(result.t_math_s, result.t_memory_s))
-        return f"{regime}: {fmt.si(result.sent_bytes, 'B')} to send take {over} as long as the rest. {bounds}"
-    reached = ""
-    if (of_its_roof := of_roof(row.achieved_flop_per_s, result)) is not None:
-        reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {fmt.percent(of_its_roof)} of its roof."
+        return f"{regime}: {fmt.si(result.sent_bytes, 'B')} to send take {over} as long as the rest. {floor}"
     why = _others(result) if is_bound_by_others(result) else _against_ridge(result)
-    return f"{regime}: {why}. {bounds}{reached}"
+    return f"{regime}: {why}. {floor}"
 
 
 def is_bound_by_others(result: Forecast) -> bool:
@@ -189,7 +199,6 @@ def derivation(row: Row) -> list[tuple[str, str]]:
     """Work the last step out in numbers."""
     sizes, result = row.steps[-1]
     lower = "the longest of them" if not result.parts else "the longest of them for each part, added up"
-    launches = fmt.count(result.launches, "launch")
     sending = f"{fmt.si(result.sent_bytes, 'B')} / {fmt.si(result.link_bytes_per_s, 'B/s')}"
     comms = [("T comms", f"{sending} = {fmt.duration(result.t_comms_s * 1e9)}")] if result.link else []
     intensity = f"{fmt.si(result.flop, 'FLOP')} / {fmt.si(result.moved_bytes, 'B')}"
@@ -203,8 +212,7 @@ def derivation(row: Row) -> list[tuple[str, str]]:
         ("T memory", f"{fmt.si(result.moved_bytes, 'B')} / {rates[1]} = {fmt.duration(result.t_memory_s * 1e9)}"),
         *_derived_others(result),
         *comms,
-        ("at least", f"{lower} = {fmt.duration(result.t_lower_s * 1e9)}"),
-        ("no overlap", f"their sum + {launches} = {fmt.duration(result.t_upper_s * 1e9)}"),
+        ("floor", f"{lower} = {fmt.duration(result.t_lower_s * 1e9)}"),
     ]
 
 
@@ -225,6 +233,16 @@ def _derived_others(result: Forecast) -> list[tuple[str, str]]:
 def _quotient(amount: float, unit: str, rate_per_s: float, result: Forecast) -> str:
     each = "each part at its own rate" if result.parts else fmt.si(rate_per_s, f"{unit}/s")
     return f"{fmt.si(amount, unit).strip()} / {each}"
+
+
+def published(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """List who published kernels of these operations, and how many."""
+    sources = dict.fromkeys(
+        source for row in rows if (found := row.steps[-1][1].attainable) is not None for source in found.sources
+    )
+    return [
+        (source, fmt.count(sum(point.source == source for point in published_points()), "time")) for source in sources
+    ]
 
 
 def sizes(row: Row) -> list[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.summary import Launch
+from rooflens.model.verdict.sentences import gain_words
 from rooflens.report.content import Content
 from rooflens.report.html.parts import Figure, Table
 from rooflens.report.html.templates import render
@@ -158,7 +159,7 @@ def _time_figure(content: Content) -> Figure:
             f"{group.launch_count:,}",
             fmt.duration(group.duration_ns),
             fmt.percent(group.time_share),
-            fmt.duration(group.winnable_ns),
+            gain_words(group.analysis.verdict.gain, group.duration_ns) or fmt.MISSING,
         )
         for group in kernels[:MAX_DATA_ROWS]
     ]
@@ -170,7 +171,7 @@ def _time_figure(content: Content) -> Figure:
         notes=(f"{fmt.count(untimed, 'kernel')} without a duration {verb} no bar.",) if untimed else (),
         data=Table(
             "Data of time by kernel",
-            ("Kernel", "#Launches", "#Time", "#Share", "#Winnable"),
+            ("Kernel", "#Launches", "#Time", "#Share", "First move"),
             rows,
             f"The first {MAX_DATA_ROWS} of {len(kernels):,} kernels." if len(kernels) > MAX_DATA_ROWS else "",
         ),

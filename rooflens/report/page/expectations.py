@@ -98,7 +98,9 @@ def prediction_lines(checked: Checked) -> tuple[str, ...]:
         f"{title_of(prediction)} measured, {launches}: {', '.join([*found, _limiter(checked)])}",
     )
     gaps = (
-        f"  {TOPIC_WORDS[gap.topic].lower()}: {gap.text}" for gap in checked.gaps if gap.reasons or not gap.as_predicted
+        f"  {TOPIC_WORDS[gap.topic].lower()}: {gap.text}"
+        for gap in checked.gaps
+        if gap.reasons or not gap.as_predicted or gap.topic == "time"
     )
     return (*lines, *gaps)
 
@@ -160,11 +162,11 @@ def _limiter_look(bound: Bound | None, resource: str | None) -> tuple[str, str] 
 
 def _factors(checked: Checked) -> tuple[tuple[str, str], ...]:
     """Write how measured and predicted compare in work, bytes and time."""
-    lower_ns, time_ns = checked.times.lower_ns, checked.measured.time_ns
+    floor_ns, time_ns = checked.times.floor_ns, checked.measured.time_ns
     listed = (
         (checked.prediction.unit, checked.work_ratio),
         ("bytes", checked.bytes_ratio),
-        ("time over bound", time_ns / lower_ns if time_ns and lower_ns else None),
+        ("time over floor", time_ns / floor_ns if time_ns and floor_ns else None),
     )
     least = "\u2265\u00a0" if checked.at_least else ""
     return tuple(
@@ -178,12 +180,15 @@ def _times(checked: Checked) -> tuple[TimeRow, ...]:
     work = f"{fmt.si(prediction.flop, prediction.unit)} at {fmt.si(bounds.peak_per_s, f'{prediction.unit}/s')}"
     moved = f"{fmt.si(prediction.moved_bytes, 'B')} at {fmt.si(bounds.bandwidth_bytes_per_s, 'B/s')}"
     count = fmt.count(checked.measured.launches, "launch")
-    published = " (published: unused here)" if bounds.is_published else ""
+    found = bounds.attainable
+    proven = "" if found is None or found.proven else "; unproven: one source"
+    attained = f"median of {found.points} published times over their floors{proven}" if found else ""
+    published = " (published)" if bounds.is_published else ""
     listed: tuple[tuple[str, float | None, str, Kind], ...] = (
         ("T_math", bounds.math_ns, f"{work}, {resource_label(bounds.pipe)}{published}", "compute"),
         ("T_memory", bounds.memory_ns, f"{moved}, DRAM", "memory"),
-        ("Lower bound", bounds.lower_ns, "max(): fully overlapped", "bound"),
-        ("Upper bound", bounds.upper_ns, "sum(): one after the other", "bound"),
+        ("Floor", bounds.floor_ns, "the longer of them", "bound"),
+        ("Attainable", found.typical_s * 1e9 if found else None, attained, "bound"),
         ("Measured", checked.measured.time_ns, f"{'at least, ' if checked.at_least else ''}{count}", "measured"),
     )
     longest = max((time_ns or 0.0 for _, time_ns, _, _ in listed), default=0.0)

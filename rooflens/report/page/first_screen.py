@@ -108,7 +108,7 @@ def summary(content: Content) -> Markup:
 
 
 def what_first(content: Content) -> Markup:
-    """Rank the kernels by what can be won, with the limiter of each, its distances and the one move."""
+    """Rank the kernels by the time that their first moves win, with the gain of each, its move, limiter and limit."""
     rest, own = unranked(content), own_reports(content)
     return render(
         "report/ranking",
@@ -125,7 +125,7 @@ def what_first(content: Content) -> Markup:
 
 
 def verdict(content: Content) -> Markup:
-    """Answer for a page of one kernel: its sentence, its distances and what to try first."""
+    """Answer for a page of one kernel: its sentence, gain and limit, and what to try first."""
     (kernel,) = content.kernels
     row = ranked(1, kernel)
     analysis = kernel.analysis
@@ -136,7 +136,6 @@ def verdict(content: Content) -> Markup:
         row=row,
         sentence=cannot_tell(content) or without_move(analysis.verdict),
         stage_full=stage_full_words(analysis),
-        distance=row.distance,
         moves=analysis.verdict.advice[:MOVES_NAMED],
         classes=Markup() if single_class else summary(content),
     )

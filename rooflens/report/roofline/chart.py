@@ -41,7 +41,6 @@ from rooflens.report.roofline.layers import (
     twin_layers,
 )
 from rooflens.report.roofline.points import label_layers, points_layer
-from rooflens.report.roofline.selection import gap_spots
 from rooflens.report.roofline.versions import families, path_layers, path_rows, versions
 
 RANGED = "ranges[level] ? level : 'all'"
@@ -183,9 +182,8 @@ def _datasets(
 ) -> dict[str, list[rows.Row]]:
     data: dict[str, list[rows.Row]] = {}
     if plane.points:
-        views = {level: [one.canvas.view for one in at_level[: len(SIZES)]] for level, at_level in drawn.items()}
         data |= {
-            "points": rows.point_rows(plane, gap_spots(plane, views)),
+            "points": rows.point_rows(plane),
             "roofs": [row | {"p": roof_places(drawn, row["level"])} for row in rows.roof_rows(plane)],
             "pipes": [row | {"p": roof_places(drawn, row["key"])} for row in rows.pipe_rows(plane)],
             "labels": label_rows(plane, drawn, ranks, picked),

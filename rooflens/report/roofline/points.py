@@ -14,7 +14,6 @@ from rooflens.report.plane.marks import (
     AT,
     FAINT_DOT,
     QUIET,
-    STRONG,
     Drawing,
     Style,
     at_spot,
@@ -29,7 +28,7 @@ from rooflens.report.plane.plane import ALL, Plane
 from rooflens.report.plane.viewport import CROWD, areas_px2
 from rooflens.report.roofline.course import course_layers, course_rows
 from rooflens.report.roofline.layers import AT_LEVEL
-from rooflens.report.roofline.selection import GAP_PX, GAP_ROOM_PX, RING_PX, USUAL, USUAL_GAP
+from rooflens.report.roofline.selection import RING_PX, USUAL
 from rooflens.report.roofline.versions import FAMILY
 
 FEW = 4
@@ -70,10 +69,9 @@ def points_layer(plane: Plane) -> alt.LayerChart:
     """Draw the launches, with the levels, the gap, the path through its run and the ring of the picked one."""
     course = [_over("course", list(course_layers(PICKED)))] if course_rows(plane) else []
     dots = _dots(plane).properties(name="dots").add_params(ZOOM)
-    lines, factor = _gap_layers(plane)
     ring = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED}")
     ring = ring.mark_point(style="ring", size=alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)"), **QUIET).encode(**AT)
-    layers: list[Drawing] = [*lines, *course, ring, dots, *factor, *_level_names(plane)]
+    layers: list[Drawing] = [*_gap_layers(), *course, ring, dots, *_level_names(plane)]
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         layers.append(_beyond_layer())
     return _over("points", layers)
@@ -125,25 +123,12 @@ def _radius(plane: Plane) -> str:
     return f"sqrt({smallest} + {largest - smallest} * datum.time / {plane.longest_share:.4g}) / 2"
 
 
-def _gap_layers(plane: Plane) -> tuple[list[alt.Chart], list[alt.Chart]]:
-    """Join the levels of the picked launch, and draw its gap to the roof; the factor is to lie over all points."""
+def _gap_layers() -> list[alt.Chart]:
+    """Join the levels of the picked launch, and draw its gap to the roof."""
     joined = alt.Chart().transform_filter(JOINED)
-    # The factor is next to the line where enough of it is visible, else above the roof and above the point.
-    room = f"(log(datum.roof / datum.y) / LN10) * h / spanY - {_radius(plane)}"
-    gap = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED} && datum.gap").transform_calculate(room=room)
-    gap = gap.transform_calculate(spots="level === 'all' ? datum.ga : datum.gs")
-    gap = gap.transform_calculate(spot=f"datum.spots && datum.spots[slot] || {list(USUAL_GAP)}")
-    beside = f"datum.room >= {GAP_ROOM_PX}"
-    gap = gap.transform_calculate(side=f"{beside} ? datum.spot[1] : -datum.spot[1]")
-    factor: dict[str, Any] = {
-        "align": alt.ExprRef("datum.side > 0 ? 'left' : 'right'"),
-        "baseline": alt.ExprRef(f"{beside} ? 'middle' : 'bottom'"),
-        "dx": alt.ExprRef(f"datum.side * {GAP_PX}"),
-        "dy": alt.ExprRef(f"{beside} ? datum.room * datum.spot[0] : min(-{GAP_PX}, datum.room - 2)"),
-    }
-    at_roof = {"x": alt.X("x:Q"), "y": alt.Y("roof:Q")}
+    gap = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED} && datum.gap")
     tick: dict[str, Any] = {"orient": "horizontal", "size": 10, "thickness": 1.25}
-    lines = [
+    return [
         joined.mark_line(style="gap", strokeDash=[1, 3], **QUIET).encode(
             **AT, order=alt.Order("x:Q"), detail=alt.Detail("k:N")
         ),
@@ -151,10 +136,8 @@ def _gap_layers(plane: Plane) -> tuple[list[alt.Chart], list[alt.Chart]]:
         .mark_point(style="ring", size=(2 * RING_PX) ** 2, **QUIET)
         .encode(**AT),
         gap.mark_rule(style="gap", **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), y2=alt.Y2("roof")),
-        gap.mark_tick(style="gap", **tick, **QUIET).encode(**at_roof),
+        gap.mark_tick(style="gap", **tick, **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("roof:Q")),
     ]
-    words = written(gap.transform_calculate(words="datum.gap"), "strong", at_roof, **factor, **STRONG)
-    return lines, words
 
 
 def _level_names(plane: Plane) -> list[alt.Chart]:

@@ -6,8 +6,6 @@ What belongs to a launch is stored once, in the rows of `kernel_rows`; the chart
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from rooflens import format as fmt
@@ -15,8 +13,8 @@ from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
-from rooflens.report.plane.plane import ALL, Plane, Point
-from rooflens.report.roofline.selection import GAP_FROM, USUAL, GapSpot, name_offsets
+from rooflens.report.plane.plane import Plane, Point
+from rooflens.report.roofline.selection import GAP_FROM, USUAL, name_offsets
 
 Row = dict[str, Any]
 
@@ -86,13 +84,8 @@ def _verdict_text(launch: Launch) -> str:
     return f"{BOUND_LABELS[launch.bound]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}"
 
 
-def point_rows(plane: Plane, gaps: Mapping[tuple[str, str], Sequence[GapSpot]] = MappingProxyType({})) -> list[Row]:
-    """Make one row per launch and level; large ones first, so that small ones lie on top.
-
-    Args:
-        plane: The plane.
-        gaps: Where factors stand that have no usual place, by launch and level, for each class of sizes.
-    """
+def point_rows(plane: Plane) -> list[Row]:
+    """Make one row per launch and level; large ones first, so that small ones lie on top."""
     ordered = sorted(plane.points, key=lambda point: -(point.launch.time_share or 0.0))
     by_launch: dict[str, dict[str, float]] = {}
     for point in plane.points:
@@ -101,9 +94,7 @@ def point_rows(plane: Plane, gaps: Mapping[tuple[str, str], Sequence[GapSpot]] =
     rows = []
     for point in ordered:
         offset = offsets[point.launch.key][point.level]
-        row = _point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push})
-        moved = {"gs": gaps.get((point.launch.key, point.level)), "ga": gaps.get((point.launch.key, ALL))}
-        rows.append(row | {name: spots for name, spots in moved.items() if spots and (name == "gs" or point.nearest)})
+        rows.append(_point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push}))
     return rows
 
 
@@ -120,7 +111,7 @@ def _point_row(point: Point) -> Row:
         "x": rounded(point.intensity_flop_per_byte),
         "y": rounded(point.flop_per_s),
         "roof": rounded(point.roof_flop_per_s),
-        "gap": fmt.factor(point.gap) if point.gap is not None and point.gap >= GAP_FROM else None,
+        "gap": 1 if point.gap is not None and point.gap >= GAP_FROM else None,
         "u": None if point.unit == "FLOP" else point.unit,
     }
     return {key: value for key, value in row.items() if value is not None or key == "roof"}

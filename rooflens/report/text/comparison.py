@@ -89,7 +89,8 @@ def _cell(cell: Cell | None) -> dict[str, Any] | None:
         "mean_launch_ns": cell.mean_launch.median_ns,
         "bound": verdict.bound,
         "resource": verdict.resource,
-        "headroom": verdict.distances.headroom,
+        "gain": verdict.gain.factor if verdict.gain else None,
+        "limit": verdict.limit.factor,
     }
 
 
@@ -182,7 +183,7 @@ def _findings(found: FindingChanges | None) -> dict[str, Any] | None:
     return {
         **{what: [_finding(one) for one in found.changes if one.what == what] for what in ("gone", "changed", "new")},
         "untold": list(found.untold),
-        "speedup_promised": found.promised,
+        "limit": found.limit,
         "speedup_reached": found.reached,
     }
 
@@ -193,7 +194,7 @@ def _finding(change: FindingChange) -> dict[str, Any]:
         "id": change.finding.id,
         "title": change.finding.title,
         "severity": {side: finding.severity if finding else None for side, finding in sides.items()},
-        "speedup_up_to": {side: finding.speedup_up_to if finding else None for side, finding in sides.items()},
+        "gain": {side: finding.gain.factor if finding and finding.gain else None for side, finding in sides.items()},
         "evidence": [
             {"name": number.name, "unit": number.unit, "base": number.before, "head": number.after}
             for number in change.numbers
@@ -216,7 +217,8 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
         "bound": verdict.bound,
         "resource": verdict.resource,
         "at_roof": verdict.at_roof,
-        "headroom": verdict.distances.headroom,
+        "gain": verdict.gain.factor if verdict.gain else None,
+        "limit": verdict.limit.factor,
     }
 
 

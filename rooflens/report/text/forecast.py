@@ -9,16 +9,8 @@ from typing import Any
 
 from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.communication import uneven
-from rooflens.model.predict.forecast import (
-    LAUNCH_FLOOR_S,
-    Forecast,
-    Row,
-    gpus_to_hold,
-    held_bytes,
-    moving,
-    of_roof,
-    work_of,
-)
+from rooflens.model.predict.forecast import Forecast, Row, gpus_to_hold, held_bytes, moving, work_of
+from rooflens.model.predict.published import floor_words, time_words
 from rooflens.model.predict.rows import pipes_for
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.data import csv_text, json_text
@@ -30,10 +22,9 @@ DENSE = (
     "for pruned weights only."
 )
 
-NO_OVERLAP = (
-    "No overlap: T math + T memory, and T comms where GPUs share the work, one after the other, plus a launch floor of "
-    f"{duration(LAUNCH_FLOOR_S * 1e9)} a kernel."
-)
+FLOOR = "Floor: the longest of these times. No kernel that does this work is faster."
+
+LAUNCH = "Overhead-bound: the floor is shorter than the launches, which cost 2 to 5 \u00b5s of host time each."
 
 BESIDE = (
     "T MUFU: special functions, such as exponentials, at their rate. T issue: instructions that unpack weights. T L2: "
@@ -64,7 +55,8 @@ def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, A
         "gpus": row.operation.group(sizes),
         **numbers(result),
         **other_numbers(result),
-        **numbers_of_whole(row.achieved_flop_per_s, result),
+        **numbers_of_whole(row.measured_s, result),
+        "attainable_sources": list(found.sources) if (found := result.attainable) else [],
         **_repeated(row, sizes, result),
         "held_bytes": held_bytes(row.operation, sizes, row.dtype, row.out_dtype),
         "memory_bytes": row.gpu.dram_size.value if row.gpu.dram_size else None,
@@ -105,15 +97,20 @@ def other_numbers(result: Forecast) -> dict[str, Any]:
     }
 
 
-def numbers_of_whole(achieved_flop_per_s: float | None, result: Forecast) -> dict[str, Any]:
-    """Give the numbers that parts do not have, by their published names: tokens, and what was measured."""
-    reached = of_roof(achieved_flop_per_s, result)
+def numbers_of_whole(measured_s: float | None, result: Forecast) -> dict[str, Any]:
+    """Give the numbers that parts do not have, by their published names: tokens, what is attained and measured."""
+    found, floor_s = result.attainable, result.t_lower_s
     return {
         "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
         "tokens_per_s": result.tokens_per_s,
-        "achieved_flop_per_s": achieved_flop_per_s,
-        "achieved_share_of_roof": reached,
-        "headroom": 1 / reached if reached else None,
+        "measured_s": measured_s,
+        "time_over_floor": measured_s / floor_s if measured_s and floor_s else None,
+        "time_over_attainable": measured_s / found.typical_s if measured_s and found else None,
+        "attainable_low_s": found.low_s if found else None,
+        "attainable_typical_s": found.typical_s if found else None,
+        "attainable_high_s": found.high_s if found else None,
+        "attainable_proven": found.proven if found else None,
+        "attainable_points": found.points if found else 0,
     }
 
 
@@ -131,14 +128,12 @@ def numbers(result: Forecast) -> dict[str, Any]:
         "t_memory_s": result.t_memory_s,
         "t_comms_s": result.t_comms_s,
         "t_lower_s": result.t_lower_s,
-        "t_upper_s": result.t_upper_s,
-        "launch_floor_s": result.launch_floor_s,
         "sent_bytes": result.sent_bytes,
         "link": result.link,
         "link_bytes_per_s": result.link_bytes_per_s,
         "link_intensity": result.link_intensity,
         "link_ridge": result.link_ridge,
-        "attainable_flop_per_s": result.attainable_flop_per_s,
+        "roof_flop_per_s": result.roof_flop_per_s,
         "share_of_peak": result.share_of_peak,
     }
 
@@ -148,6 +143,7 @@ def to_csv(rows: Sequence[Row]) -> str:
     objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
     for row in objects:
         row.pop("parts")
+        row["attainable_sources"] = "; ".join(row["attainable_sources"])
         sizes = row.pop("sizes")
         row.update({f"size_{name}": value for name, value in sizes.items()})
     return csv_text(list(objects[0]), objects).rstrip("\n")
@@ -177,8 +173,7 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
         "T MUFU": _time(result.t_special_s),
         "T issue": _time(result.t_issue_s),
         "T L2": _time(result.t_l2_s),
-        "at least": duration(result.t_lower_s * 1e9),
-        "no overlap": duration(result.t_upper_s * 1e9),
+        "floor": duration(result.t_lower_s * 1e9),
         "of peak": percent(result.share_of_peak),
     }
     steps = [step for _, step in row.steps]
@@ -192,7 +187,7 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
 
 
 _TELLS_FROM = 0.01
-"""Part of the lower bound from which a time beside the usual ones has a column, and an uneven split a note."""
+"""Part of the floor from which a time beside the usual ones has a column, and an uneven split a note."""
 
 
 def _tells(time_s: float, result: Forecast) -> bool:
@@ -235,13 +230,14 @@ def notes(row: Row) -> list[str]:
     ]
     if any(sizes.get("tile") and "l2_tile" in sizes for sizes, _ in row.steps):
         said.append(TILES)
-    if row.crossing:
-        sizes, regime = row.crossing
-        said.append(f"{regime}-bound from {sizes_text(row, sizes)}")
+    said += [f"{regime}-bound from {sizes_text(row, sizes)}" for sizes, regime in row.crossings]
+    if last.attainable:
+        at = f"{sizes_text(row, row.steps[-1][0])}: " if len(row.steps) > 1 else ""
+        said.append(f"{at}{floor_words(last.t_lower_s, last.attainable)}")
     if last.tokens_per_s and len(row.steps) == 1:
         said.append(f"at best {significant(last.tokens_per_s)} tokens/s")
-    if row.achieved_flop_per_s:
-        said += [_achieved(row, sizes, result) for sizes, result in row.steps]
+    if row.measured_s:
+        said.append(time_words(row.measured_s, last.t_lower_s, last.attainable))
     return said
 
 
@@ -290,13 +286,8 @@ def _uneven_notes(row: Row) -> list[str]:
     ]
 
 
-def _achieved(row: Row, sizes: Mapping[str, int], result: Forecast) -> str:
-    share, roof = of_roof(row.achieved_flop_per_s, result), result.attainable_flop_per_s
-    reached = si(row.achieved_flop_per_s or 0.0, "FLOP/s")
-    if share is None or roof is None:
-        return "nothing to compare: the operation has no FLOPs"
-    at = f", {sizes_text(row, sizes)}" if len(row.steps) > 1 else ""
-    return f"{reached} of {si(roof, 'FLOP/s')}: {percent(share)} of its roof{at}"
+_LEAVING = ("FLOP", "bytes", "FLOP/B", "T comms", "T memory", "T math", "ridge", "of peak", "sent", "FLOP/link B")
+"""Columns that a narrow terminal leaves out, the last one first."""
 
 
 def forecasts_document(rows: Sequence[Row]) -> Document:
@@ -304,7 +295,12 @@ def forecasts_document(rows: Sequence[Row]) -> Document:
     blocks: list[Block] = []
     for row in rows:
         columns = tuple(
-            Column(name, right=name not in {"sizes", "regime"}, fit="wrap" if name == "sizes" else "keep")
+            Column(
+                name,
+                right=name not in {"sizes", "regime"},
+                fit="wrap" if name == "sizes" else "keep",
+                from_width=_LEAVING.index(name) + 1 if name in _LEAVING else 0,
+            )
             for name in columns_of(row)
         )
         blocks += [Table(columns, tuple(table_rows(row)), heading(row)), bullets([*notes(row)])]
@@ -314,7 +310,10 @@ def forecasts_document(rows: Sequence[Row]) -> Document:
 def remarks(rows: Sequence[Row]) -> tuple[str, ...]:
     """List what is to be said below all tables."""
     has_beside = {"T MUFU", "T issue", "T L2"} & {name for row in rows for name in columns_of(row)}
-    return (NO_OVERLAP, *((BESIDE,) if has_beside else ()), DENSE)
+    short = any(
+        part.regime == "overhead" for row in rows for _, result in row.steps for part in (result, *result.parts)
+    )
+    return (FLOOR, *((LAUNCH,) if short else ()), *((BESIDE,) if has_beside else ()), DENSE)
 
 
 def table_rows(row: Row) -> list[tuple[str, ...]]:

@@ -140,5 +140,6 @@ def _point(point: Point) -> dict[str, Any]:
         "share": {name: level.share for name, level in analysis.levels.items()},
         "bound": verdict.bound,
         "resource": verdict.resource,
-        "headroom": verdict.distances.headroom,
+        "gain": verdict.gain.factor if verdict.gain else None,
+        "limit": verdict.limit.factor,
     }

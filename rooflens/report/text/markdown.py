@@ -64,8 +64,8 @@ _MOST_REASONS = 3
 
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak. Of several launches "
-    "the median one is judged and placed. AI: FLOPs over bytes moved. Winnable: time above the floor, which is "
-    "what the arithmetic and the bytes proven to be needed take at the peaks. "
+    "the median one is judged and placed. AI: FLOPs over bytes moved. Gain: about what the first move brings. "
+    "Limit: what no change beats that keeps the arithmetic, the types and the bytes that are needed. "
     f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
 
@@ -111,7 +111,7 @@ def _verdicts(page: Content) -> Document:
 
 
 def _ranking(page: Content) -> Document:
-    """Rank the kernels by what can be won, with the limiter of each, its distances and the one move."""
+    """Rank the kernels by what can be won, with the limiter of each, its gain, its limit and the one move."""
     if not page.kernels:
         return ()
     rest, earlier = unranked(page), earlier_versions(page)
@@ -128,11 +128,11 @@ def _ranked(row: Ranked, *, named: bool) -> Item:
     on = (" on ", code(group.gpu)) if named else ()
     spread = f", {group.spread}" if group.spread else ""
     takes = f"{fmt.duration(group.duration_ns)} ({launches}{fmt.percent(group.time_share)} of GPU time{spread})"
-    distance = f", {row.distance}" if row.distance else ""
+    numbers = "".join(f", {one}" for one in (row.gain, row.limit) if one)
     cause = f" ({_cut(row.cause)})" if row.cause else ""
     where = (" ", code(_cut(row.where))) if row.where else ()
     return Item(
-        (code(_short(group.shown)), *on, ": ", strong(takes), f"{distance}."),
+        (code(_short(group.shown)), *on, ": ", strong(takes), f"{numbers}."),
         lines=((f"{_capital(_cut(row.limiter))}{cause}. {_sentence(row.move)}", *where),),
         items=tuple(_finding(shown(finding)) for finding in costing(group.analysis)),
     )
@@ -158,7 +158,7 @@ def _kernels(page: Content) -> Document:
         Column("Time", right=True),
         Column("Share", right=True),
         Column("Verdict", fit="middle"),
-        *(Column(heading, right=True) for heading in ("Busiest unit", "AI at DRAM", "Winnable")),
+        *(Column(heading, right=True) for heading in ("Busiest unit", "AI at DRAM", "Gain", "Limit")),
     )
     rows = [_row(group, mixed=mixed) for group in page.kernels[:MAX_ROWS]]
     rest = page.kernels[MAX_ROWS:]
@@ -168,7 +168,7 @@ def _kernels(page: Content) -> Document:
 
 
 def _row(group: KernelSummary, *, mixed: bool) -> tuple[Words, ...]:
-    work = main_work(group.analysis)
+    work, verdict = main_work(group.analysis), group.analysis.verdict
     times = f" \u00d7{group.launch_count:,}" if group.launch_count > 1 else ""
     return (
         (code(_short(group.shown)), times),
@@ -178,7 +178,8 @@ def _row(group: KernelSummary, *, mixed: bool) -> tuple[Words, ...]:
         _verdict(group),
         bottleneck_words(group.representative.bottleneck, group.gpu, missing=fmt.MISSING),
         fmt.intensity(work.intensity(group.analysis.levels["dram"]), UNITS[work.unit]),
-        fmt.duration(group.winnable_ns),
+        fmt.factor(verdict.gain.factor if verdict.gain else None),
+        fmt.factor(verdict.limit.factor),
     )
 
 
@@ -189,9 +190,7 @@ def _rest(groups: Sequence[KernelSummary], *, mixed: bool) -> tuple[str, ...]:
         fmt.duration(known_sum(group.duration_ns for group in groups)),
         fmt.percent(time_part(groups)),
         _classes(bound_times_ns(launch for group in groups for launch in group.launches)),
-        fmt.MISSING,
-        fmt.MISSING,
-        fmt.duration(known_sum(group.winnable_ns for group in groups)),
+        *[fmt.MISSING] * 4,
     )
 
 

@@ -25,11 +25,10 @@ from rooflens.report.summary import most_first, worth_a_line
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
 LEGEND = (
-    "most to win first; FLOPs of all types, under the roof of their mix; ? medium, ?? low confidence. How much faster "
-    "at most: headroom, as written, with its busiest unit full; potential, with only the FLOPs and bytes it needs; "
-    "by reuse, with all operands kept on chip as well"
+    "most to win first; FLOPs of all types, under the roof of their mix; ? medium, ?? low confidence; gain: what the "
+    "first move brings, about; limit: the most without changing arithmetic or types"
 )
-"""Explains the table's order, marks and distances; printed below it."""
+"""Explains the table's order, marks and factors; printed below it."""
 
 _NAME = Column("kernel", fit="name", most=48)
 _REPORT = Column("report", fit="middle", from_width=100, most=24)
@@ -40,9 +39,8 @@ _COLUMNS = (
     Column("FLOP/s of roof", from_width=180),
     Column("busiest unit", from_width=220),
     Column("verdict", fit="middle", least=28, most=36),
-    Column("headroom", right=True),
-    Column("potential", right=True, from_width=72),
-    Column("by reuse", right=True, from_width=100),
+    Column("gain", right=True),
+    Column("limit", right=True),
     Column("first move", fit="end", from_width=140, least=40),
 )
 
@@ -142,10 +140,10 @@ def shown(one: Quantity, value: Any) -> str:
 def _cells(kernel: KernelSummary, total_ns: float) -> tuple[Words, ...]:
     """Write one kernel: the times of all its launches, and what is said of the median one."""
     analysis = kernel.analysis
-    share, distances = ratio(kernel.duration_ns, total_ns), analysis.verdict.distances
+    share, verdict = ratio(kernel.duration_ns, total_ns), analysis.verdict
     work = main_work(analysis)
     intensity = work.intensity(analysis.levels["dram"])
-    factors = (distances.headroom, distances.potential, distances.potential_by_reuse)
+    factors = (verdict.gain.factor if verdict.gain else None, verdict.limit.factor)
     return (
         duration(kernel.duration_ns) if kernel.duration_ns is not None else _MISSING,
         percent(share) if share is not None else _MISSING,
@@ -153,7 +151,7 @@ def _cells(kernel: KernelSummary, total_ns: float) -> tuple[Words, ...]:
         _achieved(kernel.representative, work),
         bottleneck_words(analysis.verdict.bottleneck, analysis.kernel.gpu, missing=_MISSING),
         Span(_verdict(analysis), analysis.verdict.bound),
-        *(factor(distance) if distance is not None else _MISSING for distance in factors),
+        *(factor(one) if one is not None else _MISSING for one in factors),
         first_move(analysis),
     )
 

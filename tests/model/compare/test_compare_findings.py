@@ -13,7 +13,7 @@ from rooflens.analyzing import analyze_paths
 from rooflens.model.compare.compare import Comparison, Side, compare
 from rooflens.model.compare.findings import FindingChanges, changed_findings, findings_sentence
 from rooflens.model.compare.gate import Compared
-from rooflens.model.records import Analysis, Distances, Evidence, Finding
+from rooflens.model.records import Analysis, Evidence, Finding, Gain, Limit
 from rooflens.report.comparison.page import render_comparison
 from rooflens.report.text.comparison import to_json, to_markdown
 
@@ -22,17 +22,17 @@ GOOD_LOADS = {"global_load_sectors": 4e6, "global_load_requests": 1e6}
 
 
 def finding(
-    rule: str, speedup: float | None = None, severity: str = "limiter", title: str = "", **evidence: float
+    rule: str, gain: float | None = None, severity: str = "limiter", title: str = "", **evidence: float
 ) -> Finding:
     """Make a finding with shares as its evidence."""
     shares = tuple(Evidence(name, value, "share", "m") for name, value in evidence.items())
-    return Finding(rule, title or rule, severity, shares, f"mend {rule}", speedup)  # type: ignore[arg-type]
+    return Finding(rule, title or rule, severity, shares, f"mend {rule}", gain and Gain(gain))  # type: ignore[arg-type]
 
 
 def kernel(time_us: float, *findings: Finding, counters: dict[str, float] | None = None) -> Analysis:
-    """Make a kernel with these findings, which could be 4 times faster without its waste."""
+    """Make a kernel with these findings, whose limit is 4 times faster."""
     made = samples.analysis(Sample("copy", "memory", time_us, "dram"))
-    made = replace(made, verdict=replace(made.verdict, distances=Distances(potential=4.0)))
+    made = replace(made, verdict=replace(made.verdict, limit=Limit(4.0)))
     every = {**made.kernel.counters, **(counters or {})}
     return replace(made, kernel=replace(made.kernel, counters=every), findings=findings)
 
@@ -51,16 +51,16 @@ def between(before: Analysis, after: Analysis) -> FindingChanges:
 
 
 def test_a_finding_that_is_gone_is_told_with_its_counter_and_the_speed_up() -> None:
-    """Uncoalesced loads that were mended: sectors a request on both sides, the factor reached and the one promised."""
+    """Uncoalesced loads that were mended: sectors a request on both sides, the factor reached and the limit."""
     loads = finding("uncoalesced_global_load", 3.7, title="uncoalesced global loads")
     found = between(kernel(320, loads, counters=LOADS), kernel(100, counters=GOOD_LOADS))
-    told = "uncoalesced global loads gone: 31.0 to 4.00 sectors a request; 3.2x of at most 3.7x"
+    told = "uncoalesced global loads gone: 31.0 to 4.00 sectors a request; 3.2x reached, the limit was 4.0x"
     assert findings_sentence(found) == told
     assert [change.what for change in found.changes] == ["gone"]
 
 
 def test_without_the_counters_nothing_is_gone() -> None:
-    """A head that never counted sectors cannot have lost the finding: it is not told, and nothing is promised of it."""
+    """A head that never counted sectors cannot have lost the finding: it is not told, and nothing is set against it."""
     found = between(kernel(320, finding("uncoalesced_global_load", 3.7), counters=LOADS), kernel(100))
     assert found.changes == ()
     assert found.untold == ("uncoalesced_global_load",)
@@ -86,10 +86,10 @@ def test_only_numbers_beyond_noise_are_a_change(after: float, changes: int) -> N
 
 
 def test_a_finding_that_became_a_note_no_longer_costs() -> None:
-    """Another severity is a change, and easing the one finding sets its promise beside what was reached."""
+    """Another severity is a change, and easing a finding sets what was reached against the limit."""
     before = kernel(100, finding("low_occupancy", 1.5, occupancy=0.5))
     found = between(before, kernel(80, finding("low_occupancy", None, "note", occupancy=0.75)))
-    told = "low_occupancy, no longer costly: occupancy 50 % to 75 %; 1.2x of at most 1.5x"
+    told = "low_occupancy, no longer costly: occupancy 50 % to 75 %; 1.2x reached, the limit was 4.0x"
     assert findings_sentence(found) == told
 
 
@@ -99,17 +99,11 @@ def test_notes_are_not_told() -> None:
     assert findings_sentence(found) == ""
 
 
-def test_more_than_promised_is_said_so() -> None:
-    """A kernel that became faster than its waste allowed did other work: no factor is made to fit."""
-    found = between(kernel(300, finding("x", 2.0, y=0.9)), kernel(100))
-    assert findings_sentence(found).endswith("; 3.0x, more than the 2.0x promised")
-
-
-def test_where_several_went_the_whole_kernel_s_potential_is_the_promise() -> None:
-    """Speed-ups of findings do not add up: with two gone the base's potential, 4.0, bounds what was reached."""
-    found = between(kernel(300, finding("x", 2.0), finding("y", 1.5)), kernel(100))
-    assert found.promised == 4.0
-    assert findings_sentence(found).endswith("; 3.0x of at most 4.0x")
+def test_more_than_the_limit_is_said_so() -> None:
+    """A kernel that became faster than its limit did other work: no factor is made to fit."""
+    found = between(kernel(500, finding("x", 2.0, y=0.9)), kernel(100))
+    assert found.limit == 4.0
+    assert findings_sentence(found).endswith("; 5.0x reached, more than the limit of 4.0x: its work changed")
 
 
 def test_rules_of_nvidia_s_are_held_apart_by_their_titles() -> None:
@@ -131,7 +125,7 @@ def test_json_and_markdown_hold_the_findings() -> None:
     comparison = compared(kernel(320, loads, counters=LOADS), kernel(100, counters=GOOD_LOADS))
     document: dict[str, Any] = json.loads(to_json([Compared("copy", comparison)]))
     found = document["programs"][0]["kernels"][0]["findings"]
-    assert (found["speedup_promised"], found["speedup_reached"]) == (3.7, pytest.approx(3.2))
+    assert (found["limit"], found["speedup_reached"]) == (4.0, pytest.approx(3.2))
     assert found["gone"][0]["severity"] == {"base": "limiter", "head": None}
     each = {"name": "sectors_per_request", "unit": "sectors a request", "base": 31.0, "head": 4.0}
     assert found["gone"][0]["evidence"][0] == each
@@ -149,7 +143,7 @@ def test_the_page_tells_the_findings_escaped() -> None:
 
 @pytest.mark.corpus
 def test_divisions_made_multiplications_in_published_reports(corpus: Path) -> None:
-    """The weather model before and after its divisions went: 1.78x reached, within the potential of the base."""
+    """The weather model before and after its divisions went: 1.78x reached, within the limit of the base."""
     names = ("GPU_workshop__MW_Baseline", "GPU_workshop__MW_DivToMult")
     sides = [Side(name, analyze_paths([corpus / f"{name}.ncu-rep"]).reports) for name in names]
     changes = {change.name: changed_findings(change) for change in compare(*sides).changes}
@@ -157,8 +151,8 @@ def test_divisions_made_multiplications_in_published_reports(corpus: Path) -> No
     assert found is not None
     assert "fp64_divisions" in {change.finding.id for change in found.changes if change.eased}
     assert found.reached == pytest.approx(1.78, abs=0.005)
-    assert found.promised is not None
-    assert 1.78 <= found.promised < 2
+    assert found.limit is not None
+    assert 1.78 <= found.limit < 2
     untouched = changes["semi_discrete_step_232_gpu"]
     assert untouched is not None
     assert not any(change.eased for change in untouched.changes)

@@ -4,9 +4,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from support.loops import for_all
 
 import rooflens
+from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.recipes import (
     Amount,
     Counter,
@@ -190,3 +192,14 @@ def test_tables_of_levels_know_every_level() -> None:
     assert {stage.level for stage in STAGES} == set(LEVELS)
     assert len({(stage.level, stage.name) for stage in STAGES}) == len(STAGES)
     assert len({row.key for row in PIPE_ROWS}) == len(PIPE_ROWS)
+
+
+def test_the_tensor_pipes_share_of_active_cycles_stands_in() -> None:
+    """70 % of the cycles in which SMs work, where nothing tells how many they are; a share of all goes first."""
+    active = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
+    found = resolve({active: 70.0})
+    assert (found.values["tensor_busy_share"], found.sources["tensor_busy_share"]) == (pytest.approx(0.7), active)
+    elapsed = {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed": 50.0}
+    assert resolve({active: 70.0} | elapsed).values["tensor_busy_share"] == pytest.approx(0.5)
+    tcgen05 = resolve({"sm__pipe_tc_cycles_active.avg.pct_of_peak_sustained_elapsed": 60.0})
+    assert tcgen05.values["tensor_busy_share"] == pytest.approx(0.6)

@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 from support.findings import at_limiter, make_facts, unsaid
 
-from rooflens.model.findings.arithmetic import fp64_divisions, slow_fp64, tensor_cores_unused, unfused_arithmetic
-from rooflens.model.records import Pipe
+from rooflens.model.findings.arithmetic import (
+    conversions,
+    curand_init,
+    debug_build,
+    fp64_divisions,
+    integer_divisions,
+    slow_fp64,
+    tensor_cores_unused,
+    unfused_arithmetic,
+)
+from rooflens.model.records import Hotspot, Pipe
 
 
 def _opcodes(**threads: int) -> dict[str, Any]:
@@ -32,38 +41,42 @@ def test_sums_alone_cannot_be_fused() -> None:
 
 
 def test_counters_stand_in_for_opcodes_and_the_busier_precision_is_said() -> None:
-    """Both are unfused; the fp64 pipe is the one that costs."""
+    """Both are unfused; the fp64 pipe is the one that costs: 40 of its 100 instructions are spared, 1 / 0.6."""
     counters = {"fadd_threads": 50.0, "fmul_threads": 50.0, "ffma_threads": 0.0}
     counters |= {"dadd_threads": 40.0, "dmul_threads": 40.0, "dfma_threads": 20.0}
     found = unfused_arithmetic(make_facts(counters, {"fma": 0.1, "fp64_pipe": 0.8}, **at_limiter("fp64_pipe", 0.8)))
     assert found is not None
     assert "fp64" in found.move
-    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.4 * 0.8)))
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.6))
 
 
 @pytest.mark.parametrize(("beside", "severity"), [({}, "limiter"), ({"IMAD.WIDE": 300, "HFMA2": 600}, "note")])
 def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
     beside: dict[str, int], severity: str
 ) -> None:
-    """40 of 100 are spared on the FMA pipe, or 40 of 1,000: at 60 % busy that is 24 % or 2.4 % of the time."""
+    """40 of 100 are spared on the FMA pipe, or 40 of 1,000: 40 % or 4 % less to do, 1 / 0.6 or 1 / 0.96."""
     kernel = _opcodes(**{"FADD": 40, "FMUL": 40, "FFMA": 20, **beside})
     facts = make_facts({}, {"fp32": 0.01, "fma": 0.6}, kernel=kernel, **at_limiter("fma", 0.6))
     found = unfused_arithmetic(facts)
     assert found is not None
     assert found.severity == severity
-    assert (found.speedup_up_to or 1.0) == pytest.approx(1 / (1 - 0.6 * 0.4 * (0.1 if beside else 1.0)))
+    assert (found.gain or 1.0) == pytest.approx(1 / (1 - 0.4 * (0.1 if beside else 1.0)))
 
 
-@pytest.mark.parametrize(("busy", "severity"), [(0.29, "note"), (0.31, "contributes")])
-def test_behind_a_wall_a_pipe_far_from_full_costs_nothing(busy: float, severity: str) -> None:
-    """Divisions work while memory does; without a limiter they are a part of what the kernel waits for."""
+@pytest.mark.parametrize("busy", [0.29, 0.31, 0.59])
+def test_behind_a_wall_a_pipe_that_is_not_full_costs_nothing(busy: float) -> None:
+    """Divisions work while memory does; without a limiter they are a part of what the kernel waits for.
+
+    700 of 1,000 instructions are divisions, six sevenths of them spared: the pipe has 0.4 of its work left, 2.5x.
+    """
     kernel = {"thread_opcodes": {"DFMA": 900, "DMUL": 100, "MUFU.RCP64H": 100}}
-    shares = {"dram": 0.74, "fp64_pipe": busy}
-    behind = fp64_divisions(make_facts({}, shares, kernel=kernel, **at_limiter("dram", 0.74)))
-    alone = fp64_divisions(make_facts({}, shares, kernel=kernel))
+    behind = fp64_divisions(
+        make_facts({}, {"dram": 0.74, "fp64_pipe": busy}, kernel=kernel, **at_limiter("dram", 0.74))
+    )
+    alone = fp64_divisions(make_facts({}, {"dram": 0.1, "fp64_pipe": busy}, kernel=kernel))
     assert behind is not None
     assert alone is not None
-    assert (behind.severity, alone.severity) == (severity, "contributes")
+    assert (behind.severity, alone.severity, alone.gain) == ("note", "contributes", pytest.approx(2.5))
 
 
 def test_without_opcodes_a_shared_pipe_is_not_charged_to_one_precision() -> None:
@@ -82,7 +95,7 @@ def test_divisions_are_said_from_a_fifth_of_the_fp64_instructions_on(divisions: 
     assert (found is not None) is said
     if found is not None:
         assert "at least 20 % of the fp64 instructions" in found.move
-        assert found.speedup_up_to is None
+        assert found.gain is None
         assert unsaid(found.evidence, found.move) == []
 
 
@@ -104,11 +117,11 @@ def test_fp64_is_slow_from_a_quarter_of_fp32_down(slower: float, *, said: bool) 
 
 
 def test_slow_fp64_that_fills_its_pipe_limits() -> None:
-    """At 80 % of the pipe, fp32 at 64 times the rate would take a 64th of the time."""
+    """fp32 at 64 times the rate would take a 64th of the time of the pipe that is the wall."""
     found = slow_fp64(make_facts(**_fp64(64.0, 0.8), **at_limiter("fp64", 0.8)))
     assert found is not None
     assert "1.00 GFLOP of fp64 run at a rate 64x lower" in found.move
-    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.8 * 63 / 64)))
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(64.0))
 
 
 def test_no_fp64_and_no_known_rate_are_no_finding() -> None:
@@ -147,7 +160,7 @@ def test_tensor_cores_are_named_for_products_that_fill_two_fifths_of_the_fp32_pi
     assert (found is not None) is said
     if found is not None:
         assert "TF32 roof is 8.0x as high" in found.move
-        assert found.speedup_up_to is None
+        assert found.gain is None
         assert unsaid(found.evidence, found.move) == []
 
 
@@ -173,3 +186,71 @@ def test_a_chip_is_told_of_the_best_format_that_it_has() -> None:
     assert found is not None
     assert "TF32" not in found.move
     assert "fp16" in found.move
+
+
+@pytest.mark.parametrize(
+    ("moves", "local", "said"), [(30, 5, True), (29, 5, False), (30, 4, False), (0, 60, False), (60, 0, False)]
+)
+def test_a_debug_build_moves_registers_and_keeps_variables_in_local_memory(
+    moves: int, local: int, *, said: bool
+) -> None:
+    """30 % moves and 5 % local memory; a release build that spills has few moves, and one that moves does not spill."""
+    opcodes = {"MOV": moves, "LDL.64": local // 2, "STL": local - local // 2, "FFMA": 100 - moves - local}
+    found = debug_build(make_facts(kernel={"warp_opcodes": opcodes}))
+    assert (found is not None) is said
+    if found is not None:
+        assert found.move.startswith("profile a release build")
+        assert (found.severity, found.gain) == ("limiter", None)
+        assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(("converting", "said"), [(4, False), (5, True)])
+def test_conversions_are_said_from_a_twentieth_of_the_instructions_on(converting: int, *, said: bool) -> None:
+    """The opcode that most of them are is named."""
+    opcodes = {"I2F.S8": converting - 1, "F2FP.BF16": 1, "FFMA": 100 - converting}
+    found = conversions(make_facts(kernel={"warp_opcodes": opcodes}))
+    assert (found is not None) is said
+    if found is not None:
+        assert "5.0 % of its instructions are conversions, most of them I2F.S8" in found.move
+        assert unsaid(found.evidence, found.move) == []
+
+
+def test_conversions_cost_their_part_of_the_special_function_pipe() -> None:
+    """10 of 20 instructions of the full pipe convert: without them half of its work is left, 2x, by other instructions.
+
+    Packed conversions do not pass that pipe.
+    """
+    opcodes = {"I2F": 10, "MUFU.EX2": 10, "F2FP.BF16": 10, "FFMA": 70}
+    found = conversions(make_facts({}, {"xu": 0.8}, kernel={"warp_opcodes": opcodes}, **at_limiter("xu", 0.8)))
+    assert found is not None
+    assert (found.severity, found.gain, found.changes) == ("limiter", pytest.approx(2.0), "instructions")
+
+
+@pytest.mark.parametrize(("count", "said"), [(6, False), (7, True)])
+def test_integer_divisions_are_said_where_they_make_up_a_tenth(count: int, *, said: bool) -> None:
+    """Each is 15 instructions at least: seven of them are 105 of 1,000, and 42 of the 200 on the ALU: 1 / 0.79."""
+    opcodes = {"I2F.U32.RP": count, "F2I.FTZ.U32.TRUNC.NTZ": count, "MUFU.RCP": count, "IADD3": 1000 - 3 * count}
+    facts = make_facts(kernel={"warp_opcodes": opcodes}, pipes={"alu": Pipe(200.0, "inst", "counter", share=0.9)})
+    facts = make_facts(kernel={"warp_opcodes": opcodes}, pipes=facts.pipes, **at_limiter("alu", 0.9))
+    found = integer_divisions(facts)
+    assert (found is not None) is said
+    assert conversions(facts) is None
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+        assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.79))
+
+
+@pytest.mark.parametrize(
+    "spot",
+    [
+        Hotspot("function", function="_skipahead_scratch<curandStateXORWOW>", measures={"samples": 40.0}),
+        Hotspot("line", "a.cu", 3, text="curand_init(seed, i, 0, &state);", measures={"samples": 40.0}),
+    ],
+)
+def test_starting_generators_is_said_where_samples_name_it(spot: Hotspot) -> None:
+    """Two fifths of the samples: 1 / 0.6."""
+    found = curand_init(make_facts(kernel={"hotspots": (spot,), "code_totals": {"samples": 100.0}}))
+    assert found is not None
+    assert unsaid(found.evidence, found.move) == []
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.6))
+    assert curand_init(make_facts(kernel={"hotspots": (spot,), "code_totals": {"samples": 500.0}})) is None

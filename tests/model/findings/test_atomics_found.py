@@ -25,7 +25,7 @@ def test_the_atomic_unit_is_a_wall_from_60_percent_on(busy: float, severity: str
     """As any unit is; what it is busy with is what can go."""
     found = contended_atomics(make_facts({"l2_atomic_share": busy}, kernel=SOME))
     assert found is not None
-    assert (found.severity, found.speedup_up_to) == (severity, pytest.approx(1 / (1 - busy)))
+    assert (found.severity, found.gain) == (severity, pytest.approx(1 / (1 - busy)))
 
 
 def test_atomics_cross_twice_in_the_traffic_of_a_full_l2() -> None:
@@ -35,7 +35,7 @@ def test_atomics_cross_twice_in_the_traffic_of_a_full_l2() -> None:
     assert found is not None
     assert "50.0 atomic instructions are 18 % of the traffic between SMs and L2" in found.move
     assert (found.severity, found.confidence) == ("contributes", "medium")
-    assert found.speedup_up_to == pytest.approx(1 / (1 - 0.7 * 200 / 1100))
+    assert found.gain == pytest.approx(1 / (1 - 0.7 * 200 / 1100))
     assert unsaid(found.evidence, found.move) == []
 
 
@@ -45,7 +45,7 @@ def test_few_instructions_count_where_warps_wait_for_memory() -> None:
     waits = contended_atomics(make_facts(kernel={**opcodes, "stalls": {"long_scoreboard": 0.6, "wait": 0.4}}))
     assert waits is not None
     assert "are 50 % of its accesses to global memory" in waits.move
-    assert waits.speedup_up_to == pytest.approx(1 / 0.7)
+    assert waits.gain == pytest.approx(1 / 0.7)
     assert unsaid(waits.evidence, waits.move) == []
     assert contended_atomics(make_facts(kernel={**opcodes, "stalls": {"wait": 1.0}})) is None
 

@@ -6,7 +6,7 @@ import pytest
 from support.findings import at_limiter, findings_of, make_facts, unsaid
 
 from rooflens.model.findings.launch import load_imbalance, partition_imbalance, small_grid, tail_wave
-from rooflens.model.records import Distances, Phases
+from rooflens.model.records import Phases
 
 
 def _severity(facts_id: str, **parts: object) -> str:
@@ -34,14 +34,14 @@ def test_a_third_of_a_wave_promises_three_times_and_no_more_than_the_busiest_uni
     free, held = small_grid(make_facts(counters, {"l2": 0.2})), small_grid(make_facts(counters, {"l2": 0.5}))
     assert free is not None
     assert held is not None
-    assert (free.speedup_up_to, held.speedup_up_to) == (pytest.approx(3), 2)
+    assert (free.gain, held.gain) == (pytest.approx(3), 2)
 
 
 def test_nothing_is_promised_to_a_kernel_as_short_as_its_launch() -> None:
     """One block that runs 2 us would not run 224 times faster in a full grid."""
     found = small_grid(make_facts({"duration_ns": 2000.0, "waves": 1 / 224, "grid_size": 1.0, "sm_count": 14.0}))
     assert found is not None
-    assert found.speedup_up_to is None
+    assert found.gain is None
 
 
 def test_a_small_grid_limits_where_sms_are_empty_or_half_empty() -> None:
@@ -56,9 +56,9 @@ def test_a_small_grid_limits_where_sms_are_empty_or_half_empty() -> None:
 def test_a_factor_that_no_unit_bounds_is_not_promised() -> None:
     """One thread for a millisecond would not run a thousand times faster: the code is serial."""
     counters = {"waves": 0.001, "grid_size": 1.0, "sm_count": 82.0}
-    found = small_grid(make_facts(counters, {"l2": 0.001}, distances=Distances(headroom=None)))
+    found = small_grid(make_facts(counters, {"l2": 0.001}, top_share=None))
     assert found is not None
-    assert found.speedup_up_to is None
+    assert found.gain is None
 
 
 TAIL = {"waves": 1.5, "elapsed_cycles": 1000.0}
@@ -87,8 +87,8 @@ def test_a_tail_promises_the_smaller_of_the_measured_and_the_computed(active: fl
     """1.5 waves take the time of two: 4/3 is all that whole waves can give."""
     found = tail_wave(make_facts({**TAIL, "sm_cycles_active_avg": active}))
     assert found is not None
-    assert "of 1.50 waves the last is 50 % full" in found.move
-    assert found.speedup_up_to == pytest.approx(speedup)
+    assert "of 1.50 waves the last is 50 % full, so SMs run partly empty" in found.move
+    assert found.gain == pytest.approx(speedup)
 
 
 def test_idle_sms_after_many_waves_are_imbalance_and_the_tail_is_a_note() -> None:
@@ -98,7 +98,7 @@ def test_idle_sms_after_many_waves_are_imbalance_and_the_tail_is_a_note() -> Non
     found = load_imbalance(make_facts(counters))
     assert found is not None
     assert found.confidence == "medium"
-    assert found.speedup_up_to == pytest.approx(1 / (1 - (0.27 - 0.052)), rel=1e-3)
+    assert found.gain == pytest.approx(1 / (1 - (0.27 - 0.052)), rel=1e-3)
     assert unsaid(found.evidence, found.move) == []
     assert load_imbalance(make_facts({**counters, "duration_ns": 19000.0})) is None
 
@@ -142,7 +142,7 @@ def test_the_most_uneven_kind_of_unit_is_the_one_that_is_said() -> None:
     found = load_imbalance(make_facts(counters))
     assert found is not None
     assert "the busiest SM sub-partition works 2.00x" in found.move
-    assert found.speedup_up_to == pytest.approx(1 / (1 - 0.5 * 0.5))
+    assert found.gain == pytest.approx(1 / (1 - 0.5 * 0.5))
     assert unsaid(found.evidence, found.move) == []
 
 
@@ -157,7 +157,7 @@ def test_a_tail_in_the_time_series_is_imbalance() -> None:
     facts = make_facts(phases=Phases("tensor_pipe", 0.76, 0.1, 0.4, 0.5, warps_in_tail=1 / 3))
     found = load_imbalance(facts)
     assert found is not None
-    assert found.speedup_up_to == pytest.approx(1.5)
+    assert found.gain == pytest.approx(1.5)
     assert unsaid(found.evidence, found.move) == []
 
 
@@ -181,11 +181,12 @@ def test_uneven_slices_limit_a_kernel_that_the_same_level_bounds() -> None:
 
 
 def test_a_grid_of_one_block_leads_although_its_factor_cannot_be_told() -> None:
-    """One block on 82 SMs comes before its wait for memory, which has a factor."""
+    """One block on 82 SMs comes before its wait for memory, half of 23.7 of 30.1 cycles: 1 / (1 - 0.394) = 1.65x."""
     counters = {"waves": 0.00076, "grid_size": 1.0, "sm_count": 82.0, "duration_ns": 249e6}
     counters |= {"stall_long_scoreboard_cycles": 23.7, "warp_latency_cycles": 30.1, "issue_active_per_cycle": 0.033}
-    facts = make_facts(counters, {"l2": 0.0003}, distances=Distances())
+    facts = make_facts(counters, {"l2": 0.0003}, top_share=None)
     limiters = [finding for finding in findings_of(facts) if finding.severity == "limiter"]
     assert [finding.id for finding in limiters] == ["small_grid", "stall_long_scoreboard"]
-    assert limiters[0].speedup_up_to is None
-    assert limiters[1].speedup_up_to == pytest.approx(4.7, rel=0.01)
+    assert limiters[0].gain is None
+    assert limiters[1].gain is not None
+    assert limiters[1].gain.factor == pytest.approx(1.65, rel=0.01)

@@ -36,7 +36,7 @@ def test_rate_share_and_part_stand_in_the_move() -> None:
         in found.move
     )
     assert unsaid(found.evidence, found.move) == []
-    assert (found.confidence, found.speedup_up_to) == ("high", pytest.approx(5.0))
+    assert (found.confidence, found.gain) == ("high", pytest.approx(5.0))
 
 
 def test_the_larger_direction_is_said() -> None:
@@ -81,11 +81,11 @@ def test_the_speedup_leaves_dram_the_bytes_and_the_other_waits() -> None:
     """2.4 GB/s more for DRAM of 10 GB/s at 10 %: 34 %; 40 % of the time in waits for memory leave 60 % of it."""
     roomy = host_memory(make_facts(_read(0.3, dram_peak_bytes_per_s=10e9), {"dram": 0.1}))
     assert roomy is not None
-    assert roomy.speedup_up_to == pytest.approx(1 / 0.34)
+    assert roomy.gain == pytest.approx(1 / 0.34)
     waits = {"stalls": {"long_scoreboard": 0.4, "wait": 0.6}}
     waiting = host_memory(make_facts(_read(0.3), {"dram": 0.1}, kernel=waits))
     assert waiting is not None
-    assert waiting.speedup_up_to == pytest.approx(1 / 0.6)
+    assert waiting.gain == pytest.approx(1 / 0.6)
 
 
 @pytest.mark.parametrize(("gpu", "share"), [("NVIDIA A100-PCIE-40GB", "25 %"), ("a GPU nobody knows", None)])

@@ -17,7 +17,7 @@ def test_a_kernel_is_short_below_five_microseconds(time_ns: float | None, *, sai
     assert (found is not None) is said
     if found is not None:
         assert unsaid(found.evidence, found.move) == []
-        assert found.speedup_up_to is None
+        assert found.gain is None
 
 
 @pytest.mark.parametrize(("gap_ns", "said"), [(50_000, False), (51_000, True)])

@@ -8,7 +8,7 @@ from support.loops import for_all
 
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import covered_by, nvidia_rules
-from rooflens.model.records import Rule
+from rooflens.model.records import Gain, Limit, Rule
 
 
 def _rule(identifier: str, title: str = "", speedup_pct: float | None = 30.0) -> Rule:
@@ -26,7 +26,7 @@ def test_rules_that_no_finding_covers_are_said_with_the_highest_estimate_first()
     findings = nvidia_rules(make_facts(kernel={"rules": rules}), {"stall_long_scoreboard"}, ())
     assert [finding.title for finding in findings] == ["NVIDIA: Low Utilization", "NVIDIA: Low Compression Rate"]
     assert "96 %" in findings[0].move
-    assert findings[1].speedup_up_to == pytest.approx(1 / 0.775)
+    assert [finding.gain.factor for finding in findings[1:] if finding.gain] == [pytest.approx(1 / 0.775)]
     assert all(unsaid(finding.evidence, finding.move) == [] for finding in findings)
     assert {finding.severity for finding in findings} == {"contributes"}
 
@@ -34,7 +34,7 @@ def test_rules_that_no_finding_covers_are_said_with_the_highest_estimate_first()
 def test_estimates_for_a_kernel_at_its_roof_are_notes() -> None:
     """NVIDIA estimates for the unit; at the roof nothing is to be won by it."""
     facts = make_facts(kernel={"rules": (_rule("X"),)}, **at_limiter("dram", 0.9))
-    assert [(one.severity, one.speedup_up_to) for one in nvidia_rules(facts, (), ())] == [("note", None)]
+    assert [(one.severity, one.gain) for one in nvidia_rules(facts, (), ())] == [("note", None)]
 
 
 @for_all(
@@ -59,14 +59,14 @@ def test_an_estimate_is_a_note_where_ours_saw_less_or_little_would_go() -> None:
     """NVIDIA computes a tail of 50 % where no SM was measured idle; 5 % is not worth a move."""
     rules = (_rule("LaunchConfiguration", "Tail Effect", 50.0), _rule("NewRule", "New", 5.0))
     findings = nvidia_rules(make_facts(kernel={"rules": rules}), (), {"tail_wave"})
-    assert [(finding.severity, finding.speedup_up_to) for finding in findings] == [("note", None), ("note", None)]
+    assert [(finding.severity, finding.gain) for finding in findings] == [("note", None), ("note", None)]
 
 
 def test_an_estimate_costs_time_where_ours_could_not_look_at_the_same() -> None:
     """An export of NVIDIA's `details` page holds its rule about coalescing, and no counter that ours needs."""
     rules = (_rule("UncoalescedGlobalAccess", "", 75.0),)
     (finding,) = nvidia_rules(make_facts(kernel={"rules": rules}), (), {"low_occupancy"})
-    assert (finding.severity, finding.speedup_up_to) == ("contributes", pytest.approx(4.0))
+    assert (finding.severity, finding.gain) == ("contributes", Gain(4.0, 250_000.0))
 
 
 def test_results_of_one_title_are_said_once_with_the_highest_estimate() -> None:
@@ -80,3 +80,12 @@ def test_unknown_rules_are_covered_by_nothing() -> None:
     """A rule that NVIDIA adds is said."""
     assert covered_by(_rule("NewRule", "New")) == frozenset()
     assert covered_by(_rule("CPIStall", "")) == frozenset()
+
+
+def test_an_estimate_is_held_to_the_limit() -> None:
+    """NVIDIA estimates three quarters of the time, 4x; at most 1.6x is left."""
+    rules = (Rule("SomeRule", "Section", "A title", "text", 75.0),)
+    (found,) = nvidia_rules(make_facts(kernel={"rules": rules}, limit=Limit(1.6)), (), ())
+    assert found.gain is not None
+    assert found.gain.factor == 1.6
+    assert "75 % less time" in found.move.replace("\u00a0", " ")

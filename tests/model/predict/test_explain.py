@@ -69,32 +69,57 @@ def test_bounds_come_from_the_report_s_own_peaks() -> None:
     assert bounds.pipe == "tensor_bf16"
     assert bounds.math_ns == pytest.approx(2.0 * 4096**3 / 312e12 * 1e9)
     assert bounds.memory_ns == pytest.approx(6.0 * 4096**2 / 1.555e12 * 1e9)
-    assert bounds.lower_ns == bounds.math_ns
-    assert bounds.upper_ns == pytest.approx((bounds.math_ns or 0) + (bounds.memory_ns or 0))
+    assert bounds.floor_ns == bounds.math_ns
+    assert not bounds.is_published
     without_work = check(replace(GEMM, flop=None), [did({})]).times
     assert without_work.math_ns is None
-    assert without_work.lower_ns == without_work.upper_ns == without_work.memory_ns
-    nothing = check(GEMM, []).times
-    assert (nothing.lower_ns, nothing.upper_ns) == (None, None)
+    assert without_work.floor_ns == without_work.memory_ns
+    assert check(GEMM, []).times.floor_ns is None
 
 
 @pytest.mark.parametrize(
     ("duration_ns", "expected", "as_predicted"),
     [
-        (0.2e6, "45 % of the lower bound. Less work was done than predicted, or not everything was profiled.", False),
-        (0.48e6, "1.09x the lower bound and within the upper one.", True),
+        (
+            0.2e6,
+            (
+                "200 \u00b5s is 0.454 times the floor: it did less work than predicted, or the time is wrong. "
+                "Not everything was profiled, or less work was done than predicted."
+            ),
+            False,
+        ),
+        (0.48e6, "480 \u00b5s is 1.09 times the floor and 0.728 times the median of published kernels: faster", True),
         (
             5e6,
-            "11.4x the lower bound and 9.90x the upper one. Latency or launch overhead may explain the remaining 4.49",
+            (
+                "5.00 ms is 11.4 times the floor and 7.58 times the median of published kernels: slower than all of "
+                "them. Latency or launch overhead may explain the 4.56 ms beyond it."
+            ),
             False,
         ),
     ],
 )
-def test_time_is_held_against_both_bounds(duration_ns: float, expected: str, as_predicted: bool) -> None:  # noqa: FBT001 - a parameter
-    """A time is below, within or over max() and sum() of T_math 0.4405 ms and T_memory 0.0647 ms."""
+def test_time_is_held_against_floor_and_published_kernels(
+    duration_ns: float,
+    expected: str,
+    as_predicted: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """A time is below the floor of 0.4405 ms, within what published kernels take, or beyond."""
     checked = check(GEMM, [did({"tensor_bf16": 1e9}, counters={"duration_ns": duration_ns})])
     assert expected in words(checked, "time")
     assert [gap.as_predicted for gap in checked.gaps if gap.topic == "time"] == [as_predicted]
+
+
+def test_a_time_alone_has_the_floor_of_the_datasheet() -> None:
+    """A report with no counter but the time: peaks are those published for its GPU."""
+    bare = did({}, {}, counters={"duration_ns": 1e6})
+    bare = replace(
+        bare, pipes={}, levels={name: replace(level, peak_bytes_per_s=None) for name, level in bare.levels.items()}
+    )
+    checked = check(GEMM, [bare])
+    assert checked.times.is_published
+    assert checked.times.floor_ns == pytest.approx(2.0 * 4096**3 / 312e12 * 1e9)
+    assert "times the floor" in words(checked, "time")
 
 
 def test_more_bytes_are_re_reads_through_l2() -> None:

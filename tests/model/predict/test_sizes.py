@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from support.loops import for_all
 
 from rooflens.errors import UsageError
-from rooflens.model.predict.forecast import crossing, forecast
+from rooflens.model.predict.forecast import crossings, forecast
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.predict.sizes import parse_values, sweep_sizes
+from rooflens.model.predict.sizes import checked_sizes, parse_values, sweep_sizes
 from rooflens.model.roofline.datasheets import load_datasheets
 
 
@@ -66,39 +68,47 @@ def test_swept_sizes_walk_together() -> None:
     assert sweep_sizes({"m": "n", "n": "1,2", "k": "7"}) == ({"m": 1, "n": 1, "k": 7}, {"m": 2, "n": 2, "k": 7})
     with pytest.raises(UsageError, match="different numbers of steps"):
         sweep_sizes({"m": "1,2", "n": "1,2,3"})
-    with pytest.raises(UsageError, match="no value of its own"):
+    with pytest.raises(UsageError, match="which never gets a value"):
         sweep_sizes({"m": "n", "n": "m"})
 
 
 def test_a_size_may_name_one_that_names_another() -> None:
     """Names are followed to a number, in whatever order they stand, and may be written as on the command line."""
     assert sweep_sizes({"m": "k", "k": "in-n", "in_n": "3"}) == ({"m": 3, "k": 3, "in_n": 3},)
-    with pytest.raises(UsageError, match="no value of its own"):
+    with pytest.raises(UsageError, match="which never gets a value"):
         sweep_sizes({"m": "n", "n": "k", "k": "n"})
+
+
+def changes(operation: str, dtype: str, **written: str) -> list[tuple[int, str]]:
+    """Sweep n on an H100, and list where which regime begins."""
+    gpu = next(gpu for gpu in load_datasheets() if gpu.id == "h100-sxm")
+    steps = [checked_sizes(OPERATIONS[operation], sizes) for sizes in sweep_sizes(written)]
+    found = crossings(steps, lambda sizes: forecast(OPERATIONS[operation], sizes, dtype, gpu))
+    return [(sizes["n"], regime) for sizes, regime in found]
+
+
+SQUARES = {"batch": "1000", "m": "n", "k": "n"}
+"""So many products at once that the smallest of them is longer than a launch."""
 
 
 def test_a_falling_sweep_finds_the_crossing_too() -> None:
     """Walking down, the new regime begins one below the size where it begins walking up."""
-    gpu = next(gpu for gpu in load_datasheets() if gpu.id == "h100-sxm")
-    found = crossing(
-        sweep_sizes({"m": "n", "n": "8192,128", "k": "n"}),
-        lambda sizes: forecast(OPERATIONS["gemm"], sizes, "bf16", gpu),
-    )
-    assert found == ({"m": 886, "n": 886, "k": 886}, "memory")
+    assert changes("batched-gemm", "bf16", n="8192,128", **SQUARES) == [(886, "memory")]
 
 
 def test_the_crossing_is_the_first_size_right_of_the_ridge() -> None:
     """A square bf16 product on an H100 crosses at N = 887: N / 3 > 989.4 / 3.35."""
-    gpu = next(gpu for gpu in load_datasheets() if gpu.id == "h100-sxm")
-    found = crossing(
-        sweep_sizes({"m": "n", "n": "128:8192:x2", "k": "n"}),
-        lambda sizes: forecast(OPERATIONS["gemm"], sizes, "bf16", gpu),
-    )
-    assert found == ({"m": 887, "n": 887, "k": 887}, "compute")
+    assert changes("batched-gemm", "bf16", n="128:8192:x2", **SQUARES) == [(887, "compute")]
+
+
+def test_every_crossing_is_found() -> None:
+    """Up to 5 us a launch takes longer: 5e-6 x 3.35e12 / 6 elements of 16 products, and their ridge of 887."""
+    first = math.ceil((5e-6 * 3.35e12 / (16 * 6)) ** 0.5)
+    swept = {**SQUARES, "batch": "16"}
+    assert changes("batched-gemm", "bf16", n="64:8192:x2", **swept) == [(first, "memory"), (887, "compute")]
 
 
 def test_a_sweep_on_one_side_has_no_crossing() -> None:
-    """SAXPY stays left of every ridge."""
-    gpu = load_datasheets()[0]
-    steps = sweep_sizes({"n": "1:1024:x2"})
-    assert crossing(steps, lambda sizes: forecast(OPERATIONS["saxpy"], sizes, "fp32", gpu)) is None
+    """SAXPY stays left of every ridge, and small ones are shorter than a launch."""
+    assert changes("saxpy", "fp32", n="1000000000:8000000000:x2") == []
+    assert changes("saxpy", "fp32", n="1:1024:x2") == []

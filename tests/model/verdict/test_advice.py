@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, reach
 from support.loops import for_all
 
+from rooflens.model.analyze import analyze
 from rooflens.model.records import LEVELS, Level
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict import advice
@@ -319,3 +320,14 @@ def test_l2_bytes_that_leave_out_atomics_are_no_measure(flags: tuple[str, ...], 
     found["dram"] = Level(share=0.9, amount_bytes=1e9)
     verdict = reach(replace(case, levels=found))
     assert ("the SMs asked for 500 MB" in verdict.advice[0]) is told
+
+
+@pytest.mark.parametrize(("queued", "is_shared"), [(0.43, True), (0.2, False)])
+def test_a_full_memory_side_without_a_name_is_shared_memory_where_warps_queue_for_it(
+    queued: float, *, is_shared: bool
+) -> None:
+    """Of a few counters only NVIDIA's per cent tells of the side; 43 % of a warp's time in the queue names the unit."""
+    counters = {"duration_ns": 1e6, "sol_memory": 0.88, "sol_compute": 0.64, "stall_mio_throttle_share": queued}
+    move = analyze(make_kernel(counters)).verdict.moves[0].text
+    assert move.startswith("take load off shared memory") == is_shared
+    assert ("43 % of its time" in move.replace("\u00a0", " ")) == is_shared

@@ -11,16 +11,17 @@ from support.kernels import make_case, make_kernel, reach
 from rooflens.analyzing import analyze_paths
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.verdict.advice import asks_for_more
+from rooflens.model.verdict.thresholds import default_thresholds
 
 PUBLISHED = Path(__file__).parents[3] / "fixtures" / "published"
 
 
-def waiting(allowed: float, achieved: float, headroom: float, **overrides: object) -> Verdict:
-    """Reach the verdict of a kernel with fewer warps than it could have, and so much headroom."""
+def waiting(allowed: float, achieved: float, room: float, **overrides: object) -> Verdict:
+    """Reach the verdict of a kernel with fewer warps than it could have, whose busiest unit leaves so much room."""
     kernel = make_kernel(
         {"theoretical_occupancy": allowed, "achieved_occupancy": achieved}, compute_capability="8.0", **overrides
     )
-    return reach(make_case({"dram": 1 / headroom, "fp32": 0.01}, kernel=kernel))
+    return reach(make_case({"dram": 1 / room, "fp32": 0.01}, kernel=kernel))
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +36,7 @@ def test_a_small_part_is_not_the_cause(self_join: list[Analysis]) -> None:
     one = next(one for one in self_join if one.kernel.function_name == "kernelUniqueKeys")
     assert one.kernel.counters["achieved_occupancy"] == pytest.approx(0.88, abs=0.01)
     assert one.verdict.cause == "cause not measured"
-    assert "why warps wait was not measured: low achieved occupancy explains at most 1.1x of 7.8x" in (
-        one.verdict.sentence
-    )
+    assert "why warps wait was not measured, and low achieved occupancy is a part of it at most" in one.verdict.sentence
     assert "--kernel kernelUniqueKeys --launch-count 1" in one.verdict.advice[0]
 
 
@@ -49,20 +48,22 @@ def test_a_limiter_of_a_small_part_comes_first_and_is_not_the_cause(self_join: l
     assert [asks_for_more(move) for move in one.verdict.advice] == [False, True]
 
 
-def test_named_causes_explain_most_of_the_headroom(self_join: list[Analysis]) -> None:
-    """Without stalls, a cause that is named and has a factor makes up at least half of the headroom's logarithm."""
+def test_named_causes_explain_most_of_the_room(self_join: list[Analysis]) -> None:
+    """Without stalls, a named cause with a gain makes up half of what the busiest unit leaves, by logarithms."""
     named = [one for one in self_join if one.verdict.cause != "cause not measured"]
     assert len(named) > 50
     for one in named:
-        headroom = one.verdict.distances.headroom
-        gains = [finding.speedup_up_to for finding in one.findings if finding.severity == "limiter"]
-        assert headroom is None or None in gains or max(map(math.log, filter(None, gains))) >= 0.5 * math.log(headroom)
+        busiest = one.verdict.bottleneck
+        gains = [finding.gain for finding in one.findings if finding.severity == "limiter"]
+        if busiest is None or None in gains or 1 / busiest.share > default_thresholds().open_room:
+            continue
+        assert max(math.log(gain.factor) for gain in gains if gain) >= -0.5 * math.log(busiest.share)
 
 
-@pytest.mark.parametrize(("headroom", "is_named"), [(2.24, True), (2.26, False)])
-def test_half_of_the_headroom_is_where_a_cause_is_named(headroom: float, *, is_named: bool) -> None:
+@pytest.mark.parametrize(("room", "is_named"), [(2.24, True), (2.26, False)])
+def test_half_of_the_room_is_where_a_cause_is_named(room: float, *, is_named: bool) -> None:
     """1.5 times is half of 2.25 times, as factors go."""
-    found = waiting(0.9, 0.6, headroom)
+    found = waiting(0.9, 0.6, room)
     assert (found.cause == "low achieved occupancy") is is_named
 
 

@@ -89,7 +89,7 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
         make_kernel({"smem_tensor_wavefronts": 1.0}),
         make_kernel({"smem_tensor_wavefronts": 0.0}),
     ),
-    "sol_pair_only": (make_kernel({"sol_compute": 0.1}), make_kernel({"sol_compute": 0.1, "alu_share": 0.1})),
+    "sol_pair_only": (make_kernel({"sol_compute": 0.1, "sol_memory": 0.1}), make_kernel({"sol_compute": 0.1})),
     "sparse_tensor_work": (
         make_kernel(warp_opcodes={"HMMA.SP.16832.F32": 1}),
         make_kernel(warp_opcodes={"HMMA.16816.F32": 1}),

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from support.loops import for_all
 
 from rooflens.model.bounds import BOUNDS
-from rooflens.model.records import Distances, Level, Nvidia, Rule, Verdict
+from rooflens.model.records import Level, Limit, Nvidia, Rule, Verdict
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, agrees, read_nvidia
 
 ROOFLINE = (
@@ -88,7 +88,7 @@ def test_the_first_bottleneck_counts() -> None:
 
 def verdict(bound: str, *, at_roof: bool = False) -> Verdict:
     """Make a verdict of a class."""
-    return Verdict(bound, None, at_roof=at_roof, cause=None, distances=Distances(), confidence="high", sentence="")  # type: ignore[arg-type]
+    return Verdict(bound, None, at_roof=at_roof, cause=None, limit=Limit(), confidence="high", sentence="")  # type: ignore[arg-type]
 
 
 @for_all(

@@ -6,10 +6,10 @@ from support.kernels import make_case, make_kernel, reach
 from support.loops import for_all
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import LEVELS, Distances, Outside
+from rooflens.model.records import LEVELS, Gain, Limit, Outside
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.unprofiled import InProgram
-from rooflens.model.verdict.sentences import beyond_words, resource_label, stage_full_words
+from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, stage_full_words
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
 
@@ -217,17 +217,25 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("distances", "words"),
+    ("gain", "words"),
     [
-        (Distances(1.1, 1.1, 56.0, by_fusing_only=True), "more by fusing"),
-        (Distances(1.0, 6.2, 12.0), "more by reuse"),
-        (Distances(1.4, 1.9, 1.9), ""),
-        (Distances(2.1), ""),
+        (None, ""),
+        (Gain(1.2, 8.67e9), "10.4 s \u2192 about 8.67 s (1.2x)"),
+        (Gain(2.0, proven=True), "10.4 s \u2192 at most 5.20 s (2.0x)"),
+        (Gain(8.0, 1.3e9, changes="types"), "10.4 s \u2192 about 1.30 s (8.0x, changes the types)"),
     ],
 )
-def test_a_time_to_win_says_what_it_leaves_out(distances: Distances, words: str) -> None:
-    """The time to win counts the potential and no more: where reuse or fusing could win more, words say so."""
-    assert beyond_words(distances) == words
+def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words: str) -> None:
+    """A gain is the time before and after, about, or at most where it is proven; a change of types is said with it."""
+    assert gain_words(gain, 1.04e10).replace("\u00a0", " ") == words
+
+
+def test_a_limit_names_the_side_that_sets_it() -> None:
+    """A factor with its side; about, where its floor is; nothing where it is unknown."""
+    assert limit_factor_words(Limit(2.1, 5e6, "DRAM traffic")) == "limit 2.1x (DRAM traffic)"
+    about = Limit(2.1, 5e6, "tensor arithmetic", about=True)
+    assert limit_factor_words(about) == "limit about 2.1x (tensor arithmetic)"
+    assert not limit_factor_words(Limit(missing="`gpu__time_duration.sum`"))
 
 
 def test_a_full_stage_below_its_roof_is_explained() -> None:

@@ -84,12 +84,12 @@ def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: b
 
 
 @pytest.mark.parametrize(
-    ("shares", "headroom"),
+    ("shares", "room"),
     [({"dram": 0.8, "fp32": 0.1}, 1.25), ({"dram": 0.2, "fp32": 0.25}, 4.0), ({"dram": 0.0, "fp32": 0.0}, None)],
 )
-def test_headroom_is_one_over_the_largest_share(shares: dict[str, float], headroom: float | None) -> None:
-    """At 80 % a speed-up of 1.25 is left before the nearest roof; without any share none can be said."""
-    assert verdict(shares).distances.headroom == headroom
+def test_the_busiest_unit_leaves_room_of_one_over_its_share(shares: dict[str, float], room: float | None) -> None:
+    """At 80 % it would have the same work done 1.25 times as fast; without any share nothing can be said."""
+    assert decide(make_case(shares)).room == room
 
 
 def test_warps_that_are_ready_do_not_speak_of_waiting() -> None:
@@ -102,7 +102,7 @@ def test_unknown_where_nothing_speaks(shares: dict[str, float]) -> None:
     """Neither side measured, and no launch figure or stall that tells: the command that would tell is given."""
     found = verdict(shares)
     assert (found.bound, found.resource, found.cause) == ("unknown", None, "missing counters")
-    assert (found.at_roof, found.distances.headroom, found.confidence) == (False, None, "low")
+    assert (found.at_roof, found.limit.factor, found.confidence) == (False, None, "low")
     assert COLLECT in found.advice[0]
 
 
@@ -115,7 +115,45 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
     found = verdict(shares)
     assert (found.bound, found.resource, found.confidence) == ("latency", None, "low")
     assert f"use of {missing} is not measured" in found.sentence
-    assert found.distances.headroom is None
+    assert (found.limit.factor is None) is (missing == "memory")
+    assert decide(make_case(shares)).room is None
+
+
+@pytest.mark.parametrize(
+    ("shares", "counters", "at_roof", "says"),
+    [
+        ({"issue": 0.72}, {}, False, "Possibly limited by instruction issue: 72 % busy; or memory-bound"),
+        ({"issue": 0.72, "l1": 0.3}, {}, False, "Possibly limited by instruction issue"),
+        ({"issue": 0.72, "l2": 0.3}, {}, False, "Limited by instruction issue: 72 % busy."),
+        ({"tensor_bf16": 0.85}, {}, True, "Compute-bound by tensor bf16"),
+        (
+            {},
+            {"sol_compute": 0.97},
+            False,
+            "Possibly compute-bound by NVIDIA's busiest unit: 97 % busy",
+        ),
+        ({}, {"sol_compute": 0.97, "sol_memory": 0.5}, True, "Compute-bound by NVIDIA's busiest unit"),
+        ({"alu": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory-bound"),
+    ],
+)
+def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
+    shares: dict[str, float], counters: dict[str, float], says: str, *, at_roof: bool
+) -> None:
+    """Only a full pipe is the limit all the same; L1 alone tells nothing of memory."""
+    found = verdict(shares, counters)
+    assert found.sentence.replace("\u00a0", " ").startswith(says)
+    assert found.at_roof is at_roof
+    if says.startswith("Possibly"):
+        assert found.confidence == "low"
+        assert "is not measured" in found.sentence
+
+
+def test_more_warps_come_after_collecting_where_memory_was_not_measured() -> None:
+    """Neither occupancy nor instructions of a unit without a name come first where DRAM may be full."""
+    few = {"theoretical_occupancy": 0.2, "blocks_limit_registers": 2.0}
+    assert COLLECT in verdict({"alu": 0.2}, few).advice[0]
+    assert COLLECT not in verdict({"alu": 0.2, "dram": 0.2}, few).advice[0]
+    assert COLLECT in verdict({}, {"sol_compute": 0.97}).advice[0]
 
 
 @pytest.mark.parametrize(
@@ -200,10 +238,12 @@ def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
 
 
 def test_what_is_measured_goes_before_what_stands_in() -> None:
-    """Where the caches or the issue slots are measured, no per cent of NVIDIA's changes the limiter."""
+    """Where caches and pipes are measured, no per cent of NVIDIA's counts; issue slots alone hide pipes."""
     counters = {"sol_memory_access_share": 0.95, "sol_instructions_share": 0.95}
-    found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1}, counters)
+    found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1, "fp32": 0.1}, counters)
     assert (found.bound, found.confidence) == ("latency", "high")
+    hidden = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1}, counters)
+    assert (hidden.bound, hidden.resource, hidden.confidence) == ("compute", None, "low")
 
 
 @pytest.mark.parametrize(("shares", "bound"), [({"dram": 0.7}, "memory"), ({"fp32": 0.7}, "compute")])
@@ -404,15 +444,42 @@ def test_a_full_load_store_unit_is_memory() -> None:
 
 
 def test_nvidias_pair_stands_beside_its_l2_throughput() -> None:
-    """The smallest metric set holds NVIDIA's per cent of L2 and none of L1: the pair still leads where it is higher."""
+    """The smallest metric set holds NVIDIA's per cent of L2 and none of L1: the pair still leads where it is higher.
+
+    Where it is lower, what goes on inside L2 counts no more than it says: not all of that is traffic.
+    """
     counters = {"l2_internal_share": 0.7, "sol_memory": 0.8}
     assert memory_bottleneck(place(make_kernel(counters))) == Bottleneck(None, 0.8)
-    assert memory_bottleneck(place(make_kernel({**counters, "sol_memory": 0.6}))) == Bottleneck("l2", 0.7)
+    assert memory_bottleneck(place(make_kernel({**counters, "sol_memory": 0.6}))) == Bottleneck("l2", 0.6)
 
 
 def test_nvidias_pair_stands_beside_a_load_store_unit_alone() -> None:
     """A report that shows nothing of L1 but its input may still hide the busiest unit of memory."""
     assert memory_bottleneck(place(make_kernel({**LSU_FULL, "sol_memory": 0.97}))) == Bottleneck(None, 0.97)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "resource"),
+    [
+        ("Tensor is the highest-utilized pipeline (88.2%) based on elapsed cycles. It's well-utilized.", "tensor_pipe"),
+        (
+            (
+                "Shared is the highest-utilized pipeline (88.2%) based on active cycles, as all of them share it. "
+                "It's dominated by its Tensor (FP) sub-pipeline."
+            ),
+            "tensor_pipe",
+        ),
+        ("FMA is the highest-utilized pipeline (88.2%) based on active cycles.", "fma"),
+        ("FP64 is the highest-utilized pipeline (88.2%) based on active cycles.", "fp64_pipe"),
+        ("FP16 is the highest-utilized pipeline (88.2%) based on active cycles.", "fp16_pipe"),
+        ("All compute pipelines are under-utilized.", None),
+    ],
+)
+def test_the_pipe_of_nvidias_sentence_has_its_per_cent(sentence: str, resource: str | None) -> None:
+    """A page of details that holds no pipe says which one is busiest, and by which sub-pipeline, in its rule alone."""
+    rule = Rule("HighPipeUtilization", "ComputeWorkloadAnalysis", "", sentence)
+    kernel = make_kernel({"sol_compute": 0.88, "issue_active_per_cycle": 0.3}, rules=(rule,))
+    assert compute_bottleneck(make_case({"issue": 0.3}, kernel=kernel)) == Bottleneck(resource, 0.88)
 
 
 def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
@@ -424,6 +491,7 @@ def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
     assert compute_bottleneck(make_case({"fp32": 0.1}, pair)) == Bottleneck(None, 0.8)
     assert memory_bottleneck(make_case({"dram": 0.1, "l2": 0.2}, pair)) == Bottleneck("l2", 0.2)
     assert compute_bottleneck(make_case({"fp32": 0.1, "issue": 0.3}, pair)) == Bottleneck("issue", 0.3)
+    assert compute_bottleneck(make_case({"issue": 0.3}, pair)) == Bottleneck(None, 0.8)
     assert memory_bottleneck(make_case({"dram": 0.95}, pair)) == Bottleneck("dram", 0.95)
 
 
@@ -536,7 +604,7 @@ def test_whole_kernel_by_hand() -> None:
     )
     result = analyze(kernel)
     assert (result.verdict.bound, result.verdict.resource, result.verdict.at_roof) == ("memory", "dram", True)
-    assert result.verdict.distances.headroom == pytest.approx(1.25)
+    assert result.verdict.limit.factor == pytest.approx(1.25)
     assert result.pipes["fp32"].share == pytest.approx(0.04)
     assert result.levels["dram"].intensity_flop_per_byte == pytest.approx(0.25)
     assert result.flop_per_s == pytest.approx(4e11)
@@ -581,3 +649,42 @@ def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict
     moves = write_verdict(decide(make_case(shares)), (finding,)).advice
     assert moves[0].startswith(first)
     assert "of the finding" in moves
+
+
+@pytest.mark.parametrize(("time_ns", "said"), [(4999.0, False), (5000.0, True), (20_000.0, False)])
+def test_a_kernel_of_few_microseconds_is_told_what_its_start_and_end_take(time_ns: float, *, said: bool) -> None:
+    """Below 5 us it is as short as its launch, and from 20 us on that is little."""
+    assert ("are start and end" in verdict(LOW, {"duration_ns": time_ns}).sentence) is said
+
+
+@pytest.mark.parametrize(
+    ("counters", "capability", "line"),
+    [
+        ({"sol_l1_share": 0.8}, "7.5", "NVIDIA's own L1 throughput disagrees: it reads 80 %, 2.0x the busiest stage"),
+        ({"sol_l1_share": 0.5}, "7.5", None),
+        ({"dram_read_bytes": 1.9e6, "l2_read_miss_bytes": 1e6}, "8.6", "DRAM reads 1.9x the sectors that missed in L2"),
+        ({"dram_read_bytes": 1.9e6, "l2_read_miss_bytes": 1e6}, "8.0", None),
+        ({"dram_read_bytes": 3e6, "l2_read_miss_bytes": 1e6}, "8.6", None),
+    ],
+)
+def test_evidence_says_where_counters_of_one_unit_disagree(
+    counters: dict[str, float], capability: str, line: str | None
+) -> None:
+    """L1 by NVIDIA's per cent, which sees a stage that has no counter, and DRAM by pairs of sectors."""
+    kernel = make_kernel(counters, compute_capability=capability)
+    lines = [one.replace("\u00a0", " ") for one in verdict({**LOW, "l1": 0.4}, kernel=kernel).evidence]
+    said = [one for one in lines if "disagrees" in one or "missed in L2" in one]
+    assert [one.startswith(line or "") for one in said] == ([True] if line else [])
+
+
+@pytest.mark.parametrize(
+    "counters",
+    [{"sol_compute": 0.97}, {"sol_compute": 0.7, "sol_memory": 0.72}, {"sol_compute": 0.3, "sol_memory": 0.02}],
+)
+def test_a_side_without_a_name_is_not_named_twice(counters: dict[str, float]) -> None:
+    """NVIDIA's per cents name no unit: neither sentence, move nor evidence says `busiest unit` of a busiest unit."""
+    found = verdict({}, counters)
+    for text in (found.sentence, *found.advice, *found.evidence):
+        head = text.partition(". ")[0]
+        assert head.count("busiest unit") <= 1
+        assert "busiest pipe: busiest" not in text

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens.cli.group import main
-from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Place, Severity
+from rooflens.model.records import Analysis, Evidence, Finding, Gain, Hotspot, Place, Severity
 from rooflens.report.ci.sarif import to_sarif
 
 
@@ -96,7 +96,7 @@ def finding(*places: tuple[str | None, int | None], severity: Severity = "limite
     """Make a finding at lines, the first of which has most."""
     where = tuple(Place(Hotspot("line", file, line), 0.5 / (i + 1)) for i, (file, line) in enumerate(places))
     evidence = (Evidence("sectors", 31.0, "sectors/request", "x"),)
-    return Finding("uncoalesced_global_load", "uncoalesced global loads", severity, evidence, move, 3.7, where)
+    return Finding("uncoalesced_global_load", "uncoalesced global loads", severity, evidence, move, Gain(3.7), where)
 
 
 def test_a_finding_stands_at_its_worst_line(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_finding_stands_at_its_worst_line(tmp_path: Path) -> None:
     (related,) = result["relatedLocations"]
     assert related["physicalLocation"]["artifactLocation"] == {"uri": "file:///usr/include/x%20y.h"}
     assert result["message"]["text"] == (
-        "k<float>(int): uncoalesced global loads, up to 3.7x faster without; 50 % of it at this line. Do less."
+        "k<float>(int): uncoalesced global loads, gain about 3.7x; 50 % of it at this line. Do less."
     )
     (rule,) = run["tool"]["driver"]["rules"]
     assert rule["shortDescription"]["text"] == "Uncoalesced global loads"

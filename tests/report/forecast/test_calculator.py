@@ -104,9 +104,9 @@ def test_every_value_is_that_of_the_command(opened: Callable[..., Page]) -> None
     page.get_by_label("Move m, n and k together").check()
     assert page.locator("#size-k").input_value() == "887"
     page.get_by_label("Move m, n and k together").uncheck()
-    choose(page, k=100_003, tensor_parallel=8, link="pcie", achieved="5e12")
+    choose(page, k=100_003, tensor_parallel=8, link="pcie", measured="0.5")
     sizes = {"m": 887, "n": 887, "k": 100_003, "tile": 64, "tensor_parallel": 8}
-    assert_same(page, command("gemm", **sizes, gpu="v100-sxm2", dtype="fp16", link="pcie", achieved=5e12), least=14)
+    assert_same(page, command("gemm", **sizes, gpu="v100-sxm2", dtype="fp16", link="pcie", measured_ms=0.5), least=14)
     choose(page, op="attention-flash", gpu="a100-sxm4-80gb", dtype="bf16", length=3001)
     page.locator("input[type=checkbox][name=causal]").check()
     assert_same(page, command("attention-flash", length=3001, causal=1, gpu="a100-sxm4-80gb"))
@@ -134,7 +134,14 @@ def test_sentences_are_those_of_the_page_without_scripts(opened: Callable[..., P
     square = {"m": "4096", "n": "4096", "k": "4096"}
     cases = {
         "": row("gemm", **square),
-        "achieved=120000000000000": row("gemm", achieved=1.2e14, **square),
+        "measured=1.5": row("gemm", measured_s=1.5e-3, **square),
+        "measured=0.3": row("gemm", measured_s=0.3e-3, **square),
+        "measured=0.18": row("gemm", measured_s=0.18e-3, **square),
+        "measured=0.1": row("gemm", measured_s=0.1e-3, **square),
+        "op=embedding&tokens=1000000&measured=10": row("embedding", measured_s=10e-3, tokens="1000000"),
+        "op=softmax&rows=65536": row("softmax", rows="65536", width="4096"),
+        "op=decode&batch=1&length=64&tensor_parallel=8": row("decode", batch="1", length="64", tensor_parallel="8"),
+        "m=128&n=128&k=128": row("gemm", m="128", n="128", k="128"),
         "tensor_parallel=8": row("gemm", tensor_parallel="8", **square),
         "op=all-reduce&bytes=1000000": row("all-reduce", bytes="1000000"),
         "op=decode&batch=16&length=8192": row("decode", batch="16", length="8192"),

@@ -77,16 +77,16 @@ def test_a_program_gives_what_the_forecast_gives(operation: Operation) -> None:
         chance = random.Random(seed)  # noqa: S311 - sizes, no secrets
         sizes, dtype = random_sizes(operation, seed), chance.choice(list(ELEMENT_BYTES))
         gpu = chance.choice(list(GPUS.values()))
-        achieved = chance.choice((None, 3e12))
+        measured_s = chance.choice((None, 3e-3))
         out_dtype = chance.choice((None, *ELEMENT_BYTES)) if operation.results or operation.parts else None
         try:
             result = forecast(operation, sizes, dtype, gpu, out_dtype=out_dtype)
         except InputError:
             continue  # no such pipe, or no link to so many
-        made = run(program["steps"], {**inputs_of(operation, sizes, dtype, gpu, out_dtype), "achieved": achieved})
+        made = run(program["steps"], {**inputs_of(operation, sizes, dtype, gpu, out_dtype), "measured": measured_s})
         assert made[program["refusal"]] is None
         assert made[program["group"]] == operation.group(sizes)
-        wanted = numbers(result) | forecasts.numbers_of_whole(achieved, result)
+        wanted = numbers(result) | forecasts.numbers_of_whole(measured_s, result)
         assert {name: made[at] for name, at in program["whole"].items()} == wanted
         assert len(program["parts"]) == len(result.parts)
         for part, steps in zip(result.parts, program["parts"], strict=True):
@@ -138,7 +138,7 @@ def test_the_page_knows_every_gpu_and_its_limits() -> None:
         "gpu": "a100-sxm4-80gb",
         "dtype": "bf16",
         "sizes": {"m": 64, "n": 64, "k": 64, "batch": 1, "tile": 0, "l2_tile": 0, "tensor_parallel": 1},
-        "achieved": None,
+        "measured": None,
         "link": "",
         "out_dtype": "",
     }

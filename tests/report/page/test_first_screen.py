@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 
-from rooflens.model.records import Analysis, AnalyzedReport, Distances, Finding
+from rooflens.model.records import Analysis, AnalyzedReport, Gain, Limit, Move
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import joined, style_px
@@ -121,7 +121,7 @@ def test_without_counters_it_says_so(count: int) -> None:
 def test_items_carry_what_sums_are_made_of() -> None:
     """Each launch brings its time, what can be won of it and its report's label; the unknown is null, never zero."""
     known, bare = samples.every_verdict()[0], samples.every_verdict()[5]
-    unknown = replace(bare, verdict=replace(bare.verdict, distances=Distances()))
+    unknown = replace(bare, verdict=replace(bare.verdict, limit=Limit()))
     reports = as_versions([known, unknown])
     rows = items(build_content(reports, "versions", default_thresholds()))
     assert {row["r"] for row in rows} == {"v1", "v2"}
@@ -243,13 +243,13 @@ def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
 
 
 def test_a_rank_by_time_alone_says_so() -> None:
-    """Where nothing tells what can be won, the entry says why it stands there and shows no amount."""
+    """Where nothing tells what can be won, the entry says that it is ranked by its time, and shows no factor."""
     known, other = samples.every_verdict()[:2]
-    bare = replace(other, verdict=replace(other.verdict, distances=Distances()))
+    bare = replace(other, verdict=replace(other.verdict, limit=Limit()))
     entries = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, bare))), re.DOTALL)
     (said,) = (words(entry) for entry in entries if "ranked by its time" in entry)
-    assert "what can be won is not known" in said
-    assert "to win at most" not in said
+    assert said.endswith("limit not known, ranked by its time")
+    assert not re.search(r"\d+\.\dx", said)
 
 
 def test_bars_are_not_called_a_roofline() -> None:
@@ -286,14 +286,40 @@ def test_without_a_plane_there_is_no_level_to_choose() -> None:
     assert 'name="level"' in rendered([samples.report(samples.every_verdict())], "plane")
 
 
-def test_the_first_move_says_what_it_wins_alone() -> None:
-    """A kernel may be far from its limits and its first move win little: the entry says how much of it that is."""
-    analysis = samples.every_verdict()[0]
-    finding = Finding("x", "x", "contributes", (), analysis.verdict.advice[0], speedup_up_to=1.3)
-    known = replace(analysis, findings=(finding,))
-    untold = replace(analysis, findings=(replace(finding, speedup_up_to=None),))
-    assert "(this alone: up to 1.3x)" in words(verdict(page_of(known)))
-    assert "this alone" not in words(verdict(page_of(untold)))
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        (Gain(1.25), "1.00 ms \u2192 about 800 µs (1.2x)"),
+        (Gain(1.25, proven=True), "1.00 ms \u2192 at most 800 µs (1.2x)"),
+        (Gain(4.0, changes="types"), "1.00 ms \u2192 about 250 µs (4.0x, changes the types)"),
+    ],
+)
+def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said: str) -> None:
+    """Alone on the page or ranked, a kernel of 1 ms has its two numbers and no other factor."""
+    one, other = samples.every_verdict()[:2]
+    kernel = replace(one.kernel, counters={"duration_ns": 1e6})
+    limit = Limit(2.5, 4e5, "DRAM traffic")
+    known = replace(one, kernel=kernel, verdict=replace(one.verdict, limit=limit, moves=(Move("coalesce", gain=gain),)))
+    alone = words(verdict(page_of(known)))
+    assert f"{said} by the first move, limit 2.5x (DRAM traffic)" in alone
+    (ranked,) = (
+        words(entry)
+        for entry in re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, other))), re.DOTALL)
+        if "coalesce" in entry
+    )
+    assert said in ranked
+    assert "limit 2.5x (DRAM traffic)" in ranked
+    assert "ranked by" not in ranked
+    for text in (alone, ranked):
+        assert set(re.findall(r"[\d.]+x", text)) == {f"{gain.factor:.1f}x", "2.5x"}
+
+
+def test_a_kernel_whose_gain_is_unknown_is_ranked_by_its_limit() -> None:
+    """The entry says so, and shows no time after a move."""
+    one, other = samples.every_verdict()[:2]
+    (entry, _) = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(one, other))), re.DOTALL)
+    assert "ranked by its limit" in words(entry)
+    assert "\u2192" not in entry
 
 
 def test_the_first_roofline_is_that_of_the_gpu_with_most_at_stake() -> None:

@@ -11,7 +11,7 @@ from support import samples
 from support.rendered import rendered
 
 from rooflens.errors import InputError
-from rooflens.model.records import AnalyzedReport
+from rooflens.model.records import AnalyzedReport, Gain, Move
 from rooflens.report.page.page import render_page
 
 if TYPE_CHECKING:
@@ -129,6 +129,26 @@ def test_a_part_of_a_kernel_speaks_for_itself(open_page: Callable[..., Page]) ->
     assert "compute" in entry.locator(".why").inner_text()
     href = entry.locator("a.name").get_attribute("href")
     assert page.evaluate("key => lens.items.get(key).bound", (href or "").lstrip("#")) == "compute"
+
+
+@pytest.mark.parametrize(("proven", "how"), [(False, "about"), (True, "at most")])
+def test_a_gain_is_that_of_the_launches_that_are_left(
+    open_page: Callable[..., Page], *, proven: bool, how: str
+) -> None:
+    """Of 300 us in two ranges a filter leaves 100: its gain leads from there to 25, and keeps its words."""
+    base = samples.every_verdict()[0]
+    moves = (Move("take a narrower type", gain=Gain(4.0, proven=proven, changes="types")),)
+    base = replace(base, verdict=replace(base.verdict, moves=moves))
+    launches = [
+        replace(base, kernel=replace(base.kernel, nvtx_range=name, index=index, counters={"duration_ns": time_ns}))
+        for index, (name, time_ns) in enumerate((("first", 1e5), ("second", 2e5)))
+    ]
+    page = open_page([*launches, *samples.every_verdict()[1:3]])
+    entry = page.locator(".ranking li[data-changes=types]").first
+    of_both = f"300 \u00b5s \u2192 {how} 75.0 \u00b5s (4.0x, changes the types)"
+    assert plain(entry.locator(".gain").inner_text()) == of_both
+    page.evaluate("lens.set({range: 'first'})")
+    assert plain(entry.locator(".gain").inner_text()) == of_both.replace("300", "100").replace("75.0", "25.0")
 
 
 def test_reports_are_filtered_by_their_label(open_file: Callable[..., Page], tmp_path: Path, axe: str) -> None:

@@ -16,7 +16,7 @@ from support.rendered import rendered
 from untimed import without_durations
 
 from rooflens.model.knowledge.items import find_item
-from rooflens.model.records import Analysis, Run
+from rooflens.model.records import Analysis, Move, Run
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.html.embed import json_block, script
 from rooflens.report.html.templates import code_spans
@@ -106,7 +106,7 @@ def test_hostile_text_makes_no_element() -> None:
     """Names, titles, sentences, sources and command lines are text, whatever they hold."""
     evil = samples.HOSTILE_NAMES[1]
     analysis = samples.hostile()[1]
-    verdict = replace(analysis.verdict, sentence=evil, evidence=(evil,), advice=(f"run `{evil}`",))
+    verdict = replace(analysis.verdict, sentence=evil, evidence=(evil,), moves=(Move(f"run `{evil}`"),))
     nvidia = replace(analysis.nvidia, bottleneck=evil)
     kernel = replace(analysis.kernel, gpu=evil, source=evil, stalls={evil: 0.5}, counter_sources={evil: evil})
     hostile = replace(analysis, kernel=kernel, verdict=verdict, nvidia=nvidia, flags=(evil,))
@@ -242,11 +242,11 @@ def test_short_launches_do_not_lead_the_clock() -> None:
 
 
 def test_the_list_says_what_its_factors_bound() -> None:
-    """Each line has its factor as written, and the list says what the ranking is by and what can go below it."""
+    """Each line has its limit, and the list says what the ranking is by and what can go below it."""
     text = text_of(make(*STATES["every verdict"]))
-    assert "up to 3.8x faster as written" in text
-    assert "By the time above each kernel's floor" in text
-    assert "Another algorithm can go below it." in text
+    assert "limit 7.7x (DRAM traffic)" in text
+    assert "By the time that the first move wins" in text
+    assert "Another algorithm can beat the limit." in text
 
 
 def test_shown_names_have_no_casts() -> None:

@@ -89,10 +89,10 @@ def test_columns_that_waited_leave_open_cards_and_filters_as_they_are(open_page:
     key = next(iter(opened.rows()))
     opened.row(key).get_by_role("link").click()
     left = set(opened.rows())
-    opened.choose(sort="-verdict_headroom", cols="verdict_headroom")
+    opened.choose(sort="-verdict_limit_floor_ns", cols="verdict_limit_floor_ns")
     assert set(opened.rows()) == left
-    assert opened.page.locator("th[data-key=verdict_headroom]").is_visible()
-    assert opened.page.locator("th[data-key=verdict_headroom]").get_attribute("aria-sort") == "descending"
+    assert opened.page.locator("th[data-key=verdict_limit_floor_ns]").is_visible()
+    assert opened.page.locator("th[data-key=verdict_limit_floor_ns]").get_attribute("aria-sort") == "descending"
     assert opened.row(key).locator("+ tr.opened .card .sentence").is_visible()
     opened.page.locator("th[data-key=time]").get_by_role("button").click()
     opened.until("lens.state.sort === ''")

@@ -158,10 +158,10 @@ def test_a_ranked_line_isolates(same_page: Callable[..., Page]) -> None:
     opened = Opened(same_page(placed()))
     line = opened.page.locator(".ranking li").first
     key = line.get_attribute("data-k")
-    line.locator(".won").click()
+    line.locator(".limit").click()
     assert opened.state("k") == key
     assert "current" in (line.get_attribute("class") or "")
-    line.locator(".won").click()
+    line.locator(".limit").click()
     assert opened.state("k") == ""
 
 

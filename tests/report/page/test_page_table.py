@@ -39,7 +39,15 @@ def test_headers_sort_by_keyboard(same_page: Callable[..., Page]) -> None:
 def test_missing_values_sort_last_both_ways(open_page: Callable[..., Page]) -> None:
     """What is not known stands below what is known, upwards and downwards."""
     opened = Opened(open_page([samples.failed(index=9), *samples.every_verdict(), without_durations()[0]]))
-    keys = ("time", "share", "leader", "dram_per_byte", "work_amount_per_s", "verdict_headroom", "winnable_ns")
+    keys = (
+        "time",
+        "share",
+        "leader",
+        "dram_per_byte",
+        "work_amount_per_s",
+        "verdict_limit_floor_ns",
+        "verdict_limit_factor",
+    )
     for sort in (f"{way}{key}" for key in keys for way in ("", "-")):
         opened.choose(sort=sort)
         column = opened.page.locator(f"th[data-key={sort.removeprefix('-')}]").evaluate("head => head.cellIndex")
@@ -150,7 +158,7 @@ def test_telephones_reach_every_column(open_page: Callable[..., Page]) -> None:
     """At 390 px the kernels table scrolls inside its box, says so, and keeps the names in sight."""
     page = open_page(samples.every_verdict(), width=390)
     assert page.locator("#kernels .sideways").is_visible()
-    for key in ("leader", "roof", "winnable_ns"):
+    for key in ("leader", "roof", "verdict_limit_factor"):
         header = page.locator(f"th[data-key={key}]")
         header.evaluate("e => e.scrollIntoView({behavior: 'instant', block: 'nearest', inline: 'nearest'})")
         edges = header.evaluate("e => [e.getBoundingClientRect().left, e.getBoundingClientRect().right]")

@@ -80,7 +80,7 @@ SENTENCES = (
             "3 kernels with 100 % of GPU time switch between memory and compute on A100-SXM4-40GB: 2 to memory, "
             "1 to compute. "
             "The lower bound of the time of the 3 kernels limited by DRAM or by FLOPs "
-            "rises from 13.1 ms to 13.6 ms: 1.0x longer."
+            "rises from 13.1 ms to 13.6 ms: 1.04x longer."
         ),
         "",
         "",

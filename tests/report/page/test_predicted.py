@@ -120,8 +120,10 @@ def test_the_section_holds_amounts_times_walls_and_reasons() -> None:
         "Intensity 1,370 FLOP/B 687 FLOP/B 0.503x",
         "T_math 441 µs 137 GFLOP at 312 TFLOP/s, tensor bf16",
         "T_memory 64.7 µs 101 MB at 1.56 TB/s, DRAM",
-        "Lower bound 441 µs",
-        "Upper bound 505 µs",
+        "Time, floor 441 µs 1.00 ms 2.27x",
+        "Time, attainable 660 µs 1.00 ms 1.52x",
+        "Floor 441 µs",
+        "Attainable 660 µs median of 19 published times over their floors",
         "Measured 1.00 ms 1 launch",
         "expected compute at tensor bf16, found latency",
         "operands are read again",
@@ -172,10 +174,17 @@ def test_a_card_has_the_rows_of_its_report() -> None:
     """A kernel that is all of its report has every amount, the limiter, and a reason where there is a gap."""
     page = make_page(DID)
     rows = predicted_rows(page, page.launches[0])
-    assert [row.label for row in rows] == ["FLOP", "DRAM bytes", "Intensity", "Limiter"]
+    assert [row.label for row in rows] == [
+        "FLOP",
+        "DRAM bytes",
+        "Intensity",
+        "Time, floor",
+        "Time, attainable",
+        "Limiter",
+    ]
     assert rows[0].source.startswith("gemm bf16_4096: FLOPs: one multiply-add")
-    assert [row.source for row in rows[1:]] == ["", "", ""]
-    flop, moved, _, limiter = rows
+    assert {row.source for row in rows[1:]} == {""}
+    flop, moved, limiter = rows[0], rows[1], rows[-1]
     assert (flop.factor, flop.why) == (1.0, "")
     assert "operands are read again" in moved.why
     assert (limiter.predicted, limiter.measured, limiter.factor) == ("compute at tensor bf16", "latency", None)

@@ -185,11 +185,13 @@ def test_hidden_launches_vanish(draw: Callable[..., Page]) -> None:
     """A launch that a filter hides has no point, no name, no rank and no gap."""
     spec = make_spec(samples.every_verdict(), ranks={"k0": 1})
     page = draw(spec)
-    assert {"softmax_warp_forward", "1", "1.1x"} <= set(written(page))
-    count = page.locator("[aria-roledescription=kernel]").count()
+    assert {"softmax_warp_forward", "1"} <= set(written(page))
+    gaps = page.locator("svg .mark-rule.role-mark line[stroke]")
+    count, gap_count = page.locator("[aria-roledescription=kernel]").count(), gaps.count()
     set_signals(page, hidden={"k0": True})
     assert page.locator("[aria-roledescription=kernel]").count() == count - 1
-    assert not {"softmax_warp_forward", "1", "1.1x"} & set(written(page))
+    assert not {"softmax_warp_forward", "1"} & set(written(page))
+    assert gaps.count() == gap_count - 1
 
 
 def test_an_isolated_kernel_stands_out(draw: Callable[..., Page]) -> None:
@@ -282,7 +284,7 @@ def assert_apart(page: Page) -> None:
     upright = "svg .mark-text.role-mark text:not([transform*=rotate])"
     texts = page.locator(f"{upright}:not([stroke])").evaluate_all(BOXES)
     points = page.locator("[aria-roledescription=kernel]").evaluate_all(BOXES)
-    assert len(texts) > 4
+    assert len(texts) >= 4
     for i, one in enumerate(texts):
         for other in (*texts[i + 1 :], *points):
             assert not _overlap(one, other), (one, other)

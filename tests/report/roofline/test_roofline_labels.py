@@ -133,23 +133,3 @@ def test_launches_of_one_kernel_share_a_name_that_counts_them() -> None:
     """Five launches side by side are one name with their number, not five names."""
     kernel = samples.Sample("gemm", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e7})
     assert list(_names([samples.analysis(kernel, i) for i in range(5)]).values()) == ["gemm x5"]
-
-
-def test_a_factor_keeps_clear_of_other_points() -> None:
-    """Where another point lies right of the gap's line, the factor stands elsewhere; alone it has its usual place."""
-
-    def kernel(index: int, intensity: float, flop_per_s: float) -> Analysis:
-        flop = {"fp32": flop_per_s * 1e-4}
-        sample = samples.Sample(f"k{index}", "latency", 100, "dram", {"dram": flop["fp32"] / intensity}, flop)
-        return samples.analysis(sample, index)
-
-    low = kernel(0, 5, 1e11)
-    # Halfway up to the roof of 7.8 TFLOP/s, a factor's width to the right.
-    beside = kernel(1, 7, 9e11)
-
-    def spots(analyses: list[Analysis]) -> list[object]:
-        rows = make_spec(analyses)["datasets"]["points"]
-        return next(row.get("gs") for row in rows if row["k"] == "k0")
-
-    assert spots([low]) is None
-    assert spots([low, beside])[0] == (0.5, -1)

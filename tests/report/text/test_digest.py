@@ -12,7 +12,7 @@ from test_markdown import HOSTILE, hostile, parse
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
-from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Level, Rule
+from rooflens.model.records import Analysis, AnalyzedReport, Evidence, Finding, Gain, Hotspot, Level, Limit, Move, Rule
 from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, tokens_of
 
 LINES = (
@@ -82,6 +82,30 @@ def test_a_block_has_verdict_shares_move_two_hot_lines_and_key() -> None:
     assert "b.cu" not in text
 
 
+def test_a_block_begins_with_gain_and_limit() -> None:
+    """1.10 ms in two launches are 2.20: the gain is that of all of them, and what a move changes stands beside it."""
+    one = samples.analysis(samples.Sample("k", "memory", 1100, "dram", {"dram": 1e9}))
+    move = Move("do it in half of the bytes", gain=Gain(4.0, changes="types"))
+    one = replace(one, verdict=replace(one.verdict, limit=Limit(2.5, 4.4e5, "DRAM traffic"), moves=(move,)))
+    text = digest([report([one, one])])
+    assert "\n- 2.20 ms \u2192 about 550 \u00b5s (4.0x, changes the types), limit 2.5x (DRAM traffic)\n" in text
+    assert set(re.findall(r"[\d.]+x", text)) == {"4.0x", "2.5x"}
+
+
+def test_no_number_of_a_finding_is_cut() -> None:
+    """Numbers that do not fit on the line are left out whole, and the gain stands."""
+    numbers = tuple(Evidence(f"{what} that takes many words to say", 1234.0, "sectors", "m") for what in "ab")
+    found = Finding(
+        "x", "a long title of some finding", "limiter", numbers, "mend it", Gain(3.7, changes="instructions")
+    )
+    text = digest([report([replace(named(samples.every_verdict()[0], "k"), findings=(found,))])])
+    assert (
+        "\n- why: A long title of some finding, about 3.7x, changes the instructions: a that takes many words" in text
+    )
+    assert "b that takes" not in text
+    assert "\u2026" not in text
+
+
 def test_kernels_with_little_at_stake_get_one_line() -> None:
     """What has less than a hundredth of the first kernel's time to win is named, with its time and its limiter."""
     long, short = many(2)
@@ -97,7 +121,7 @@ def test_a_failed_kernel_is_named_with_what_to_do() -> None:
     text = digest([report([failed])])
     assert "Failed, and in no number here: 1 launch of `kernel_0_of_many`: an impossible value." in text
     assert "Try: " in text
-    assert "Factors" not in text
+    assert "Gains" not in text
 
 
 def test_estimates_of_rules_have_two_digits() -> None:
@@ -147,9 +171,11 @@ def test_an_explanation_has_its_counters_and_its_moves_in_order(analysis: Analys
 def test_an_explanation_says_what_would_confirm_a_move() -> None:
     """A move of a finding brings what the finding's documentation says of confirming it, and how to compare."""
     base = named(samples.explained(), "k")
-    analysis = replace(base, verdict=replace(base.verdict, advice=(base.findings[0].move,)))
+    (found, _) = base.findings
+    move = Move(found.move, found.id, found.where, found.gain)
+    analysis = replace(base, verdict=replace(base.verdict, moves=(move,)))
     text = explain(report([analysis]), analysis)
-    assert "at best. Confirm with the time series, or with a grid of whole waves." in text
+    assert "about 786 µs (1.4x). Confirm with the time series, or with a grid of whole waves." in text
     assert f"`rooflens compare BEFORE AFTER --kernel {analysis.key}`" in text
 
 

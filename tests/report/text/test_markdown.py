@@ -11,7 +11,7 @@ from support.loops import for_all
 from untimed import without_durations
 
 from rooflens.errors import InputError
-from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Place, Run
+from rooflens.model.records import Analysis, Evidence, Finding, Gain, Hotspot, Move, Place, Run
 from rooflens.model.summary import summarize
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -81,7 +81,7 @@ def hostile() -> list[Analysis]:
 
 def _hostile(one: Analysis, text: str, index: int) -> Analysis:
     kernel = replace(one.kernel, name=text, gpu=text, index=index)
-    verdict = replace(one.verdict, cause=text, advice=(text,), sentence=text)
+    verdict = replace(one.verdict, cause=text, moves=(Move(text),), sentence=text)
     return replace(one, kernel=kernel, verdict=verdict, flags=(text,))
 
 
@@ -90,8 +90,10 @@ def test_it_says_what_ran_where_and_what_to_fix_first() -> None:
     text = write(samples.every_verdict())
     assert text.startswith("## attention\n\nNVIDIA A100-SXM4-40GB \u00b7 CC 8.0 \u00b7 SM 1.41 GHz")
     assert "**45 %** memory-bound, **26 %** compute-bound" in text
-    assert "1. `gather_rows(float*, const int*, const float*)`: **640 \u00b5s (15 % of GPU time)**" in text
-    assert "**, up to 3.8x faster as written" in text
+    assert (
+        "1. `softmax_warp_forward<float, 10, false>(float*, const float*, int)`: **1.92 ms (45 % of GPU time)**" in text
+    )
+    assert "3. `gather_rows(float*, const int*, const float*)`: **640 \u00b5s (15 % of GPU time)**, limit 7.7x" in text
     assert "More loads in flight: unroll, prefetch, asynchronous copies." in text
     assert all(f"| `{analysis.kernel.name}` |" in text for analysis in samples.every_verdict())
 
@@ -121,7 +123,7 @@ def test_hostile_text_stays_text() -> None:
 def test_the_table_keeps_its_columns_whatever_names_hold() -> None:
     """Every row has as many cells as the heading, and the name is whole in its own."""
     rows = table_rows(parse(write(hostile())))
-    assert {len(row) for row in rows} == {8}
+    assert {len(row) for row in rows} == {9}
     names = {row[0] for row in rows}
     assert {"`a|b`", "``` x`y``z ```".replace(" ", ""), "`new line | x`", "`(no name)`", "`?half`"} <= names
 
@@ -214,17 +216,17 @@ def found(title: str, severity: str = "limiter") -> Finding:
         Evidence("sectors", 1.2e9, "sectors", "m"),
         Evidence("c", 1, "", "m"),
     )
-    return Finding("x", title, severity, numbers, title, 3.7, (Place(spot, 0.5),))  # type: ignore[arg-type]
+    return Finding("x", title, severity, numbers, title, Gain(3.7), (Place(spot, 0.5),))  # type: ignore[arg-type]
 
 
 def test_a_ranked_kernel_has_its_findings_below_it() -> None:
-    """Each finding that costs time is an item: title, speed-up, its first two numbers and its place; notes are not."""
+    """Each finding that costs time is an item: title, gain, its first two numbers and its place; notes are not."""
     one = samples.every_verdict()[0]
     text = write([replace(one, findings=(found("uncoalesced loads"), found("spills"), found("low", "note")))])
-    item = "   - **uncoalesced loads**, up to 3.7x: uncoalesced loads 50 %, sectors 1.20 G at `uncoalesced loads.cu:88`"
+    item = "   - **uncoalesced loads**, about 3.7x: uncoalesced loads 50 %, sectors 1.20 G at `uncoalesced loads.cu:88`"
     assert item in text.splitlines()
     assert [token.type for token in parse(text)].count("bullet_list_open") >= 1
-    assert text.count("up to 3.7x") == 2
+    assert text.count("about 3.7x") == 2
 
 
 @for_all("title", HOSTILE)
@@ -239,4 +241,4 @@ def test_the_tables_of_analyze_hold_hostile_names_too() -> None:
     """The Markdown of `analyze` keeps its columns and makes no link of a name."""
     tokens = parse(to_markdown(kernels_document(summarize(hostile()))))
     assert not {token.type for token in tokens} & {"link_open", "image", "html_inline", "html_block"}
-    assert {len(row) for row in table_rows(tokens)} == {11}
+    assert {len(row) for row in table_rows(tokens)} == {10}

@@ -10,7 +10,7 @@ from support.samples import Sample
 
 import rooflens as rl
 from rooflens.cli.group import COMMANDS
-from rooflens.model.records import Analysis, Distances, Evidence, Finding, Hotspot, Place, Verdict
+from rooflens.model.records import Analysis, Evidence, Finding, Gain, Hotspot, Limit, Move, Place, Verdict
 from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.advice import collect_moves
 from rooflens.report.document import Table, Words, bullets, spans
@@ -18,11 +18,10 @@ from rooflens.report.text.table import LEGEND, caveat_lines, kernels_document, n
 from rooflens.report.writers.terminal import to_terminal
 
 HEADINGS = {
-    80: ["kernel", "time", "share", "verdict", "headroom", "potential"],
-    120: ["kernel", "time", "share", "verdict", "headroom", "potential", "by reuse"],
+    80: ["kernel", "time", "share", "verdict", "gain", "limit"],
+    120: ["kernel", "time", "share", "verdict", "gain", "limit"],
     200: [
-        *("kernel", "time", "share", "AI at DRAM", "FLOP/s of roof", "verdict", "headroom", "potential", "by reuse"),
-        "first move",
+        *("kernel", "time", "share", "AI at DRAM", "FLOP/s of roof", "verdict", "gain", "limit", "first move"),
     ],
 }
 
@@ -61,10 +60,10 @@ def judged(analysis: Analysis, **changes: object) -> Analysis:
     return replace(analysis, verdict=verdict)
 
 
-def launched(name: str, times_us: Sequence[float], potential: float | None = None) -> list[Analysis]:
-    """Make a launch of a kernel for each time; all of them could be so much faster without their waste."""
+def launched(name: str, times_us: Sequence[float], limit: float | None = None) -> list[Analysis]:
+    """Make a launch of a kernel for each time; all of them could be so much faster at most."""
     launches = [samples.analysis(Sample(name, "memory", time, "dram"), index) for index, time in enumerate(times_us)]
-    return [judged(launch, distances=Distances(headroom=1.0, potential=potential)) for launch in launches]
+    return [judged(launch, limit=Limit(limit)) for launch in launches]
 
 
 @pytest.mark.parametrize("width", sorted(HEADINGS))
@@ -84,12 +83,12 @@ def test_columns_depend_on_the_width_alone(analyses: list[Analysis], width: int)
 
 
 @pytest.mark.parametrize("width", sorted(HEADINGS))
-def test_times_verdicts_and_distances_are_never_cut(width: int) -> None:
-    """Beside the longest names, time, verdict and both distances of each kernel stand whole."""
+def test_times_verdicts_and_factors_are_never_cut(width: int) -> None:
+    """Beside the longest names, time, verdict, gain and limit of each kernel stand whole."""
     replaced = [replace_name(one, samples.LONG_NAME + str(i)) for i, one in enumerate(waiting())]
     lines = printed(summarize(replaced), width)[1:]
     for row, line in zip(table(replaced)[1], lines, strict=True):
-        assert all(row[name] in line for name in ("time", "verdict", "headroom", "potential"))
+        assert all(row[name] in line for name in ("time", "verdict", "gain", "limit"))
         assert "\u2026" in line
 
 
@@ -98,7 +97,8 @@ def waiting() -> list[Analysis]:
     made = []
     for one in samples.every_verdict():
         kernel = replace(one.kernel, counters={**one.kernel.counters, "eligible_warps_per_cycle": 0.2124})
-        made.append(judged(replace(one, kernel=kernel), confidence="low", cause="short"))
+        moves = (Move("coalesce", gain=Gain(1.25)),)
+        made.append(judged(replace(one, kernel=kernel), confidence="low", cause="short", moves=moves))
     return made
 
 
@@ -199,7 +199,9 @@ def test_a_name_cannot_steer_the_terminal() -> None:
     spot = Hotspot("line", file="a/\x1b]0;x\x07.cu", line=3)
     finding = Finding("x", "x\x1b", "limiter", (Evidence("n", 1.0, "", "m"),), "move\x1b[2J", where=(Place(spot, 1.0),))
     kernel = replace(one.kernel, source="\x1b[1m.ncu-rep")
-    hostile = judged(replace(one, kernel=kernel, findings=(finding,)), advice=("move\x1b[2J",), cause="\x1b")
+    hostile = judged(
+        replace(one, kernel=kernel, findings=(finding,)), moves=(Move("move\x1b[2J", "x", finding.where),), cause="\x1b"
+    )
     kernels = summarize([hostile])
     text = to_terminal(kernels_document(kernels), 200) + below(next_lines(kernels, ["\x1b[1m.ncu-rep"]))
     assert "\x1b" not in text
@@ -212,7 +214,9 @@ def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
     analyses = [one for i in range(6) for one in launched(f"kernel_{i}", (10 + i,), 3.0)]
     spot = Hotspot("line", file="src/copy.cu", line=88)
     finding = Finding("x", "x", "limiter", (Evidence("n", 1.0, "", "m"),), "coalesce", where=(Place(spot, 0.5),))
-    analyses[5] = judged(replace(analyses[5], findings=(finding,)), advice=("coalesce", "more"))
+    analyses[5] = judged(
+        replace(analyses[5], findings=(finding,)), moves=(Move("coalesce", "x", finding.where), Move("more"))
+    )
     lines = said(summarize(analyses), ["my report.ncu-rep"])
     assert lines[0] == "kernel_5: coalesce (copy.cu:88)"
     assert lines[1].startswith("kernel_4: ")
@@ -226,7 +230,7 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     """A kernel that lacks counters is told how to collect them, in one line with a command that exists."""
     (first,), (second,) = launched("bare<int>", (100,)), launched("known", (10,), 2.0)
     kernel = replace(first.kernel, function_name="bare")
-    bare = judged(first, bound="unknown", advice=collect_moves(kernel, "ncu ./app"), distances=Distances())
+    bare = judged(first, bound="unknown", moves=(*map(Move, collect_moves(kernel, "ncu ./app")),), limit=Limit())
     bare = replace(bare, kernel=kernel)
     lines = said(summarize([bare, second]), ["a.ncu-rep"])
     assert lines[0].startswith("known: ")

@@ -26,9 +26,9 @@
   }
 
   function begin(name = all.start.operation) {
-    const { gpu, dtype, out_dtype, link, achieved } = all.start;
+    const { gpu, dtype, out_dtype, link, measured } = all.start;
     const sizes = startSizes(name);
-    return { op: name, gpu, vs: "", dtype, out_dtype, link, achieved, sizes, together: alike(name, sizes) };
+    return { op: name, gpu, vs: "", dtype, out_dtype, link, measured, sizes, together: alike(name, sizes) };
   }
   let state = begin();
   const remembered = new Map();
@@ -47,7 +47,7 @@
     if (own(all.dtypes, given.get("dtype"))) found.dtype = given.get("dtype");
     if (["", ...Object.keys(all.dtypes)].includes(given.get("out_dtype"))) found.out_dtype = given.get("out_dtype");
     if (["", ...all.links].includes(given.get("link"))) found.link = given.get("link");
-    if (given.has("achieved")) found.achieved = positive(given.get("achieved"));
+    if (given.has("measured")) found.measured = positive(given.get("measured"));
     for (const size of all.operations[found.op].sizes) {
       const value = Number(given.get(size.name) ?? NaN);
       if (fits(size, value)) found.sizes[size.name] = value;
@@ -62,7 +62,7 @@
     const text = new URLSearchParams();
     const usual = begin(state.op);
     if (state.op !== all.start.operation) text.set("op", state.op);
-    for (const key of [...CHOICES, "achieved"]) if (state[key] !== usual[key]) text.set(key, state[key] ?? "");
+    for (const key of [...CHOICES, "measured"]) if (state[key] !== usual[key]) text.set(key, state[key] ?? "");
     for (const [name, value] of Object.entries(state.sizes)) if (value !== usual.sizes[name]) text.set(name, value);
     if (alike(state.op, state.sizes) && !state.together) text.set("together", "0");
     return text.toString();
@@ -105,7 +105,9 @@
     const gpu = all.gpus[gpuId];
     const program = operation();
     const type = all.dtypes[state.dtype];
-    const inputs = { ...state.sizes, element_bytes: type.bytes, bandwidth: gpu.bandwidth[0], achieved: state.achieved };
+    const inputs = { ...state.sizes, element_bytes: type.bytes, bandwidth: gpu.bandwidth[0] };
+    // A time is that of one GPU.
+    inputs.measured = gpuId === state.gpu && state.measured ? state.measured / 1e3 : null;
     inputs.result_bytes = program.has_results ? all.dtypes[state.out_dtype || type.result].bytes : type.bytes;
     for (const unit of program.units) {
       const name = pipe(gpu, state.dtype, unit);
@@ -119,7 +121,7 @@
     const { refusal, link } = check(gpu, state.sizes);
     if (refusal) return { refusal };
     if (link) [inputs.link, inputs["link rate"]] = [link.kind, link.rate[0]];
-    return { ...lens.programs.forecast(program, inputs), gpu, link };
+    return { ...lens.programs.forecast(program, inputs), published: program.published, gpu, link };
   }
 
   // ---- Sliders: eight steps an octave, only those that fit the other sizes.
@@ -204,8 +206,8 @@
     for (const option of elements.link.options) option.disabled = option.value !== "" && !gpu.links[option.value];
     elements.link.closest(".field").hidden = !shared;
     elements.out_dtype.closest(".field").hidden = !operation().has_results;
-    if (elements.achieved !== busy) {
-      elements.achieved.value = state.achieved === null ? "" : state.achieved.toExponential().replace("e+", "e");
+    if (elements.measured !== busy) {
+      elements.measured.value = state.measured === null ? "" : state.measured;
     }
     const check = form.querySelector(".together");
     check.hidden = together.length === 0;
@@ -272,6 +274,9 @@
     const parts = first.parts.length ? [results.parts(first)] : [];
     box.querySelector("#times").replaceChildren(results.times(found), ...parts);
     box.querySelector("#numbers").replaceChildren(results.numbers(found));
+    const published = box.querySelector("#published");
+    published.replaceChildren(...results.publishers(first));
+    published.hidden = first.attainable_points === 0;
     box.querySelector("#in-cache").textContent = results.inCache(first);
     box.querySelector("#live-sources").textContent = found.map(results.sources).join(" ");
   }
@@ -290,7 +295,9 @@
 
   function chooseOperation(op) {
     const sizes = startSizes(op);
-    change({ op, sizes, together: alike(op, sizes), ...remembered.get(op), achieved: null });
+    // A type that was the usual one gives way to the usual one of the new operation.
+    const dtype = state.dtype === operation().dtype ? all.operations[op].dtype : state.dtype;
+    change({ op, dtype, sizes, together: alike(op, sizes), ...remembered.get(op), measured: null });
   }
 
   // Sizes that are to move together start from the first of them.
@@ -318,7 +325,7 @@
     const { name } = target;
     if (name === "op") chooseOperation(target.value);
     else if (CHOICES.includes(name)) change({ [name]: target.value });
-    else if (name === "achieved") change({ achieved: positive(target.value) }, target);
+    else if (name === "measured") change({ measured: positive(target.value) }, target);
     else if (name === "together") moveTogether(target.checked);
     else if (target.type === "range") change({ sizes: withSize(name, target.marks[Number(target.value)]) }, target);
     else if (target.type === "checkbox") change({ sizes: withSize(name, Number(target.checked)) });

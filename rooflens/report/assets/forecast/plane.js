@@ -221,6 +221,10 @@ lens.plane = (() => {
         const side = radius * 1.77;
         return this.add("rect", { class: look, x: cx - side / 2, y: cy - side / 2, width: side, height: side });
       }
+      if (regime === "overhead") {
+        const far = radius * 1.25;
+        return this.add("path", { class: look, d: `M${cx} ${cy - far}L${cx + far} ${cy}L${cx} ${cy + far}L${cx - far} ${cy}Z` });
+      }
       if (regime === "communication") {
         const far = radius * 1.15;
         const path = `M${cx} ${cy + far}L${cx - far} ${cy - far * 0.8}H${cx + far}Z`;
@@ -251,7 +255,7 @@ lens.plane = (() => {
 
   /*
    * scene: title, subtitle; machines [{who, kind, bandwidth, memory, l2, link, pipes: [{label, peak}], dot, parts}];
-   * extra [{x, y, words}]. A dot is {x, y, regime, names}, a part {x, y, regime, words, share}, with its share of the lower bound.
+   * extra [{x, y, words}]. A dot is {x, y, regime, names}, a part {x, y, regime, words, share}, with its share of the floor.
    */
   function draw(svg, width, scene) {
     svg.replaceChildren();

@@ -1,8 +1,8 @@
 // What a forecast says: its sentence, its times as bars, its numbers, its parts and where its roofs come from.
 lens.results = (all) => {
-  const { MISSING, si, duration, percent, factor, significant, intensity, unbroken } = lens.format;
+  const { MISSING, si, duration, percent, factor, significant, intensity, count, unbroken } = lens.format;
   const NS_PER_S = 1e9;
-  const REGIMES = ["compute", "memory", "communication"];
+  const REGIMES = ["compute", "memory", "communication", "overhead"];
 
   const make = (name, properties = {}, ...children) => {
     const made = Object.assign(document.createElement(name), properties);
@@ -21,26 +21,47 @@ lens.results = (all) => {
   // ---- In a sentence, word for word as `rooflens/report/forecast/sentences.py` writes it.
 
   function sentence(result) {
-    const most = result.tokens_per_s
-      ? `at best ${significant(result.tokens_per_s)} tokens/s` : `${time(result.t_upper_s)} without overlap`;
-    const bounds = `At least ${time(result.t_lower_s)}, ${most}.`;
+    const tokens = result.tokens_per_s ? `, at best ${significant(result.tokens_per_s)} tokens/s` : "";
+    const reached = result.measured_s === null ? "" : ` ${measuredWords(result)}.`;
+    const floor = `Floor ${time(result.t_lower_s)}${publishedWords(result)}${tokens}.${reached}`;
     const bound = `${capital(result.regime)}-bound`;
+    if (result.regime === "overhead") {
+      const launches = count(result.parts.reduce((total, part) => total + part.count, 0) || 1, "launch");
+      return `${bound}: as long as ${launches}, each 2 to 5 \u00b5s of host time. ${floor}`;
+    }
     if (result.parts.length) {
       const share = sum(result.parts.filter((part) => part.regime === result.regime)) / (result.t_lower_s || 1);
-      return `${bound} for ${percent(share)} of its lower bound. ${bounds}`;
+      return `${bound} for ${percent(share)} of its floor. ${floor}`;
     }
     if (!result.flop) {
       const sent = result.sent_bytes ? ` and ${bytes(result.sent_bytes)} to send` : "";
-      return `${bound}: no FLOPs, ${bytes(result.bytes)} to move${sent}. ${bounds}`;
+      return `${bound}: no FLOPs, ${bytes(result.bytes)} to move${sent}. ${floor}`;
     }
     if (result.regime === "communication") {
       const over = factor(result.t_comms_s / Math.max(result.t_math_s, result.t_memory_s));
-      return `${bound}: ${bytes(result.sent_bytes)} to send take ${over} as long as the rest. ${bounds}`;
+      return `${bound}: ${bytes(result.sent_bytes)} to send take ${over} as long as the rest. ${floor}`;
     }
-    const share = result.achieved_share_of_roof;
-    const reached = share === null ? "" : ` ${flopRate(result.achieved_flop_per_s)} are ${percent(share)} of its roof.`;
     const why = BESIDE.includes(result.longest) ? beside(result) : againstRidge(result);
-    return `${bound}: ${why}. ${bounds}${reached}`;
+    return `${bound}: ${why}. ${floor}`;
+  }
+
+  const overFloor = (seconds, result) => significant(seconds / result.t_lower_s, 2);
+  function publishedWords(result) {
+    if (result.attainable_low_s === null) return "";
+    const [low, typical, high] = ["low", "typical", "high"].map((name) => overFloor(result[`attainable_${name}_s`], result));
+    const unproven = result.attainable_proven ? "" : "; unproven: one source";
+    return `; published kernels reach ${low} to ${high} times that (median ${typical}${unproven})`;
+  }
+
+  function measuredWords(result) {
+    const { measured_s: taken, attainable_low_s: low, attainable_typical_s: typical, attainable_high_s: high } = result;
+    const words = `${time(taken)} is ${significant(taken / result.t_lower_s)} times the floor`;
+    if (taken < result.t_lower_s) return `${words}: it did less work than predicted, or the time is wrong`;
+    if (low === null) return words;
+    const against = `${words} and ${significant(taken / typical)} times the median of published kernels`;
+    if (taken > high) return `${against}: slower than all of them`;
+    if (taken > typical) return `${against}: slower than half of them; the best would take ${time(low)}`;
+    return `${against}: faster than half of them, stop here`;
   }
 
   const BESIDE = ["t_special_s", "t_issue_s", "t_l2_s"];
@@ -50,9 +71,9 @@ lens.results = (all) => {
       const over = factor(result.t_l2_s / result.t_memory_s);
       return `${bytes(result.l2_bytes)} through L2 take ${over} as long as ${bytes(result.bytes)} through DRAM`;
     }
-    const [count, what] = result.longest === "t_special_s"
+    const [many, what] = result.longest === "t_special_s"
       ? [result.special, "special functions"] : [result.issued, "instructions that unpack weights"];
-    return `${amount(count)} ${what} take ${factor(result[result.longest] / result.t_math_s)} as long as its FLOPs`;
+    return `${amount(many)} ${what} take ${factor(result[result.longest] / result.t_math_s)} as long as its FLOPs`;
   }
 
   function againstRidge(result) {
@@ -64,6 +85,13 @@ lens.results = (all) => {
 
   function answer(result) {
     return [make("span", { className: `sign ${result.regime}` }), unbroken(sentence(result))];
+  }
+
+  function publishers(result) {
+    const { published, attainable_points: points } = result;
+    if (!points) return [];
+    const summary = `Published kernels: ${points} times from ${published.length === 1 ? "one source" : `${published.length} sources`}`;
+    return [make("summary", {}, summary), make("p", {}, `${published.join("; ")}.`)];
   }
 
   function inCache({ gpu, bytes: moved }) {
@@ -85,16 +113,16 @@ lens.results = (all) => {
 
   // ---- In the plane.
 
-  const placed = (result) => result.attainable_flop_per_s > 0 && result.intensity > 0;
+  const placed = (result) => result.roof_flop_per_s > 0 && result.intensity > 0;
   const drawable = (result) => placed(result) || result.parts.some(placed);
-  const at = (part) => ({ x: part.intensity, y: part.attainable_flop_per_s, regime: part.regime });
+  const at = (part) => ({ x: part.intensity, y: part.roof_flop_per_s, regime: part.regime });
 
   function machine(result, i, several) {
     const who = several ? `${result.gpu.short}: ` : "";
     const counted = result.parts.filter((part) => part.flop);
     const used = counted.length ? counted : [result];
     const pipes = new Map(used.map((part) => [part.peak_flop_per_s, part.peak]));
-    const rate = placed(result) ? flopRate(result.attainable_flop_per_s) : "";
+    const rate = placed(result) ? flopRate(result.roof_flop_per_s) : "";
     const parts = i === 0 ? result.parts.filter(placed) : [];
     return {
       who,
@@ -117,9 +145,9 @@ lens.results = (all) => {
   }
 
   function measured(result) {
-    if (result.achieved_share_of_roof === null) return [];
-    const words = `measured: ${percent(result.achieved_share_of_roof)} of its roof`;
-    return [{ x: result.intensity, y: result.achieved_flop_per_s, top: result.attainable_flop_per_s, words }];
+    if (result.measured_s === null || !placed(result)) return [];
+    const words = `measured: ${percent(result.t_lower_s / result.measured_s)} of its roof`;
+    return [{ x: result.intensity, y: result.flop / result.measured_s, top: result.roof_flop_per_s, words }];
   }
 
   function scene(results, subtitle) {
@@ -152,21 +180,32 @@ lens.results = (all) => {
     return made;
   }
 
-  // Which regimes the lower bound is spent in.
+  // Which regimes the floor is spent in.
   function spent(result) {
     if (!result.parts.length) return [[result.regime, result.t_lower_s]];
     return REGIMES.map((regime) => [regime, sum(result.parts.filter((part) => part.regime === regime))]);
+  }
+
+  // Published kernels: from the best to the median, and on to the slowest.
+  function attained(result) {
+    const { attainable_low_s: low, attainable_typical_s: typical, attainable_high_s: high } = result;
+    if (low === null) return [];
+    const pieces = [["published", low], ["typical", typical - low], ["slowest", high - typical]];
+    const how = `${time(low)} to ${time(high)}, median of ${result.attainable_points} published times over their floors`;
+    return [["Attainable", "attainable_typical_s", pieces, result.attainable_proven ? how : `${how}; unproven: one source`]];
+  }
+
+  function measuredRatio(result) {
+    const { time_over_floor: floor, time_over_attainable: median } = result;
+    const over = floor === null ? "" : `${significant(floor)} times the floor`;
+    return median === null ? over : `${over}, ${significant(median)} times the median of published kernels`;
   }
 
   function timeRows(result, of, whole) {
     const { link } = result;
     const composite = result.parts.length > 0;
     const sent = link && `${bytes(result.sent_bytes)} sent / ${byteRate(link.rate[0])} of ${link.name} in one direction`;
-    const launches = time(result.launch_floor_s).replace(/\.0+ /, " ");
-    const working = result.t_math_s + (result.t_special_s ?? 0) + (result.t_issue_s ?? 0);
-    const moving = result.t_upper_s - result.launch_floor_s - result.t_comms_s - working;
     const single = [["compute", result.t_math_s], ["memory", result.t_memory_s], ["communication", result.t_comms_s]];
-    const every = [["compute", working], ["memory", moving], ["communication", result.t_comms_s]];
     const rate = (value, unit) => (value === null ? "each part at its own rate" : si(value, unit));
     const besides = [
       ["T MUFU", "t_special_s", "compute", `${amount(result.special)} special functions / ${rate(result.special_per_s, "/s")}`],
@@ -179,10 +218,9 @@ lens.results = (all) => {
       ["T memory", "t_memory_s", [single[1]], `${bytes(result.bytes)} / ${byteRate(result.bandwidth_bytes_per_s)}`],
       ...besides.map(([name, key, kind, how]) => [name, key, [[kind, result[key]]], how]),
       ...(link ? [["T comms", "t_comms_s", [single[2]], sent]] : []),
-      ["At least", "t_lower_s", spent(result),
-        `perfect overlap: the longest of them${composite ? " for each part, added up" : ""}`],
-      ["No overlap", "t_upper_s", [...every, ["overhead", result.launch_floor_s]],
-        `their sum, and ${launches} for launches`],
+      ["Floor", "t_lower_s", spent(result), `the longest of them${composite ? " for each part, added up" : ""}`],
+      ...attained(result),
+      ...(result.measured_s === null ? [] : [["Measured", "measured_s", [["measured", result.measured_s]], measuredRatio(result)]]),
     ];
     return rows.map(([name, key, pieces, how]) => make("tr", {},
       make("th", { scope: "row" }, name),
@@ -191,7 +229,7 @@ lens.results = (all) => {
   }
 
   function times(results) {
-    const whole = Math.max(...results.map((result) => result.t_upper_s));
+    const whole = Math.max(...results.flatMap((result) => [result.t_lower_s, result.attainable_high_s ?? 0, result.measured_s ?? 0]));
     const who = (result) => make("tr", {}, make("th", { colSpan: 3, className: "who", scope: "rowgroup" }, result.gpu.short));
     const bodies = results.map((result, i) => make("tbody", {},
       ...(results.length > 1 ? [who(result)] : []), ...timeRows(result, ofWhich(i), whole)));
@@ -212,12 +250,11 @@ lens.results = (all) => {
     ["Link, one direction", "link_bytes_per_s", byteRate],
     ["FLOPs per byte sent", "link_intensity", intensity],
     ["Ridge of the link", "link_ridge", intensity],
-    ["Attainable", "attainable_flop_per_s", flopRate],
+    ["At the floor", "roof_flop_per_s", flopRate],
     ["Of the peak", "share_of_peak", percent],
     ["Tokens per second, at best", "tokens_per_s", (value) => significant(value)],
-    ["Measured", "achieved_flop_per_s", flopRate],
-    ["Measured, of its roof", "achieved_share_of_roof", percent],
-    ["Speed-up left", "headroom", factor],
+    ["Time over floor", "time_over_floor", factor],
+    ["Time over published median", "time_over_attainable", factor],
   ];
   const OF_FLOPS = ["intensity", "ridge", "peak_flop_per_s", "share_of_peak", "link_intensity", "link_ridge"];
 
@@ -239,7 +276,7 @@ lens.results = (all) => {
   }
 
   function parts(result) {
-    const heads = [["Part", ""], ["Share of the lower bound", "bars"], ["Share", "n"], ["At least", "n"], ["FLOP/B", "n"], ["Regime", ""]];
+    const heads = [["Part", ""], ["Share of the floor", "bars"], ["Share", "n"], ["Floor", "n"], ["FLOP/B", "n"], ["Regime", ""]];
     const longest = [...result.parts].sort((a, b) => b.t_lower_s - a.t_lower_s);
     const rows = longest.map((part) => make("tr", {},
       make("th", { scope: "row" }, part.count > 1 ? `${part.count.toLocaleString("en")} x ${part.label}` : part.label),
@@ -252,5 +289,5 @@ lens.results = (all) => {
     return make("table", { className: "live-parts" }, make("thead", {}, head), make("tbody", {}, ...rows));
   }
 
-  return { make, sentence, answer, inCache, sources, drawable, scene, times, numbers, parts };
+  return { make, sentence, answer, publishers, inCache, sources, drawable, scene, times, numbers, parts };
 };

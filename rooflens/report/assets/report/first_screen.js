@@ -4,7 +4,7 @@
   const WORTH = 0.01;
   const NAMED = 3;
   const NAME_CHARS = 40;
-  const { count, cut, duration, percent, unbroken } = lens.format;
+  const { count, cut, duration, factor, percent, unbroken } = lens.format;
   const byId = (id) => document.getElementById(id);
   const all = (selector) => [...document.querySelectorAll(selector)];
 
@@ -155,12 +155,16 @@
     const amount = launches(rows);
     const { whole, of } = entry.dataset;
     const share = whole && ns !== null ? ns / Number(whole) : part(ns);
-    const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "", ns === null ? lens.format.MISSING : duration(ns),
+    const { gain, how, changes } = entry.dataset;
+    const time = ns === null ? lens.format.MISSING : duration(ns);
+    const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "", gain ? "" : time,
       share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`];
-    const won = total(rows, "won");
     write(entry.querySelector(".rank"), String(place));
     write(entry.querySelector(".took"), took.filter(Boolean).join(", "));
-    if (won !== null) write(entry.querySelector(".won"), duration(won));
+    if (gain && ns !== null) {
+      const after = `${duration(ns)} \u2192 ${how} ${duration(ns / gain)} (${factor(Number(gain))}`;
+      write(entry.querySelector(".gain"), `${after}${changes ? `, changes the ${changes}` : ""})`);
+    }
   }
 
   function showLimit(left) {

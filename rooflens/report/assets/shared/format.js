@@ -54,7 +54,8 @@ lens.format = (() => {
     if (value >= 99.5 && value < 100 - 1e-9) return ">99 %";
     return `${fixed(value, value >= 9.95 || value === 0 ? 0 : 1)} %`;
   }
-  const factor = (value) => (value > BIG_FACTOR ? `>${BIG_FACTOR}x` : `${significant(value, value < 100 ? 2 : 3)}x`);
+  const digitsOf = (value) => ((value > 1 && value < 1.05) || value >= 100 ? 3 : 2);
+  const factor = (value) => (value > BIG_FACTOR ? `>${BIG_FACTOR}x` : `${significant(value, digitsOf(value))}x`);
   function intensity(flopPerByte) {
     const near = rounded(flopPerByte);
     return near >= NOISE_INTENSITY ? si(near, "FLOP/B") : `${significant(near)} FLOP/B`;

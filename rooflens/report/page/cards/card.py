@@ -1,4 +1,4 @@
-"""One card per kernel: verdict, findings, hot lines, course, times, shares, stalls, occupancy, rules, sources."""
+"""One card per kernel: verdict, findings, hot lines, course, shares, stalls, occupancy, rules, sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rooflens.model.knowledge.items import names_of
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.summary import Launch, by_stake
 from rooflens.model.verdict.advice import asks_for_more
-from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, limiter_words, without_move
+from rooflens.model.verdict.sentences import NOT_MEASURED, limit_factor_words, limiter_words, without_move
 from rooflens.report.content import FIRST_KEPT, Content
 from rooflens.report.findings import ShownFinding, shown
 from rooflens.report.html.templates import render
@@ -25,7 +25,6 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
-from rooflens.report.page.cards.times import Times, times
 
 MAX_CARDS = 80
 """Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
@@ -38,10 +37,11 @@ LONG_CARDS = 8
 
 
 class Findings(Struct, frozen=True):
-    """What costs time, dearest first, and notes."""
+    """What costs time, dearest first, and notes, which cost none unless a side was not measured."""
 
     costing: tuple[ShownFinding, ...]
     notes: tuple[ShownFinding, ...]
+    is_one_side_only: bool
 
 
 class Card(Struct, frozen=True):
@@ -50,7 +50,7 @@ class Card(Struct, frozen=True):
     Attributes:
         limiter: Class and resource of the verdict in a few words.
         sentence: The verdict without its move, which follows below: its class, and the rest.
-        facts: Confidence, distances and launch shape.
+        facts: Confidence, limit and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.
         moves: What can help kernels of its class, where no finding says what helps this one.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
@@ -71,7 +71,6 @@ class Card(Struct, frozen=True):
     moves: tuple[str, ...]
     evidence: tuple[str, ...]
     sums: str
-    times: Times | None
     levels: Bars
     pipes: Bars
     stalls: Bars
@@ -126,7 +125,7 @@ def findings(analysis: Analysis) -> Findings:
     """Put the findings of a kernel into words."""
     costing = tuple(shown(finding) for finding in analysis.findings if finding.severity != "note")
     notes = tuple(shown(finding) for finding in analysis.findings if finding.severity == "note")
-    return Findings(costing, notes)
+    return Findings(costing, notes, "one_side_only" in analysis.flags)
 
 
 def has_costing(analysis: Analysis) -> bool:
@@ -165,7 +164,6 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         moves=_moves(analysis),
         evidence=_evidence(analysis),
         sums=_sums(content, launch),
-        times=times(content, launch),
         levels=level_bars(analysis),
         pipes=pipe_bars(analysis),
         stalls=stall_bars(analysis),
@@ -201,14 +199,14 @@ def _limiter(launch: Launch) -> str:
 
 
 def _facts(launch: Launch) -> tuple[str, ...]:
-    """Write confidence, distances, and how it was launched."""
+    """Write confidence, limit, and how it was launched."""
     analysis = launch.analysis
     kernel, verdict = analysis.kernel, analysis.verdict
     sizes = (("grid", kernel.grid), ("block", kernel.block))
     registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
     return (
         f"confidence {verdict.confidence}",
-        *([distances] if (distances := distance_words(verdict, launch.gpu)) else []),
+        *([limit] if (limit := limit_factor_words(verdict.limit)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
         *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
         *([f"{registers:.0f} registers per thread"] if registers else []),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -47,7 +47,7 @@ def sizes_text(parameters: Mapping[str, int]) -> str:
 
 
 def expected_rows(checked: Checked) -> tuple[PredictedRow, ...]:
-    """Compare each predicted quantity with its measurement."""
+    """Compare each predicted quantity with its measurement, the time with its floor."""
     prediction, measured, unit = checked.prediction, checked.measured, checked.prediction.unit
     least = "at least " if checked.at_least else ""
     rows = []
@@ -59,7 +59,19 @@ def expected_rows(checked: Checked) -> tuple[PredictedRow, ...]:
         found = measured.work / measured.moved_bytes if measured.work and measured.moved_bytes else None
         expected = prediction.flop / prediction.moved_bytes
         rows.append(PredictedRow("Intensity", fmt.intensity(expected), fmt.intensity(found), ratio(found, expected)))
-    return tuple(rows)
+    return (*rows, *_time_rows(checked, measured.time_ns, least))
+
+
+def _time_rows(checked: Checked, time_ns: float | None, least: str = "") -> Iterator[PredictedRow]:
+    """Set a time against its floor and against the median of published kernels; nothing where it is not known."""
+    floor_ns, found = checked.times.floor_ns, checked.times.attainable
+    if not floor_ns or not time_ns:
+        return
+    taken = f"{least}{fmt.duration(time_ns)}"
+    yield PredictedRow("Time, floor", fmt.duration(floor_ns), taken, time_ns / floor_ns)
+    if found is not None:
+        typical = f"{fmt.duration(found.typical_s * 1e9)}{'' if found.proven else ' (unproven)'}"
+        yield PredictedRow("Time, attainable", typical, taken, time_ns / 1e9 / found.typical_s)
 
 
 def _row(label: str, expected: float, found: float | None, unit: str, *, least: str = "") -> PredictedRow:
@@ -122,9 +134,9 @@ def _amounts_of(checked: Checked, launch: Launch) -> tuple[tuple[str, float | No
 
 def _rows_of_launch(checked: Checked, launch: Launch) -> list[PredictedRow]:
     """Write what one launch did of what was predicted for each."""
-    return [
-        _row(label, expected, found, unit) for label, expected, found, unit in _amounts_of(checked, launch) if expected
-    ]
+    amounts = _amounts_of(checked, launch)
+    rows = [_row(label, expected, found, unit) for label, expected, found, unit in amounts if expected]
+    return [*rows, *_time_rows(checked, launch.analysis.kernel.duration_ns)]
 
 
 def _rows_of_part(checked: Checked, launch: Launch) -> list[PredictedRow]:

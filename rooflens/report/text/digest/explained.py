@@ -10,10 +10,10 @@ from rooflens import format as fmt
 from rooflens.model.hotspots import leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
-from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, ratio
+from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.summary import cautions, notes
-from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
+from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
 from rooflens.report.document import (
     Block,
     Bullets,
@@ -128,15 +128,17 @@ def _launch(analysis: Analysis) -> str:
 
 
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
-    verdict, distances = analysis.verdict, analysis.verdict.distances
-    least = fmt.duration(distances.floor_ns) if distances.floor_ns else None
-    floor = f"; the FLOPs and bytes it needs take at least {least}" if least else ""
-    words = distance_words(verdict, analysis.kernel.gpu)
+    verdict, limit = analysis.verdict, analysis.verdict.limit
+    gain = gain_words(verdict.gain, analysis.kernel.duration_ns)
+    words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
+    floor = f"; the floor is {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
     return (
         paragraph(
             (strong(plain(without_move(verdict))), f" Confidence {verdict.confidence}."),
             plain(f"{words[:1].upper()}{words[1:]}{floor}.") if words else "",
-            plain(f"No further bound: {distances.why_null}.") if distances.why_null else "",
+            plain(f"No limit: the report lacks {limit.missing}.")
+            if limit.missing and not analysis.kernel.failed
+            else "",
         ),
     )
 
@@ -180,7 +182,8 @@ def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
     if rest:
         named = "; ".join(plain(finding.title) for finding in rest[:NOTES_SHOWN])
         more = f"; {len(rest) - NOTES_SHOWN} more" if len(rest) > NOTES_SHOWN else ""
-        blocks.append(paragraph(f"True, but not what costs time: {named}{more}."))
+        claim = "Also true" if "one_side_only" in analysis.flags else "True, but not what costs time"
+        blocks.append(paragraph(f"{claim}: {named}{more}."))
     return (Heading("Why"), *blocks) if blocks else ()
 
 
@@ -232,27 +235,19 @@ def _waits(hotspot: Hotspot) -> str:
 
 def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
     """List the moves, each with its gain alone and the counter that would confirm it."""
-    made = {finding.move: finding for finding in reversed(analysis.findings)}
-    lines: list[Words] = [_move(move, made.get(move), analysis) for move in analysis.verdict.advice]
+    lines: list[Words] = [_move(move, analysis) for move in analysis.verdict.moves]
     if not lines:
         return ()
     again = f"After each: profile the same way, then `rooflens compare BEFORE AFTER --kernel {analysis.key}`."
     return Heading("What to try, in this order"), bullets(lines, numbered=True), paragraph(again)
 
 
-def _move(move: str, finding: Finding | None, analysis: Analysis) -> str:
-    words = f"{plain(f'{move[:1].upper()}{move[1:]}')}."
-    if finding is None:
-        return words
-    before_ns, factor = analysis.kernel.duration_ns, finding.speedup_up_to
-    best = (
-        f" Alone, {fmt.duration(before_ns)} becomes {fmt.duration(before_ns / factor)} at best."
-        if before_ns and factor
-        else ""
-    )
-    item = find_item("findings", finding.id)
-    confirm = _SENTENCES.split(item.confirm)[0] if item else ""
-    return f"{words}{best}{f' {plain(confirm)}' if confirm else ''}"
+def _move(move: Move, analysis: Analysis) -> str:
+    words = f"{plain(f'{move.text[:1].upper()}{move.text[1:]}')}."
+    gain = gain_words(move.gain, analysis.kernel.duration_ns)
+    item = find_item("findings", move.finding) if move.finding else None
+    confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
+    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm)))
 
 
 def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:

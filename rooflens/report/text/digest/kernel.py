@@ -9,7 +9,7 @@ from rooflens import format as fmt
 from rooflens.model.hotspots import hottest
 from rooflens.model.records import Analysis, Finding, ratio
 from rooflens.model.summary import KernelSummary, cautions, first_move
-from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
+from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.findings import code_of, costing, shown
@@ -52,17 +52,16 @@ def block(place: int, group: KernelSummary, page: Content) -> Document:
 
 def row(place: int, group: KernelSummary) -> Document:
     """Show one kernel in a line: its time, what limits it, and how much faster it could be."""
-    distances = group.analysis.verdict.distances
-    factor = distances.potential or distances.headroom
-    more = f", up to {fmt.factor(factor)}" if factor is not None else ""
+    more = _two_numbers(group)
+    more = f"; {more}" if more else ""
     words = plain(f"{takes(group)}; {limiter(group.representative)}{more}", SENTENCE_WIDTH)
     return (paragraph((f"{place}. ", code(short_name(group.shown)), f": {words}")),)
 
 
 def _lines(group: KernelSummary) -> Iterator[Words]:
     analysis = group.analysis
-    if far := distance_words(analysis.verdict, group.gpu):
-        yield plain(far)
+    if numbers := _two_numbers(group):
+        yield plain(numbers)
     if busy := shares_words(analysis):
         yield f"shares: {plain(busy)}"
     if why := [_finding(finding, analysis) for finding in islice(costing(analysis), FINDINGS_SHOWN)]:
@@ -74,6 +73,13 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
     if flags := cautions(analysis):
         yield f"careful: {careful(flags)}"
     yield "key: ", code(analysis.key)
+
+
+def _two_numbers(group: KernelSummary) -> str:
+    """Say what the first move brings to all launches, and the limit."""
+    verdict = group.analysis.verdict
+    both = gain_words(verdict.gain, group.duration_ns), limit_factor_words(verdict.limit)
+    return ", ".join(filter(None, both))
 
 
 def careful(flags: Sequence[str]) -> str:
@@ -114,9 +120,12 @@ def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str
 
 
 def _finding(finding: Finding, analysis: Analysis) -> str:
-    """Name a finding with its gain, and its first numbers where the move lacks them."""
-    numbers = 0 if finding.move == first_move(analysis) else NUMBERS_SHOWN
-    return plain(shown(finding).brief(numbers), FINDING_WIDTH)
+    """Name a finding with its gain and the numbers that fit whole; the first move says those of its own."""
+    said = shown(finding)
+    if finding.move == first_move(analysis):
+        return plain(said.title, FINDING_WIDTH)
+    briefs = [said.brief(numbers) for numbers in range(NUMBERS_SHOWN, -1, -1)]
+    return plain(next((brief for brief in briefs if len(brief) <= FINDING_WIDTH), briefs[-1]), FINDING_WIDTH)
 
 
 def hot_words(analysis: Analysis) -> tuple[str | Span, ...]:

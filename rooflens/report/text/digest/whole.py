@@ -29,7 +29,7 @@ _CUT_BYTES = 200
 _NAMED = 3
 _TITLE_WIDTH = 100
 _LINE_WIDTH = 240
-_READING = "Factors are upper bounds and do not add up; shares are of the report's own peaks at its clock."
+_READING = "Gains are estimates and do not add up; limits are bounds. Shares are of the report's peaks at its clock."
 
 
 def digest(

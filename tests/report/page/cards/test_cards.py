@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from support import samples
-from support.loops import for_all
 from support.tags import words_of
 
 from rooflens.ingest.load import Loaded, load_reports
@@ -24,7 +23,6 @@ from rooflens.report.page.cards.memory import memory
 from rooflens.report.page.cards.nvidia import Message, Opinion, opinion, plain_message, shared_texts
 from rooflens.report.page.cards.occupancy import Dot, curves, resident
 from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
-from rooflens.report.page.cards.times import times
 from rooflens.report.page.kernels import kernels
 
 CARD_BYTES = 11_000
@@ -51,57 +49,6 @@ def with_counters(counters: Mapping[str, float], analysis: Analysis | None = Non
     """Add counters to a kernel."""
     analysis = analysis or sample(1000, 1.555e9)
     return replace(analysis, kernel=replace(analysis.kernel, counters={**analysis.kernel.counters, **counters}))
-
-
-def times_of(analysis: Analysis) -> tuple[str, list[tuple[str, str]]]:
-    """Return the sentence and the values of the time figure, with plain spaces."""
-    page = page_of(analysis)
-    figure = times(page, page.launches[0])
-    assert figure is not None
-    plain = [(row.label, row.value.replace("\u00a0", " ")) for row in figure.rows]
-    return figure.sentence.replace("\u00a0", " "), plain
-
-
-def test_times_stand_beside_the_measured_one() -> None:
-    """100 us of fp32 and 1000 us of DRAM traffic bound a kernel of 1100 us: near the lower bound."""
-    sentence, rows = times_of(sample(1100, 1.555e9))
-    assert sentence == "Within 1.1x of the lower bound: DRAM traffic alone explains the time."
-    assert rows == [
-        ("Arithmetic at its peak", "100 µs"),
-        ("DRAM traffic at its peak", "1.00 ms"),
-        ("Bounds", "1.00 ms"),
-        ("Measured", "1.10 ms"),
-    ]
-
-
-@for_all(
-    "duration_us, flop, sentence",
-    [
-        (1040, 1.95e9, "At the lower bound: DRAM traffic alone explains the time."),
-        (1300, 1.95e10, "1.3x the lower bound: arithmetic and DRAM traffic overlap only in part."),
-        (1990, 1.95e10, "2.0x the lower bound: arithmetic and DRAM traffic barely overlap."),
-        (4400, 1.95e9, "4.0x the sum of both: latency takes at least 75 % of the time."),
-        (3000, 0.0, "3.0x what its DRAM traffic needs: latency takes at least 67 % of the time."),
-        (900, 1.95e9, "Faster than the lower bound: this kernel's replay passes disagree with one another."),
-    ],
-)
-def test_words_of_the_time(duration_us: float, flop: float, sentence: str) -> None:
-    """Each place of the measured time between and beyond the bounds has its sentence."""
-    assert times_of(sample(duration_us, 1.555e9, flop={"fp32": flop}))[0] == sentence
-
-
-def test_another_full_unit_is_named() -> None:
-    """A time above both bounds that another unit explains is no latency."""
-    full = sample(4400, 1.555e9, resource="l1", level_bytes={"dram": 1.555e9, "l1": 0.9 * 19.5e12 * 4.4e-3})
-    assert times_of(full)[0] == "4.0x the sum of both: the busiest unit is another one, L1, 90 % busy."
-
-
-def test_no_times_without_their_parts() -> None:
-    """A report without FLOP counters or without traffic has no figure, and no zero stands in."""
-    for analysis in (sample(1000, 1e9, flop=None), sample(1000, 1e9, level_bytes={}), samples.failed()):
-        page = page_of(analysis)
-        assert times(page, page.launches[0]) is None
-    assert "at their peaks</caption>" not in html_of(sample(1000, 1e9, flop=None))
 
 
 def test_small_pipes_are_named_and_not_drawn() -> None:
@@ -328,7 +275,6 @@ def test_sums_say_whose_numbers_they_are() -> None:
     page = replace(page_of(one), aggregated=True)
     text = str(kernels(page))
     assert "The median one of 12 launches" in text
-    assert "mean of the launches" in text
     assert "Stands for" not in html_of(sample(1000, 1e9))
 
 

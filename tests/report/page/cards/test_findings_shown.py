@@ -10,7 +10,7 @@ from support.loops import for_all
 from support.tags import words_of
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Evidence, Finding, Hotspot, Place
+from rooflens.model.records import Analysis, Evidence, Finding, Gain, Hotspot, Move, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.findings import CODE_WIDTH, code_of
@@ -28,7 +28,7 @@ STRIDED = Finding(
         Evidence("grid_size", 1024.0, "blocks", "launch__grid_size"),
     ),
     "transpose the index: 75 % of the sectors are not needed",
-    speedup_up_to=3.64,
+    gain=Gain(3.64),
     where=(Place(LINE, 0.9),),
     confidence="medium",
 )
@@ -38,12 +38,12 @@ NOTE = Finding(
 
 
 def found(*several: Finding) -> Analysis:
-    """Make a memory-bound kernel with these findings, its sentence and advice written as the model does."""
+    """Make a memory-bound kernel with these findings, its sentence and moves written as the model does."""
     analysis = samples.every_verdict()[0]
-    moves = tuple(one.move for one in several if one.severity != "note")
-    first = f" {moves[0].capitalize()}." if moves else ""
+    moves = tuple(Move(one.move, one.id, one.where, one.gain) for one in several if one.severity != "note")
+    first = f" {moves[0].text.capitalize()}." if moves else ""
     verdict = replace(
-        analysis.verdict, sentence=f"Memory-bound at DRAM.{first}", advice=(*moves, *analysis.verdict.advice)
+        analysis.verdict, sentence=f"Memory-bound at DRAM.{first}", moves=(*moves, *analysis.verdict.moves)
     )
     return replace(analysis, findings=several, verdict=verdict)
 
@@ -57,7 +57,7 @@ def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
     """Title, gain, doubt, numbers with units, file and line with its source, and the move are on the card."""
     text = words_of(html_of(found(STRIDED)))
     for words in (
-        "Uncoalesced global stores up to 3.6x confidence medium",
+        "Uncoalesced global stores about 3.6x confidence medium",
         "transpose the index: 75 % of the sectors are not needed",
         "excess sectors of stores 75 %",
         "grid size 1,024 blocks",

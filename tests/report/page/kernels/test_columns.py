@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens import format as fmt
-from rooflens.model.records import Analysis, Distances
+from rooflens.model.records import Analysis, Gain, Limit, Move
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.kernels import Cell, Subject, columns, filled, time_parts
@@ -80,15 +80,27 @@ def test_occupancy_spans_the_launches_and_is_missing_where_one_lacks_it() -> Non
     assert row(first, launch(3000, 1e6, 1e6))["occupancy"].raw == ""
 
 
-def test_winnable_is_that_of_all_launches() -> None:
-    """Floors of 25 and 100 us below 100 and 200 us leave 175 us to win; the potential is the median launch's."""
+def test_gain_and_limit_are_the_median_launch_s() -> None:
+    """The launch of 200 us gives both factors, and the time of 100 us that its floor and its move leave."""
     made = [
-        replace(one, verdict=replace(one.verdict, distances=Distances(headroom=1.1, potential=factor)))
-        for one, factor in ((launch(100, 1e6, 1e6), 4.0), (launch(200, 1e6, 1e6), 2.0))
+        replace(
+            one,
+            verdict=replace(
+                one.verdict,
+                limit=Limit(limit, time_ns / limit, "DRAM traffic"),
+                moves=(Move("coalesce", gain=Gain(gain, time_ns / gain)),),
+            ),
+        )
+        for one, time_ns, gain, limit in (
+            (launch(100, 1e6, 1e6), 1e5, 3.0, 4.0),
+            (launch(200, 1e6, 1e6), 2e5, 1.6, 2.0),
+        )
     ]
     cells = row(*made)
-    assert float(cells["winnable_ns"].raw) == pytest.approx(175e3)
-    assert float(cells["verdict_potential"].raw) == 2.0
+    assert float(cells["verdict_gain_factor"].raw) == 1.6
+    assert float(cells["verdict_limit_factor"].raw) == 2.0
+    assert float(cells["verdict_limit_floor_ns"].raw) == pytest.approx(1e5)
+    assert cells["verdict_gain_factor"].text == "1.6x"
 
 
 def test_failed_launches_have_no_numbers() -> None:
@@ -97,7 +109,16 @@ def test_failed_launches_have_no_numbers() -> None:
     assert (cells["bound"].text, cells["bound"].raw, cells["launches"].raw) == ("failed", "failed", "2")
     assert {
         cells[key].raw
-        for key in ("time", "share", "leader", "roof", "winnable_ns", "work_amount_per_s", "dram_per_byte", "grid_size")
+        for key in (
+            "time",
+            "share",
+            "leader",
+            "roof",
+            "verdict_limit_factor",
+            "work_amount_per_s",
+            "dram_per_byte",
+            "grid_size",
+        )
     } == {""}
 
 

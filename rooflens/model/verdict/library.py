@@ -1,0 +1,77 @@
+"""Kernels of libraries: nobody who calls one can change its code, so the moves are what a caller can choose."""
+
+from __future__ import annotations
+
+import re
+
+from rooflens.format import significant
+from rooflens.model.records import Kernel
+from rooflens.model.roofline.opcodes import uses_tensor_cores
+from rooflens.model.verdict.bottleneck import in_order
+from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.sentences import bottleneck_words
+
+_LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "cuDNN",
+        re.compile(r"\bcudnn|xmma_(?!gemm)|implicit_(?:convolve|gemm|precomp)|_scudnn_|winograd\w*_kernel"),
+    ),
+    (
+        "cuBLAS",
+        re.compile(
+            r"\bcublas|\bnvjet_|^(?:ampere|volta|turing|maxwell|pascal|hopper|sm\d+)_\w*gemm|gemv2[TN]_kernel|gemvNSP"
+        ),
+    ),
+    ("CUTLASS", re.compile(r"^[^<(]*\bcutlass(?:_|::|\d)|\bGemmUniversal<|\bCollectiveMma<")),
+    (
+        "CUB",
+        re.compile(
+            r"^[^<(]*\bcub::|\bDevice(?:Radix|Reduce|Scan|Select|Histogram|SegmentedReduce|MergeSort|RunLengthEncode)\w*Kernel"
+        ),
+    ),
+    ("Thrust", re.compile(r"^[^<(]*\bthrust::")),
+    ("PyTorch", re.compile(r"\bat::native::|\bat::cuda::|\bpytorch_flash::")),
+    ("FlashAttention", re.compile(r"\bflash_(?:fwd|bwd)\w*_kernel<Flash_\w+_traits")),
+    ("NCCL", re.compile(r"\bnccl(?:Kernel|DevKernel)")),
+)
+"""Library -> what the names of its kernels hold: as the compiler writes them, with namespaces where there are any.
+
+Types of CUTLASS, CUB and Thrust are in the templates of their users' kernels as well: only a kernel's own name tells.
+"""
+_PRODUCT = re.compile(r"gemm|gemv|nvjet|xmma|conv|cutlass|matmul|winograd", re.IGNORECASE)
+_FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
+
+
+def library_of(kernel: Kernel) -> str | None:
+    """Name the library that a kernel is part of; None where its name tells none."""
+    names = f"{kernel.name} {kernel.function_name}"
+    return next((library for library, pattern in _LIBRARIES if pattern.search(names)), None)
+
+
+def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
+    """Choose what the caller of a library can do: its type, its sizes, its algorithm, and what is around it."""
+    kernel = facts.kernel
+    top = facts.limiter or next(iter(in_order(facts.memory, facts.compute)), None)
+    busy = f"{bottleneck_words(top, kernel.gpu)} busy" if top else "what limits it was not measured"
+    name, waves = f"{kernel.name} {kernel.function_name}", facts.counter("waves")
+    is_product = bool(_PRODUCT.search(name)) or uses_tensor_cores(kernel.warp_opcodes)
+    moves = []
+    if waves is not None and 0 < waves < 1 and facts.bound == "latency":
+        more = "a larger batch or several calls side by side"
+        moves.append(f"give {library} more work in a call, {more}: {significant(waves)} waves")
+    if library == "NCCL":
+        moves.append(f"send less, or overlap it with computation: {busy}")
+    elif is_product:
+        if _FP32_PRODUCT.search(name) and kernel.capability >= (8, 0):
+            moves.append(f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores: {busy}")
+        around = "fuse what comes before and after into its epilogue"
+        moves += [
+            f"call {library} with a narrower type where accuracy allows: {busy}",
+            f"try another algorithm, layout or batch of {library}, and {around}: {busy}",
+        ]
+    else:
+        moves += [
+            f"fuse it with what runs before and after, so that its data stays on chip: {busy}",
+            f"call {library} with more data at once, or in a narrower type: {busy}",
+        ]
+    return tuple(moves)

@@ -1,0 +1,228 @@
+"""Two numbers a kernel: the gain of its first move and its limit, the same in everything that is written of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from itertools import islice
+
+import pytest
+from msgspec import Struct
+from support.tags import words_of
+
+from rooflens import format as fmt
+from rooflens.ingest.load import Loaded
+from rooflens.model.records import Analysis, AnalyzedReport
+from rooflens.model.summary import KernelSummary
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import Content, build_content
+from rooflens.report.data import to_document
+from rooflens.report.document import Table, Words, spans
+from rooflens.report.labels import evidence_words
+from rooflens.report.page.cards.card import cards
+from rooflens.report.page.first_screen import what_first
+from rooflens.report.page.kernels import Subject, columns
+from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.rows import kernel_rows, point_rows
+from rooflens.report.summary import ranked
+from rooflens.report.text.digest import explain
+from rooflens.report.text.digest.kernel import block, row
+from rooflens.report.text.markdown import report_document
+from rooflens.report.text.table import kernels_document
+from rooflens.report.writers.markdown import to_markdown
+
+FACTOR = re.compile(r"(?<![\w.])[<>]?\d[\d,.]*x(?!\w)")
+OF_UNITS = re.compile(r"(?:works|at a rate|got \d+) \(?[\d.]+x")
+"""Factors that are none of the kernel's speed: of one unit's work over another's, and of NVIDIA's sectors."""
+_CODE = re.compile(r"`[^`]*`")
+_ROUNDING = 1 + 1e-9
+
+
+class Numbers(Struct, frozen=True):
+    """What may be said of one kernel, as it is written; a dash is in no text."""
+
+    gain: str
+    limit: str
+    findings: frozenset[str]
+
+    @property
+    def both(self) -> set[str]:
+        """Gain and limit, as far as they are known."""
+        return {self.gain, self.limit} - {fmt.MISSING}
+
+
+class Told(Struct, frozen=True):
+    """A kernel, its two numbers, and its report as a page counts it."""
+
+    group: KernelSummary
+    numbers: Numbers
+    content: Content
+
+    @property
+    def where(self) -> str:
+        """Name it in a failure."""
+        kernel = self.group.analysis.kernel
+        return f"{kernel.source}#{kernel.index}"
+
+
+def numbers_of(analysis: Analysis) -> Numbers:
+    """Write a kernel's factors."""
+    gain, limit = analysis.verdict.gain, analysis.verdict.limit
+    found = frozenset(fmt.factor(finding.gain.factor) for finding in analysis.findings if finding.gain)
+    return Numbers(fmt.factor(gain.factor if gain else None), fmt.factor(limit.factor), found)
+
+
+def factors(text: str, analysis: Analysis) -> set[str]:
+    """Return the factors of a text that are not of one unit over another."""
+    text = " ".join(_CODE.sub("", unescape(text)).replace("\u00a0", " ").split())
+    for number in (number for finding in analysis.findings for number in finding.evidence):
+        text = text.replace(evidence_words(number).replace("\u00a0", " "), "")
+    moves = {finding.move for finding in analysis.findings} | set(analysis.verdict.advice)
+    for move in moves:
+        assert not re.search(r"x (?:faster|speed)", move), move
+        text = text.replace(_CODE.sub("", move), "")
+    return set(FACTOR.findall(OF_UNITS.sub("", text)))
+
+
+@pytest.fixture(scope="module")
+def reports(loaded: Loaded, analyses: list[Analysis]) -> list[AnalyzedReport]:
+    """Put the analyses back into their reports."""
+    rest = iter(analyses)
+    return [AnalyzedReport(run, tuple(islice(rest, len(kernels)))) for run, kernels in loaded.reports]
+
+
+@pytest.fixture(scope="module")
+def contents(reports: list[AnalyzedReport]) -> list[Content]:
+    """Count each report as its page does."""
+    return [build_content([report], "report", default_thresholds()) for report in reports]
+
+
+@pytest.fixture(scope="module")
+def told(contents: list[Content]) -> list[Told]:
+    """Return every kernel with its two numbers."""
+    return [Told(group, numbers_of(group.analysis), content) for content in contents for group in content.kernels]
+
+
+def plain(words: Words) -> str:
+    """Return the text of a cell."""
+    return "".join(span.text for span in spans(words))
+
+
+def of_columns(table: Table, gain: str, limit: str) -> list[tuple[str, str]]:
+    """Return both columns of a table."""
+    headings = [column.heading for column in table.columns]
+    at = headings.index(gain), headings.index(limit)
+    return [(plain(cells[at[0]]), plain(cells[at[1]])) for cells in table.rows]
+
+
+def test_most_kernels_have_both(told: list[Told]) -> None:
+    """Of over sixty kernels nearly all have a limit, and a good part a gain: the tests below compare something."""
+    assert len(told) > 60
+    assert sum(one.numbers.limit != fmt.MISSING for one in told) > 0.85 * len(told)
+    assert sum(one.numbers.gain != fmt.MISSING for one in told) > 0.2 * len(told)
+
+
+def test_a_first_move_that_beats_the_limit_says_what_it_changes(told: list[Told]) -> None:
+    """No gain is above the limit, but for moves that change types, instructions or bytes; the words say so."""
+    for one in told:
+        verdict = one.group.analysis.verdict
+        if verdict.gain is None or verdict.limit.factor is None:
+            continue
+        if verdict.gain.factor > verdict.limit.factor * _ROUNDING:
+            assert verdict.gain.changes, one.where
+        said = ranked(1, one.group).gain
+        assert (f", changes the {verdict.gain.changes})" in said) is (verdict.gain.changes is not None), one.where
+
+
+def test_tables_have_both_numbers(told: list[Told], contents: list[Content]) -> None:
+    """The table of the terminal, that of the page and that of Markdown hold both of each kernel."""
+    for content in contents:
+        mine = {one.group.key: one for one in told if one.content is content}
+        for table in kernels_document(content.kernels):
+            assert isinstance(table, Table)
+            shown = [(gain, limit) for gain, limit in of_columns(table, "gain", "limit")]
+            of_gpu = [one for one in mine.values() if plain(table.title).startswith(one.group.gpu)]
+            wanted = [
+                tuple(each.replace(fmt.MISSING, "-") for each in (one.numbers.gain, one.numbers.limit))
+                for one in of_gpu
+            ]
+            assert sorted(shown) == sorted(wanted), content.runs
+        for part in report_document(content):
+            if isinstance(part, Table) and "Limit" in [column.heading for column in part.columns]:
+                for cells, group in zip(of_columns(part, "Gain", "Limit"), content.kernels, strict=False):
+                    assert cells == (mine[group.key].numbers.gain, mine[group.key].numbers.limit)
+        for one in mine.values():
+            cells = {column.key: column.cell(Subject(one.group, "")).text for column in columns(gpus=1, reports=1)}
+            assert (cells["verdict_gain_factor"], cells["verdict_limit_factor"]) == (
+                one.numbers.gain,
+                one.numbers.limit,
+            )
+
+
+def test_json_has_both_numbers(reports: list[AnalyzedReport]) -> None:
+    """The first move's gain is the verdict's, and no key of another factor is left."""
+    for report in reports:
+        for analysis, kernel in zip(report.analyses, to_document(report.analyses)["kernels"], strict=True):
+            verdict, numbers = kernel["verdict"], numbers_of(analysis)
+            assert fmt.factor((verdict["gain"] or {"factor": None})["factor"]) == numbers.gain
+            assert fmt.factor(verdict["limit"]["factor"]) == numbers.limit
+            assert verdict["gain"] == (verdict["moves"][0]["gain"] if verdict["moves"] else None)
+            assert not {"headroom", "potential", "potential_by_reuse", "floor_ns", "advice"} & verdict.keys()
+
+
+def texts(one: Told, report: AnalyzedReport) -> Iterator[str]:
+    """Write a kernel as the digest does at length and in a line, and in full."""
+    yield to_markdown(block(1, one.group, one.content))
+    yield to_markdown(row(1, one.group))
+    yield explain(report, one.group.analysis)
+
+
+def test_digest_and_explanation_have_both_numbers_and_no_other(
+    told: list[Told], contents: list[Content], reports: list[AnalyzedReport]
+) -> None:
+    """Besides the two there are only the findings' own gains."""
+    of_content = {id(content): report for content, report in zip(contents, reports, strict=True)}
+    for one in told:
+        for text in texts(one, of_content[id(one.content)]):
+            found = factors(text, one.group.analysis)
+            assert one.numbers.both <= found, (one.where, text)
+            assert found <= one.numbers.both | one.numbers.findings, (one.where, text)
+
+
+def test_the_ranking_has_both_numbers_and_no_other(told: list[Told], contents: list[Content]) -> None:
+    """On the page and in Markdown an entry has the kernel's own two, and those of findings below it."""
+    for content in contents:
+        entries = dict(re.findall(r'<li data-g="(g\d+)" data-part=""(.*?</li>)', str(what_first(content)), re.DOTALL))
+        for one in (one for one in told if one.content is content and one.group.key in entries):
+            analysis, place = one.group.analysis, ranked(1, one.group)
+            entry = words_of(f"<li {entries[one.group.key]}")
+            assert factors(entry, analysis) == factors(f"{place.gain} {place.limit}", analysis) == one.numbers.both, (
+                entry
+            )
+
+
+def test_cards_have_the_limit_and_the_gains_of_findings(told: list[Told], contents: list[Content]) -> None:
+    """The card says the limit once; its findings say their gains, that of the first move with them."""
+    compared = 0
+    for content in contents:
+        mine = {one.group.representative.key: one for one in told if one.content is content}
+        for key, card in cards(content).by_launch.items():
+            if key not in mine:
+                continue
+            one = mine[key]
+            found = factors(words_of(str(card)), one.group.analysis)
+            assert found <= one.numbers.both | one.numbers.findings, (one.where, words_of(str(card)))
+            assert {one.numbers.limit} - {fmt.MISSING} <= found, one.where
+            compared += 1
+    assert compared > 60
+
+
+def test_the_chart_has_no_factor(contents: list[Content]) -> None:
+    """Rows of kernels and of points say times, verdicts and shares; the gap is drawn and has no number."""
+    for drawn in (plane(gpu, content.timed, {}) for content in contents for gpu in content.gpus):
+        rows, words = kernel_rows(drawn)
+        values = [value for each in (*rows, *point_rows(drawn)) for name, value in each.items() if name != "name"]
+        names = {words[each["name"]] for each in rows}
+        said = [value for value in (*values, *words) if isinstance(value, str) and value not in names]
+        assert not [value for value in said if FACTOR.search(value)]

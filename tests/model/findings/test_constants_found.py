@@ -1,0 +1,45 @@
+"""Findings about constants: loads by an index known at run time only."""
+
+from __future__ import annotations
+
+import pytest
+from support.findings import at_limiter, make_facts, unsaid
+
+from rooflens.model.findings.memory import indexed_constants
+from rooflens.model.records import Hotspot, Pipe
+
+_BY_INDEX = Hotspot("sass", sass="@P3   LDC R17, c[0x3][R10+0x8]")
+_PARAMETER = Hotspot("sass", sass="LDC R1, c[0x0][0x28]")
+
+
+@pytest.mark.parametrize(
+    ("loads", "capability", "spot", "said"),
+    [
+        (49, "8.6", _BY_INDEX, False),
+        (50, "8.6", _PARAMETER, True),
+        (50, "9.0", _PARAMETER, False),
+        (50, "9.0", _BY_INDEX, True),
+    ],
+)
+def test_indexed_constants_fill_the_pipe_of_addresses(
+    loads: int, capability: str, spot: Hotspot, *, said: bool
+) -> None:
+    """A twentieth of the instructions, and all of the ADU; newer compilers load parameters in the same way."""
+    opcodes = {"LDC": loads, "FFMA": 1000 - loads}
+    kernel = {"warp_opcodes": opcodes, "compute_capability": capability, "hotspots": (spot,)}
+    pipes = {"adu": Pipe(float(loads), "inst", "counter", share=0.9), "fma": Pipe(None, "inst", "counter", share=0.45)}
+    found = indexed_constants(make_facts(kernel=kernel, pipes=pipes, **at_limiter("adu", 0.9)))
+    assert (found is not None) is said
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+        assert (found.severity, found.gain) == ("limiter", pytest.approx(2.0))
+
+
+@pytest.mark.parametrize(("loads", "said"), [(99, False), (100, True)])
+def test_twice_as_many_are_said_where_their_pipe_was_not_measured(loads: int, *, said: bool) -> None:
+    """A tenth of the instructions."""
+    kernel = {"warp_opcodes": {"LDC": loads, "FFMA": 1000 - loads}, "compute_capability": "8.6"}
+    found = indexed_constants(make_facts(kernel=kernel))
+    assert (found is not None) is said
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []

@@ -1,0 +1,102 @@
+"""Findings about operands that are fetched again and again: each step of reuse, and where it is not one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from support.findings import at_limiter, make_facts, unsaid
+
+from rooflens.model.findings.reuse import low_reuse
+from rooflens.model.records import LEVELS, Level, Pipe
+
+_PRODUCTS = 1_000_000
+"""Multiply-adds of each kernel: 2 MFLOP."""
+_NO_SHARED = {"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0}
+_SHARED = {"smem_static_per_block_bytes": 4096.0, "smem_dynamic_per_block_bytes": 0.0}
+
+
+def _facts(
+    loads: dict[str, int], counters: dict[str, float], *, arithmetic: float = 0.1, dram_bytes: float = 1e5, **more: int
+) -> Any:
+    """Make a kernel of a million multiply-adds with so many loads of threads, L1 being 90 % busy."""
+    levels = {name: Level() for name in LEVELS} | {"l1": Level(share=0.9), "dram": Level(amount_bytes=dram_bytes)}
+    pipes = {"fp32": Pipe(2.0 * _PRODUCTS, "FLOP", "opcode", share=arithmetic)}
+    threads = {**loads, "FFMA": _PRODUCTS, **more}
+    kernel = {"thread_opcodes": threads, "warp_opcodes": {name: count // 32 for name, count in threads.items()}}
+    return make_facts(counters, kernel=kernel, levels=levels, pipes=pipes, top_share=0.9, **at_limiter("l1", 0.9))
+
+
+@pytest.mark.parametrize(
+    ("loads", "counters", "begins"),
+    [
+        ({"LDG.E": 2 * _PRODUCTS}, _NO_SHARED, "tile it in shared memory"),
+        ({"LDS": 2 * _PRODUCTS}, _SHARED, "let each thread compute several results"),
+        ({"LDS": _PRODUCTS * 3 // 4}, _SHARED, "load 16 bytes at once from shared memory"),
+        ({"LDS.128": _PRODUCTS // 5}, _SHARED, "let each thread compute several results"),
+    ],
+    ids=["no tile", "8 bytes each", "3 bytes each, narrow", "3.2 bytes each, wide"],
+)
+def test_each_kernel_is_told_the_next_step_of_reuse(
+    loads: dict[str, int], counters: dict[str, float], begins: str
+) -> None:
+    """A tile, then several results a thread, then wide loads; each halves what L1 delivers at least: 2x."""
+    found = low_reuse(_facts(loads, counters))
+    assert found is not None
+    assert found.move.startswith(begins)
+    assert unsaid(found.evidence, found.move) == []
+    assert (found.severity, found.gain) == ("limiter", pytest.approx(2.0))
+
+
+@pytest.mark.parametrize(("count", "said"), [(499_000, False), (500_000, True)])
+def test_operands_of_two_bytes_a_product_are_reused(count: int, *, said: bool) -> None:
+    """Two products from one value of four bytes are where tiles of several results begin."""
+    assert (low_reuse(_facts({"LDS": count}, _SHARED)) is not None) is said
+
+
+@pytest.mark.parametrize(
+    ("loads", "counters", "arithmetic", "said"),
+    [
+        ({"LDS.128": _PRODUCTS // 16}, _SHARED, 0.5, True),
+        ({"LDS.128": _PRODUCTS // 16}, _SHARED, 0.7, False),
+        ({"LDS": _PRODUCTS // 4}, _SHARED, 0.3, False),
+        ({"LDG.E.128": _PRODUCTS // 16}, _NO_SHARED, 0.3, False),
+    ],
+    ids=["wide", "near its peak", "narrow", "no tile"],
+)
+def test_the_last_step_of_reuse_is_a_tile_of_each_warp(
+    loads: dict[str, int], counters: dict[str, float], arithmetic: float, *, said: bool
+) -> None:
+    """One byte a product by wide loads, and L1 is full all the same: a quarter less, 0.9 / 0.675."""
+    found = low_reuse(_facts(loads, counters, arithmetic=arithmetic, dram_bytes=1e4))
+    assert (found is not None) is said
+    if found is not None:
+        assert found.move.startswith("arrange the threads of a warp as a tile")
+        assert unsaid(found.evidence, found.move) == []
+        assert found.gain == pytest.approx(1 / 0.75)
+
+
+def test_matrix_instructions_are_not_told_to_reuse() -> None:
+    """Their operands are fragments, and the bytes of those are not loaded for a multiply-add each."""
+    assert low_reuse(_facts({"LDS": 2 * _PRODUCTS}, _SHARED, HMMA=32)) is None
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "said"), [(0.019, False), (0.02, True), (0.44, True), (0.45, False), (0.8, False)]
+)
+def test_reuse_is_the_matter_only_where_arithmetic_waits(arithmetic: float, *, said: bool) -> None:
+    """At half of the limiter's 90 % arithmetic is near it; below 2 % the kernel is about moving data."""
+    assert (low_reuse(_facts({"LDS": 2 * _PRODUCTS}, _SHARED, arithmetic=arithmetic)) is not None) is said
+
+
+@pytest.mark.parametrize(("dram_bytes", "said"), [(2e6, True), (2.1e6, False)])
+def test_bytes_that_come_from_dram_are_not_fetched_again(dram_bytes: float, *, said: bool) -> None:
+    """8 MB are delivered: of 2 MB of DRAM four times over, of more than that less often."""
+    assert (low_reuse(_facts({"LDS": 2 * _PRODUCTS}, _SHARED, dram_bytes=dram_bytes)) is not None) is said
+
+
+def test_dram_that_limits_is_no_matter_of_delivery() -> None:
+    """Only levels and pipes that bring operands to the threads carry less where they are kept."""
+    facts = _facts({"LDS": 2 * _PRODUCTS}, _SHARED)
+    assert low_reuse(replace(facts, **at_limiter("dram", 0.9))) is None

@@ -1,0 +1,76 @@
+"""Kernels of libraries: which names tell them, and what their callers are told."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from support.kernels import make_case, make_kernel, reach
+
+from rooflens.model.findings.find import find_findings
+from rooflens.model.verdict.decide import decide
+from rooflens.model.verdict.library import library_of
+
+_CODE = re.compile(
+    r"\btile it|neighbouring|unroll|in flight|cp\.async|registers?\b|block size|coalesc|results (a|per|each) thread"
+    r"|launch bounds|strength-reduce|vector load|wider"
+)
+"""Words of moves that change a kernel's code."""
+
+_NAMES = {
+    "ampere_sgemm_128x64_nn": "cuBLAS",
+    "volta_h884gemm_256x64_ldg8_nn": "cuBLAS",
+    "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64": "cuBLAS",
+    "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTT": "cuBLAS",
+    "void gemv2T_kernel_val<int, int, float>": "cuBLAS",
+    "void cublasLt::splitKreduce_kernel<32, 16, int>": "cuBLAS",
+    "void cudnn::winograd::generateWinogradTilesKernel<0, float>": "cuDNN",
+    "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc": "cuDNN",
+    "void implicit_convolve_sgemm<float, float, 1024>": "cuDNN",
+    "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x128>": "CUTLASS",
+    "device_kernel<GemmUniversal<tuple<int, int, int>, CollectiveMma<MainloopSm90>>>": "CUTLASS",
+    "void cub::DeviceReduceKernel<cub::Policy600>": "CUB",
+    "DeviceRadixSortOnesweepKernel<Policy800>": "CUB",
+    "void thrust::cuda_cub::core::_kernel_agent<Agent>": "Thrust",
+    "void at_cuda_detail::cub::DeviceScanKernel<Policy900>": "CUB",
+    "void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, cutlass::half_t>>": "FlashAttention",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>": "PyTorch",
+    "ncclDevKernel_AllReduce_Sum_f32_RING_LL": "NCCL",
+}
+
+
+@pytest.mark.parametrize(("name", "library"), _NAMES.items())
+def test_kernels_of_libraries_are_told_by_their_names(name: str, library: str) -> None:
+    """cuBLAS, cuDNN, nvjet, CUTLASS, CUB, Thrust, PyTorch and NCCL write names that nobody else writes."""
+    assert library_of(make_kernel(name=name, function_name=name.partition("<")[0])) == library
+
+
+@pytest.mark.parametrize("name", ["gemm", "reduceUsingCUB", "sgemm_v3", "conv2d_kernel", "gemm_universal", "my_nvjet"])
+def test_kernels_of_users_are_of_no_library(name: str) -> None:
+    """A name that only says what a kernel computes, or what it was compared with, tells of no library."""
+    assert library_of(make_kernel(name=f"{name}(float *, int)", function_name=name)) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["gemm<cutlass::half_t>", "void scale<thrust::complex<float>>", "sum<cub::BlockReduce<float, 128>>"]
+)
+def test_types_of_a_library_do_not_make_a_kernel_its_own(name: str) -> None:
+    """Who writes a kernel over a library's types can change it."""
+    assert library_of(make_kernel(name=name, function_name=name.partition("<")[0])) is None
+
+
+@pytest.mark.parametrize("name", _NAMES)
+@pytest.mark.parametrize("shares", [{"dram": 0.9, "fp32": 0.1}, {"l1": 0.7, "fp32": 0.2}, {"dram": 0.1, "fp32": 0.1}])
+def test_no_caller_is_told_to_change_the_code_of_a_library(name: str, shares: dict[str, float]) -> None:
+    """Whatever limits it: a type, a layout, a batch, another algorithm or fusion is all that a caller can choose."""
+    counters = {"theoretical_occupancy": 0.25, "achieved_occupancy": 0.1, "global_load_bytes_per_sector": 8.0}
+    counters |= {"waves": 0.4, "issue_active_per_cycle": 0.1}
+    stalls = {"long_scoreboard": 0.6, "wait": 0.4}
+    facts = decide(make_case(shares, kernel=make_kernel(counters, name=name, function_name=name, stalls=stalls)))
+    findings = find_findings([facts])[0]
+    moves = reach(facts).moves
+    assert findings
+    assert moves
+    assert [move.finding for move in moves] == [None] * len(moves)
+    assert [text for text in (*(m.text for m in moves), *(f.move for f in findings)) if _CODE.search(text)] == []
+    assert all(any(map(str.isdigit, move.text)) for move in moves)
