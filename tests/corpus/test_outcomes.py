@@ -10,6 +10,7 @@ from collections import defaultdict
 from functools import cache
 from typing import TYPE_CHECKING
 
+import pandas as pd
 import pytest
 
 from rooflens.analyzing import analyze_inputs, analyze_paths
@@ -121,6 +122,7 @@ def test_states_of_one_product_are_told_apart(outcomes: Path) -> None:
     reached = [(one.kernel.duration_ns or 0.0) / 1e6 / _BEST_MS for one in states]
     limits = [one.verdict.limit.factor or 0.0 for one in states]
     assert sum(limit < best / _SPREAD for limit, best in zip(limits, reached, strict=True)) <= 33
+    assert pd.Series(limits).rank().corr(pd.Series(reached).rank()) >= 0.85
 
 
 def test_no_published_time_is_below_the_floor(outcomes: Path) -> None:

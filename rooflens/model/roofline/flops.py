@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rooflens.model.records import Kernel
 from rooflens.model.roofline.datasheets import ACC16, datasheet_of
 from rooflens.model.roofline.opcodes import (
     THREAD_FLOP,
@@ -20,6 +20,9 @@ from rooflens.model.roofline.opcodes import (
     thread_flop,
     uses_tensor_cores,
 )
+
+if TYPE_CHECKING:  # fixtures are recorded with the standard library alone
+    from rooflens.model.records import Kernel
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
 """Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""

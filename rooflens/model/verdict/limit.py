@@ -6,7 +6,8 @@
 Each side is a lower bound, so a side that is partly known, or not at all, leaves the limit too high and never too low.
 Where operations are not counted, the share of a pipe that does nothing but arithmetic stands for them. The bytes needed
 are the workload's by formula, else those measured at DRAM less what is waste: local memory, and the bytes of the
-sectors that no thread asked for. Traffic that a larger tile would spare is no floor either.
+sectors that no thread asked for, and at most all of memory, read and written once. Traffic that a larger tile would
+spare is no floor either.
 """
 
 from __future__ import annotations
@@ -103,7 +104,19 @@ def _label(key: str) -> str:
 
 
 def _needed(facts: Facts, time_ns: float) -> float | None:
-    """Return how long DRAM takes at its peak for the bytes that the kernel needs; None where they are not known."""
+    """Return how long DRAM takes at its peak for the bytes that the kernel needs; None where they are not known.
+
+    That is never more than to read and write once all that the GPU's memory holds.
+    """
+    needed_ns = _needed_of_traffic(facts, time_ns)
+    gpu = datasheet_of(facts.kernel.gpu)
+    if needed_ns is None or gpu is None or gpu.dram_size is None:
+        return needed_ns
+    return min(needed_ns, 2 * gpu.dram_size.value / gpu.dram_bandwidth.value * NS_PER_S)
+
+
+def _needed_of_traffic(facts: Facts, time_ns: float) -> float | None:
+    """Return how long DRAM takes at its peak for what was moved and is no waste."""
     peak = facts.counter("device_dram_peak_bytes_per_s") or facts.counter("dram_peak_bytes_per_s")
     needed_bytes = _needed_bytes(facts)
     if needed_bytes is not None and peak:

@@ -96,6 +96,13 @@ def test_traffic_that_a_tile_would_spare_is_no_floor(l2_bytes: float, by: str) -
     assert find_limit(replace(facts, levels=levels)).by == by
 
 
+def test_no_more_is_needed_than_all_of_memory_read_and_written_once() -> None:
+    """A T4 holds 16 GB behind 320 GB/s: whatever keeps its DRAM half busy for a second needs a tenth of one at most."""
+    for counters in ({}, {"dram_bytes": 160e9, "dram_peak_bytes_per_s": 320e9}):
+        found = limit(1e5, {"duration_ns": 1e9, **counters}, gpu="Tesla T4")
+        assert (found.floor_ns, found.by) == (pytest.approx(1e8), "DRAM traffic")
+
+
 @pytest.mark.parametrize(("moved_bytes", "by"), [(15e9, "DRAM traffic"), (17e9, "FP32 arithmetic")])
 def test_a_product_that_moves_more_than_memory_holds_reads_it_again(moved_bytes: float, by: str) -> None:
     """A T4 has 16 GB: what crosses it beyond that was there before, however seldom L2 is asked."""

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.families import family_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.summary import Launch, by_stake
@@ -53,6 +54,7 @@ class Card(Struct, frozen=True):
         facts: Confidence, limit and launch shape.
         long: It gives notes at length, and not their titles only, and all occupancy curves.
         moves: What can help kernels of its class, where no finding says what helps this one.
+        family: Page of the documentation on kernels of its family; None where its name tells none.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
         mix: What the shares of opcodes are of, and the groups.
         sums: What the numbers are where the launch stands for several; empty for a single one.
@@ -69,6 +71,7 @@ class Card(Struct, frozen=True):
     hot_lines: HotLines | None
     course: Course | None
     moves: tuple[str, ...]
+    family: str | None
     evidence: tuple[str, ...]
     sums: str
     levels: Bars
@@ -162,6 +165,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         hot_lines=hot_lines(analysis.kernel),
         course=course(analysis),
         moves=_moves(analysis),
+        family=family_page(analysis.kernel),
         evidence=_evidence(analysis),
         sums=_sums(content, launch),
         levels=level_bars(analysis),

@@ -59,6 +59,12 @@ def test_small_pipes_are_named_and_not_drawn() -> None:
     assert [name.replace("\u00a0", " ") for name in bars.small] == ["ALU pipe", "FP64 (1.00 kFLOP)"]
 
 
+def test_a_card_names_the_page_of_its_family() -> None:
+    """Where the kernel's name tells a family, its page in the documentation is named; no other card names one."""
+    assert "<code>docs/kernels/gemm.md</code>" in html_of(sample(1000, 1e9, name="sgemm_naive"))
+    assert "docs/kernels/" not in html_of(sample(1000, 1e9))
+
+
 def test_a_level_names_its_stage_where_it_has_several() -> None:
     """The share of a level with stages is that of its busiest; a level with one has nothing to name."""
     analysis = sample(1000, 1e9)
