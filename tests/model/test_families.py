@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.kernels import make_kernel
-
-from rooflens.model.families import WORDS, family_page
+from rooflens.model.knowledge.families import WORDS, family_page
 
 PAGES = Path(__file__).parents[2] / "docs" / "kernels"
 NAMES = {
@@ -29,7 +27,7 @@ NAMES = {
 
 def test_names_lead_to_pages() -> None:
     """A name in snake or camel case leads to the page of its family, and a name that tells none to no page."""
-    found = {name: family_page(make_kernel({}, function_name=name)) for name in NAMES}
+    found = {name: family_page(name) for name in NAMES}
     assert found == {name: page and f"docs/kernels/{page}.md" for name, page in NAMES.items()}
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.families import family_page
+from rooflens.model.knowledge.families import family_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.summary import Launch, by_stake
@@ -165,7 +165,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         hot_lines=hot_lines(analysis.kernel),
         course=course(analysis),
         moves=_moves(analysis),
-        family=family_page(analysis.kernel),
+        family=family_page(analysis.kernel.function_name),
         evidence=_evidence(analysis),
         sums=_sums(content, launch),
         levels=level_bars(analysis),

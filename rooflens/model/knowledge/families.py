@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from types import MappingProxyType
 
-from rooflens.model.records import Kernel
-
 WORDS = MappingProxyType(
     {
         "attention-decode": r"splitkv|paged|decode_?att|flash_?decod",
@@ -39,8 +37,8 @@ WORDS = MappingProxyType(
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def family_page(kernel: Kernel) -> str | None:
+def family_page(function_name: str) -> str | None:
     """Return the page of a kernel's family, `docs/kernels/gemm.md`; None for names that tell none."""
-    name = _CAPITALS.sub("_", kernel.function_name).lower()
+    name = _CAPITALS.sub("_", function_name).lower()
     page = next((page for page, words in WORDS.items() if re.search(words, name)), None)
     return page and f"docs/kernels/{page}.md"
