@@ -46,13 +46,12 @@ class Spot(Struct, frozen=True):
     @property
     def intensity_flop_per_byte(self) -> float | None:
         """FLOP over bytes at DRAM; None where either was not counted."""
-        return ratio(self.checked.measured.work, self.checked.measured.moved_bytes)
+        return self.checked.measured.intensity_flop_per_byte
 
     @property
     def flop_per_s(self) -> float | None:
         """FLOP over time; None where either is unknown."""
-        per_ns = ratio(self.checked.measured.work, self.checked.measured.time_ns)
-        return None if per_ns is None else per_ns * 1e9
+        return self.checked.measured.flop_per_s
 
     @property
     def reached(self) -> float | None:

@@ -120,6 +120,17 @@ class Measured(Struct, frozen=True):
         """Bytes to and from DRAM."""
         return self.level_bytes["dram"]
 
+    @property
+    def intensity_flop_per_byte(self) -> float | None:
+        """Work over bytes at DRAM; None where either was not counted."""
+        return ratio(self.work, self.moved_bytes)
+
+    @property
+    def flop_per_s(self) -> float | None:
+        """Work over time; None where either is unknown."""
+        per_ns = ratio(self.work, self.time_ns)
+        return None if per_ns is None else per_ns * 1e9
+
 
 class PredictedTimes(Struct, frozen=True):
     """How long the predicted work takes at the report's own peaks, else at the published ones.

@@ -68,13 +68,12 @@ class Step(Struct, frozen=True):
     @property
     def intensity_flop_per_byte(self) -> float | None:
         """FLOP over bytes at DRAM, of all its kernels; None where either is unknown."""
-        return ratio(self.checked.measured.work, self.checked.measured.moved_bytes)
+        return self.checked.measured.intensity_flop_per_byte
 
     @property
     def flop_per_s(self) -> float | None:
         """FLOP over time, of all its kernels."""
-        per_ns = ratio(self.checked.measured.work, self.checked.measured.time_ns)
-        return per_ns * 1e9 if per_ns is not None else None
+        return self.checked.measured.flop_per_s
 
     @property
     def predicted_intensity(self) -> float | None:
