@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/bounds": "",
     "model/calibration": "",
     "model/unprofiled": "",
+    "model/timeline": "",
     "model/records": "model/bounds model/calibration model/unprofiled",
     "model/failed": "errors model/records",
     "model/keys": "model/records",
