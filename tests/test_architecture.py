@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/reports": "errors addresses cache format machine processes ingest/cubin ingest/exports ingest/metrics "
     "ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots model/roofline "
     "model/counters model/store",
+    "ingest/timelines": "errors format ingest/reports model/timeline",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled model/keys",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
     "model/bounds": "",
