@@ -86,7 +86,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format model/* report/findings report/labels report/content report/html report/roofline",
+    "report/page/cards": "format model/* report/findings report/labels report/content report/html report/program "
+    "report/roofline",
     "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards",
     "report/data": "format model/*",

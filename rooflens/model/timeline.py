@@ -209,9 +209,17 @@ def place(
         times = [entry.total_ns / parts[id(entry)] for entry in own if entry.total_ns is not None]
         time_ns = sum(times) / program.iterations if len(times) == len(own) else None
         share = time_ns / total_ns if time_ns is not None and total_ns else None
-        told = (most.streams, most.nvtx_range, most.operator, most.module, most.code)
         placed.append(
-            (launches, InProgram(most.time_ns, most.gap_ns, most.low_ns, most.high_ns, time_ns, share, *told))
+            (
+                launches,
+                InProgram(
+                    most.time_ns,
+                    most.gap_ns,
+                    max(1, round(launches)),
+                    *(most.low_ns, most.high_ns, time_ns, share),
+                    *(most.streams, most.nvtx_range, most.operator, most.module, most.code),
+                ),
+            )
         )
     return placed, sorted(missing, key=lambda entry: (-(entry.total_ns or 0), -entry.count))
 

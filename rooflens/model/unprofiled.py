@@ -63,6 +63,7 @@ class InProgram:
     Attributes:
         time_ns: How long a typical launch runs.
         gap_ns: How long the GPU is idle around it.
+        launches: Launches that one profile stands for; 0 where they were not counted.
         low_ns, high_ns: Tenth and ninetieth percentile of the times; None where only the median was kept.
         total_ns: Time of all launches that one profile stands for; None where it was not kept.
         share: `total_ns` over the time of all kernels of the program; kernels that overlap count in full.
@@ -71,6 +72,7 @@ class InProgram:
 
     time_ns: int
     gap_ns: int
+    launches: int = 0
     low_ns: int | None = None
     high_ns: int | None = None
     total_ns: float | None = None
@@ -80,11 +82,6 @@ class InProgram:
     operator: str | None = None
     module: str | None = None
     code: str | None = None
-
-    @property
-    def origin(self) -> tuple[str, ...]:
-        """What launched it, from the outermost in: range, module, operator, code; empty where unknown."""
-        return tuple(one for one in (self.nvtx_range, self.module, self.operator, self.code) if one)
 
     @property
     def gap_outweighs(self) -> bool:

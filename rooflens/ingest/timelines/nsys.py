@@ -7,6 +7,7 @@ each time the timeline is gone through, so that millions of kernels take little 
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from collections import defaultdict
 from contextlib import closing, contextmanager
@@ -63,7 +64,7 @@ def exported(report: Path) -> Iterator[Path]:
     """
     nsys = find_nsys()
     if nsys is None:
-        command = f"nsys export --type sqlite -o {report.stem}.sqlite {report}"
+        command = shlex.join(("nsys", "export", "--type", "sqlite", "-o", f"{report.stem}.sqlite", str(report)))
         raise EnvironmentMissingError(
             f"`{report}` can only be read by Nsight Systems, which is not installed here",
             f"where it was recorded, run `{command}`, and give the `.sqlite` file",
