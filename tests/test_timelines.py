@@ -80,7 +80,7 @@ def test_kernels_count_by_what_they_cost_in_the_program(report: Path, export: Pa
     assert (program["measured_by"], program["wall_ns"], program["gap_ns"]) == ("nsys", 300_000, 100_000)
     table = run("analyze", report, "--timeline", export, "--columns", "time_share,in_program_time_ns,duration_ns")
     assert [line.split() for line in table.stdout.splitlines()[2:5]] == [
-        ["often<4>", "x100", "67", "%", "1.00", "\u00b5s", "2.00", "\u00b5s"],
+        ["ns::often<4>", "x100", "67", "%", "1.00", "\u00b5s", "2.00", "\u00b5s"],
         ["rare", "33", "%", "50.0", "\u00b5s", "90.0", "\u00b5s"],
         ["never", "0", "%", "-", "5.00", "\u00b5s"],
     ]
@@ -102,7 +102,7 @@ def test_a_timeline_of_another_program_is_an_error(report: Path, tmp_path: Path)
     done = run("analyze", report, "--timeline", export)
     assert done.exit_code == 1
     assert "error: no kernel of the timeline" in done.stderr
-    assert "it has `softmax<float>`; they have `often<4>`, `rare`, `never`" in done.stderr
+    assert "it has `softmax<float>`; they have `ns::often<4>`, `rare`, `never`" in done.stderr
     assert "hint: " in done.stderr
     with pytest.raises(InputError, match="no kernel of the timeline"):
         rl.open(report, timeline=export)
@@ -122,7 +122,9 @@ def test_every_face_takes_a_timeline(report: Path, export: Path, tmp_path: Path)
     assert "Launched in range train" in explained
     page = tmp_path / "page.html"
     assert run("report", report, "--timeline", export, "-o", page).exit_code == 0
-    assert "100 launches, 50 % of the program" in page.read_text(encoding="utf-8")
+    written = page.read_text(encoding="utf-8")
+    assert "without the profiler: 100 launches" in written
+    assert "the report&#39;s kernels take 75 %" in written.replace("\u202f", " ").replace("\xa0", " ")
     opened = rl.open(report, timeline=export)
     assert [one.gpu_time_ns for one in opened] == [1e5, 5e4, 0]
     frame = opened.to_pandas()
