@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import count
@@ -159,8 +158,7 @@ class _DeviceWork:
             self._untimed_count += 1
             return
         fused = _FUSED.match(kernel.name)
-        shared = replace(
-            kernel,
+        shared = kernel._replace(
             name=self._share(kernel.name),
             grid=self._share(kernel.grid),
             block=self._share(kernel.block),
@@ -241,8 +239,7 @@ class _Host:
                 yield one.kernel
                 continue
             ranges = "/".join(name for *_, name in sorted(around.ranges))
-            yield replace(
-                one.kernel,
+            yield one.kernel._replace(
                 nvtx_range=self._shared.setdefault(ranges, ranges) or None,
                 operator=around.text("operator"),
                 module=around.text("module") or around.text("hierarchy"),
