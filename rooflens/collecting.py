@@ -22,12 +22,13 @@ from rooflens.ingest.ncu.command import (
     known_metrics,
     profiles_one_of_each,
 )
-from rooflens.ingest.ncu.nsys import find_nsys, trace
+from rooflens.ingest.ncu.nsys import trace
 from rooflens.ingest.ncu.ranks import split_launcher
 from rooflens.ingest.ncu.run import collect
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.ingest.ncu.unprofiled import run_program, run_workload, write_unprofiled
 from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.model.counters.chips import FAMILIES, ChipChoice, check_chip, chip_of
 from rooflens.model.unprofiled import Unprofiled

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass
+from array import array
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from functools import lru_cache
+from heapq import merge
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflens.model.keys import function_of, short_name
+from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Shape, Unprofiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rooflens.model.records import Kernel
 
-Shape = tuple[int, int, int] | None
-"""Grid or block of a launch; None where it is unknown."""
+NSYS = "Nsight Systems"
+"""The kind of timelines that nsys recorded."""
+
+_GAPS_KEPT = 20
 
 
 class KernelEvent(NamedTuple):
@@ -171,3 +177,219 @@ class Matching:
     def _has_shape(self, index: int, grid: Shape, block: Shape) -> bool:
         own_grid, own_block, _ = self._shapes[index]
         return (None in (grid, own_grid) or grid == own_grid) and (None in (block, own_block) or block == own_block)
+
+
+def place(
+    kernels: Sequence[Kernel], program: Unprofiled
+) -> tuple[list[tuple[float, InProgram | None]], list[LaunchCount]]:
+    """Match what a run without ncu counted to the kernels of a report.
+
+    Returns:
+        For each kernel how many launches it stands for, 0 where none matches, and what they took, None where they were
+        not timed; then what the report lacks, the longest first.
+    """
+    matching, total_ns = Matching(kernels), program.kernels_ns
+    entries: list[list[LaunchCount]] = [[] for _ in kernels]
+    parts, missing = {}, []
+    for entry in program.launch_counts:
+        alike = matching.alike(entry.name, entry.grid, entry.block)
+        alike = tuple(index for index in alike if not kernels[index].failed) or alike
+        parts[id(entry)] = len(alike)
+        for index in alike:
+            entries[index].append(entry)
+        if not alike:
+            missing.append(entry)
+    placed: list[tuple[float, InProgram | None]] = []
+    for own in entries:
+        launches = sum(entry.count / parts[id(entry)] for entry in own) / program.iterations
+        most = max(own, key=lambda entry: entry.count, default=None)
+        if most is None or most.time_ns is None or most.gap_ns is None:
+            placed.append((launches, None))
+            continue
+        times = [entry.total_ns / parts[id(entry)] for entry in own if entry.total_ns is not None]
+        time_ns = sum(times) / program.iterations if len(times) == len(own) else None
+        share = time_ns / total_ns if time_ns is not None and total_ns else None
+        placed.append(
+            (
+                launches,
+                InProgram(
+                    most.time_ns,
+                    most.gap_ns,
+                    max(1, round(launches)),
+                    *(most.low_ns, most.high_ns, time_ns, share),
+                    *(most.streams, most.nvtx_range, most.operator, most.module, most.code),
+                ),
+            )
+        )
+    return placed, sorted(missing, key=lambda entry: (-(entry.total_ns or 0), -entry.count))
+
+
+def measure(timeline: Timeline) -> Unprofiled:
+    """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
+
+    Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was traced as one
+    counts as busy from end to end, and then launches are not counted.
+    """
+    devices: defaultdict[int, _Device] = defaultdict(_Device)
+    groups: dict[tuple[str, Shape, Shape], _Group] = {}
+    shorts: dict[str, str] = {}
+    has_graphs = False
+    events: Iterable[KernelEvent | BusyEvent] = merge(timeline.kernels, timeline.others, key=_begin)
+    for event in events:
+        end_ns = event.start_ns + event.duration_ns
+        if isinstance(event, BusyEvent):
+            has_graphs = has_graphs or event.is_graph
+            devices[event.device].take(event.start_ns, end_ns, None, is_work=event.is_graph)
+            continue
+        short = shorts.setdefault(event.name, short_name(event.name))
+        key = short, event.grid, event.block
+        group = groups.get(key) or groups.setdefault(key, _Group(short))
+        group.add(event)
+        devices[event.device].take(event.start_ns, end_ns, group)
+    worked = [device for device in devices.values() if device.has_worked]
+    for device in worked:
+        device.finish()
+    gaps = Counter[str | None]()
+    counts = Counter[str | None]()
+    for device in worked:
+        gaps.update(device.gaps_ns)
+        counts.update(device.gap_counts)
+    launches = sum(len(group.times_ns) for group in groups.values())
+    return Unprofiled(
+        wall_ns=sum(device.work_end_ns - device.first_ns for device in worked),
+        kernel_ns=sum(device.busy_ns for device in worked),
+        launches=None if has_graphs else launches,
+        source="nsys" if timeline.kind == NSYS else "trace",
+        launch_counts=tuple(
+            sorted(
+                (group.counted(*shape) for (_, *shape), group in groups.items()),
+                key=lambda entry: (-entry.count, entry.name, entry.grid or (), entry.block or ()),
+            )
+        ),
+        gaps_after=tuple(GapsAfter(name, counts[name], gap_ns) for name, gap_ns in gaps.most_common(_GAPS_KEPT)),
+        overlap_ns=sum(device.overlap_ns for device in worked),
+        gpu=timeline.gpu,
+    )
+
+
+def _begin(event: KernelEvent | BusyEvent) -> tuple[int, int]:
+    return event.start_ns, event.duration_ns
+
+
+@dataclass(slots=True)
+class _Group:
+    """The launches of one kernel in one shape, as they are gone through."""
+
+    name: str
+    times_ns: array[int] = field(default_factory=lambda: array("q"))
+    gaps_ns: array[int] = field(default_factory=lambda: array("q"))
+    streams: set[int] = field(default_factory=set)
+    origins: tuple[Counter[str], ...] = field(default_factory=lambda: (Counter(), Counter(), Counter(), Counter()))
+
+    def add(self, event: KernelEvent) -> None:
+        """Count one launch; `gaps_ns` gets the sum of the gaps before and after it."""
+        self.times_ns.append(event.duration_ns)
+        self.gaps_ns.append(0)
+        self.streams.add(event.stream)
+        for counter, origin in zip(
+            self.origins, (event.nvtx_range, event.operator, event.module, event.code), strict=True
+        ):
+            if origin is not None:
+                counter[origin] += 1
+
+    def counted(self, grid: Shape, block: Shape) -> LaunchCount:
+        """Return what there is to say of all launches."""
+        ordered = sorted(self.times_ns)
+        last = len(ordered) - 1
+        return LaunchCount(
+            self.name,
+            grid,
+            block,
+            count=len(ordered),
+            time_ns=round(median(ordered)),
+            gap_ns=round(median(self.gaps_ns) / 2),
+            low_ns=ordered[round(last * 0.1)],
+            high_ns=ordered[round(last * 0.9)],
+            total_ns=sum(ordered),
+            streams=tuple(sorted(self.streams)),
+            **dict(zip(_ORIGINS, (_most(counter) for counter in self.origins), strict=True)),
+        )
+
+
+_ORIGINS = ("nvtx_range", "operator", "module", "code")
+
+
+def _most(counter: Counter[str]) -> str | None:
+    return next((origin for origin, _ in counter.most_common(1)), None)
+
+
+@dataclass(slots=True)
+class _Device:
+    """One GPU, as what it ran is gone through in the order in which it began.
+
+    Attributes:
+        first_ns, work_end_ns: When its first kernel or graph began, and its last one ended.
+        busy_ns: Time in which something ran.
+        overlap_ns: Time in which two things or more ran.
+        gaps_ns, gap_counts: Gaps by the name of what ran before them.
+    """
+
+    first_ns: int = 0
+    work_end_ns: int = 0
+    busy_ns: int = 0
+    overlap_ns: int = 0
+    has_worked: bool = False
+    gaps_ns: Counter[str | None] = field(default_factory=Counter)
+    gap_counts: Counter[str | None] = field(default_factory=Counter)
+    _reached_ns: int = 0
+    _twice_reached_ns: int = 0
+    _last: tuple[_Group, int] | None = None
+    _copies: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, start_ns: int, end_ns: int, group: _Group | None, *, is_work: bool = True) -> None:
+        """Take the next kernel, with the group that has just counted it, graph or copy.
+
+        Copies wait for the next kernel: those before the first and after the last one do not count.
+        """
+        if not is_work:
+            self._copies.append((start_ns, end_ns))
+            return
+        if not self.has_worked:
+            self.has_worked = True
+            self.first_ns = self._reached_ns = self._twice_reached_ns = start_ns
+        self._run_copies(start_ns)
+        self._run(start_ns, end_ns, group)
+        self.work_end_ns = max(self.work_end_ns, end_ns)
+
+    def finish(self) -> None:
+        """Take the copies that ran beside the last kernel."""
+        self._run_copies(self.work_end_ns)
+
+    def _run_copies(self, until_ns: int) -> None:
+        """Run the copies that wait up to a moment; what is left of them waits on."""
+        left = []
+        for start_ns, end_ns in self._copies:
+            begin_ns = max(start_ns, self.first_ns)
+            if min(end_ns, until_ns) > begin_ns:
+                self._run(begin_ns, min(end_ns, until_ns), None)
+            if end_ns > until_ns:
+                left.append((max(begin_ns, until_ns), end_ns))
+        self._copies = left
+
+    def _run(self, start_ns: int, end_ns: int, group: _Group | None) -> None:
+        own = None if group is None else (group, len(group.gaps_ns) - 1)
+        if start_ns > self._reached_ns:
+            gap_ns = start_ns - self._reached_ns
+            name = self._last[0].name if self._last else None
+            self.gaps_ns[name] += gap_ns
+            self.gap_counts[name] += 1
+            for side in (self._last, own):
+                if side is not None:
+                    side[0].gaps_ns[side[1]] += gap_ns
+        if end_ns >= self._reached_ns:
+            self._last = own
+        self.busy_ns += max(0, end_ns - max(start_ns, self._reached_ns))
+        both_ns = min(end_ns, self._reached_ns)
+        self.overlap_ns += max(0, both_ns - max(start_ns, self._twice_reached_ns))
+        self._twice_reached_ns = max(self._twice_reached_ns, both_ns)
+        self._reached_ns = max(self._reached_ns, end_ns)

@@ -26,6 +26,7 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
+from rooflens.report.program import in_program_lines
 
 MAX_CARDS = 80
 """Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
@@ -210,6 +211,7 @@ def _facts(launch: Launch) -> tuple[str, ...]:
     registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
     return (
         f"confidence {verdict.confidence}",
+        *in_program_lines(analysis),
         *([limit] if (limit := limit_factor_words(verdict.limit)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
         *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
