@@ -38,12 +38,14 @@ class Piece(NamedTuple):
 
     Attributes:
         text: The characters, with separators and keys before the value; undecodable bytes as lone surrogates.
+        at: Where in the text the value begins.
         event: The event at its end; None where there is none. Numbers with a fraction are kept as text.
         key: The key of the trace's own object whose value is at its end; empty where there is none.
         value: The value of that key.
     """
 
     text: str
+    at: int = 0
     event: dict[str, Any] | None = None
     key: str = ""
     value: Any = None
@@ -76,7 +78,7 @@ def _all_pieces(text: _Text) -> Iterator[Piece]:
             raise InputError("not a trace: it does not start as JSON does", _NO_TRACE_HINT)
     if text.peek():
         raise InputError("not a trace: more follows after the end of its JSON", _NO_TRACE_HINT)
-    yield Piece(text.taken())
+    yield text.taken()
 
 
 def _members(text: _Text) -> Iterator[Piece]:
@@ -92,7 +94,7 @@ def _members(text: _Text) -> Iterator[Piece]:
         else:
             text.peek(may_end=False)
             value = text.value()
-            yield Piece(text.taken(), key=key, value=value)
+            yield text.taken(key=key, value=value)
         if (separator := text.step()) not in {",", "}"}:
             raise InputError("not JSON: a comma is missing", _NO_TRACE_HINT)
     if separator != "}":
@@ -106,12 +108,12 @@ def _elements(text: _Text, *, may_lack_end: bool = False) -> Iterator[Piece]:
     text.step()
     while (char := text.peek(_BETWEEN_EVENTS, may_end=may_lack_end)) != "]":
         if not char:
-            yield Piece(text.taken(), key="cut")
+            yield text.taken(key="cut")
             return
         event = text.value()
         if not isinstance(event, dict):
             raise InputError("a JSON file, but not a trace: its array holds no events", _NO_TRACE_HINT)
-        yield Piece(text.taken(), event)
+        yield text.taken(event=event)
     text.step()
 
 
@@ -125,11 +127,12 @@ class _Text:
         self._text = ""
         self._start = 0  # of what was not taken yet
         self._at = 0
+        self._value_at = 0
 
-    def taken(self) -> str:
-        """Return what was read since the last call."""
-        taken, self._start = self._text[self._start : self._at], self._at
-        return taken
+    def taken(self, event: dict[str, Any] | None = None, key: str = "", value: Any = None) -> Piece:
+        """Return what was read since the last call, with the value that was read last."""
+        start, self._start = self._start, self._at
+        return Piece(self._text[start : self._at], self._value_at - start, event, key, value)
 
     def peek(self, skipped: re.Pattern[str] = _SPACE, *, may_end: bool = True) -> str:
         """Go to the next character that is not skipped, and return it; empty at the end.
@@ -178,7 +181,7 @@ class _Text:
                 raise InputError("not a trace: nested too deep, or a number is too long", _NO_TRACE_HINT) from error
             if end == len(self._text) and self._read():  # a number may go on
                 continue
-            self._at = end
+            self._value_at, self._at = self._at, end
             return value
 
     def _read(self) -> bool:
