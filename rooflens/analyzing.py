@@ -36,7 +36,6 @@ from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.roofline.datasheets import name_key
 from rooflens.model.store import no_report
-from rooflens.model.timeline import Matching, place
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
 from rooflens.workloads.recognize import recognize
 
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
     from rooflens.model.records import Analysis, Kernel, Run
-    from rooflens.model.unprofiled import Unprofiled
+    from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
 
 _NAMED = 3
@@ -243,6 +242,8 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
     Raises:
         InputError: They have no kernel in common.
     """
+    from rooflens.model.timeline import Matching  # noqa: PLC0415 - only where there is a timeline
+
     source, program = timeline.source, timeline.program
     kernels = [analysis.kernel for analysis in found.analyses]
     matching = Matching(kernels)
@@ -442,7 +443,12 @@ def _outsides(
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     slowdown = unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None
-    placed, lacking = place(kernels, unprofiled) if unprofiled else ([(1.0, None)] * len(kernels), ())
+    placed: list[tuple[float, InProgram | None]] = [(1.0, None)] * len(kernels)
+    lacking: list[LaunchCount] = []
+    if unprofiled:
+        from rooflens.model.timeline import place  # noqa: PLC0415 - few reports have an un-profiled run
+
+        placed, lacking = place(kernels, unprofiled)
     fewest = 0 if is_all and unprofiled and unprofiled.launches is not None else 1
     compulsory_bytes = _compulsory_bytes(run, kernels)
     outsides, named = [], Keys()
