@@ -305,6 +305,7 @@ def profile(
     on_progress: Callable[[Progress], None] = lambda _: None,
     *,
     run_first: bool = True,
+    unprofiled: Unprofiled | None = None,
     on_first_run: Callable[[Plan, Unprofiled | None], None] = lambda *_: None,
 ) -> Recording:
     """Carry out a plan: run the program without ncu, then under ncu, and keep the first run's figures at the report.
@@ -313,6 +314,7 @@ def profile(
         plan: What to run.
         on_progress: Called with how far a run is.
         run_first: False leaves out the run without ncu.
+        unprofiled: What a timeline shows of the program: the run without ncu is then left out, too.
         on_first_run: Called between the two runs, with the plan that ncu follows and what the first run measured.
 
     Raises:
@@ -320,7 +322,8 @@ def profile(
         EnvironmentMissingError, InputError, StoppedError: As `run_unprofiled` and `ncu.run.collect` raise them.
     """
     with _replay_said(plan.request.target):
-        unprofiled = run_unprofiled(plan, on_progress) if run_first else None
+        if unprofiled is None and run_first:
+            unprofiled = run_unprofiled(plan, on_progress)
         if unprofiled is not None:
             plan = choose_launches(plan, unprofiled)
         on_first_run(plan, unprofiled)

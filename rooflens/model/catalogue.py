@@ -423,13 +423,13 @@ NVIDIA = fixed(
 
 
 IN_PROGRAM = fixed(
-    Key("time_ns", NUMBER, "median time of a launch", "ns", "Alone", page="Basic"),
+    Key("time_ns", NUMBER, "median time of a launch", "ns", "Alone"),
     Key("low_ns", NUMBER, "tenth percentile of the times", "ns"),
     Key("high_ns", NUMBER, "ninetieth percentile of the times", "ns"),
     Key("total_ns", NUMBER, "time of all launches that this profile stands for", "ns"),
     Key("share", NUMBER, "of the time of all kernels of the program", "share"),
     Key("gap_ns", NUMBER, "idle time of the GPU around a launch, median", "ns"),
-    Key("streams", Shape({"type": "array", "items": {"type": "integer"}}, list, "counts"), "numbers of the streams"),
+    Key("streams", Shape({"type": "array", "items": {"type": "integer"}}, list), "numbers of the streams"),
     Key("nvtx_range", TEXT_OR_NULL, "NVTX ranges, or ranges of `record_function`, that most launches were in"),
     Key("module", TEXT_OR_NULL, "module whose forward pass made most launches"),
     Key("operator", TEXT_OR_NULL, "operator that made most launches"),

@@ -284,18 +284,14 @@ class _Group:
     times_ns: array[int] = field(default_factory=lambda: array("q"))
     gaps_ns: array[int] = field(default_factory=lambda: array("q"))
     streams: set[int] = field(default_factory=set)
-    origins: tuple[Counter[str], ...] = field(default_factory=lambda: (Counter(), Counter(), Counter(), Counter()))
+    origins: Counter[tuple[str | None, ...]] = field(default_factory=Counter)
 
     def add(self, event: KernelEvent) -> None:
         """Count one launch; `gaps_ns` gets the sum of the gaps before and after it."""
         self.times_ns.append(event.duration_ns)
         self.gaps_ns.append(0)
         self.streams.add(event.stream)
-        for counter, origin in zip(
-            self.origins, (event.nvtx_range, event.operator, event.module, event.code), strict=True
-        ):
-            if origin is not None:
-                counter[origin] += 1
+        self.origins[event[-len(_ORIGINS) :]] += 1
 
     def counted(self, grid: Shape, block: Shape) -> LaunchCount:
         """Return what there is to say of all launches."""
@@ -312,15 +308,20 @@ class _Group:
             high_ns=ordered[round(last * 0.9)],
             total_ns=sum(ordered),
             streams=tuple(sorted(self.streams)),
-            **dict(zip(_ORIGINS, (_most(counter) for counter in self.origins), strict=True)),
+            **{name: self._most(place) for place, name in enumerate(_ORIGINS)},
         )
+
+    def _most(self, place: int) -> str | None:
+        """Return what most launches came from, among those of which that is known."""
+        counter: Counter[str] = Counter()
+        for origins, number in self.origins.items():
+            if (origin := origins[place]) is not None:
+                counter[origin] += number
+        return next((origin for origin, _ in counter.most_common(1)), None)
 
 
 _ORIGINS = ("nvtx_range", "operator", "module", "code")
-
-
-def _most(counter: Counter[str]) -> str | None:
-    return next((origin for origin, _ in counter.most_common(1)), None)
+"""The last fields of `KernelEvent`."""
 
 
 @dataclass(slots=True)
@@ -386,10 +387,10 @@ class _Device:
             for side in (self._last, own):
                 if side is not None:
                     side[0].gaps_ns[side[1]] += gap_ns
+        if start_ns < self._reached_ns:
+            both_ns = min(end_ns, self._reached_ns)
+            self.overlap_ns += max(0, both_ns - max(start_ns, self._twice_reached_ns))
+            self._twice_reached_ns = max(self._twice_reached_ns, both_ns)
         if end_ns >= self._reached_ns:
-            self._last = own
-        self.busy_ns += max(0, end_ns - max(start_ns, self._reached_ns))
-        both_ns = min(end_ns, self._reached_ns)
-        self.overlap_ns += max(0, both_ns - max(start_ns, self._twice_reached_ns))
-        self._twice_reached_ns = max(self._twice_reached_ns, both_ns)
-        self._reached_ns = max(self._reached_ns, end_ns)
+            self.busy_ns += end_ns - max(start_ns, self._reached_ns)
+            self._reached_ns, self._last = end_ns, own

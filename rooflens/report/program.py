@@ -12,26 +12,39 @@ from rooflens.model.unprofiled import GapsAfter, Unprofiled
 
 GAPS_NAMED = 3
 NAME_WIDTH = 60
+_ALL = 0.995
 _LOWER_CLOCK = 0.95
 """A clock below this part of the boost clock explains a part of the time."""
 
 
 def program_lines(reports: Sequence[AnalyzedReport]) -> list[str]:
     """Say of each program how long no kernel ran, and after which kernels; nothing where nobody looked."""
-    told = [(report, words) for report in reports if report.unprofiled and (words := _words(report.unprofiled))]
+    told = [
+        (report, words)
+        for report in reports
+        if report.unprofiled and (words := _words(report.unprofiled, _held(report)))
+    ]
     if len(reports) == 1:
         return [f"{words[0].upper()}{words[1:]}" for _, words in told]
     return [f"{PurePath(report.run.source).name}: {words}" for report, words in told]
 
 
-def _words(program: Unprofiled) -> str:
+def _held(report: AnalyzedReport) -> float | None:
+    """Return the share of the program's kernel time that the report's kernels have; None where it is not known."""
+    shares = [one.in_program.share for one in report.analyses if one.in_program and not one.kernel.failed]
+    known = [share for share in shares if share is not None]
+    return sum(known) if known else None
+
+
+def _words(program: Unprofiled, held: float | None) -> str:
     if program.gap_share is None:
         return ""
     overlap = f"; two or more ran at once for {duration(program.overlap_ns)}" if program.overlap_ns else ""
     gaps = f"for {duration(program.gap_ns)} of {duration(program.wall_ns)} ({percent(program.gap_share)})"
     after = [_after(one) for one in program.gaps_after[:GAPS_NAMED]]
     longest = f"; the longest gaps come after {', '.join(after)}" if after else ""
-    return f"without the profiler no kernel ran {gaps}{longest}{overlap}"
+    part = f"; the report's kernels take {percent(held)} of the kernel time" if held and held < _ALL else ""
+    return f"without the profiler no kernel ran {gaps}{longest}{overlap}{part}"
 
 
 def _after(gaps: GapsAfter) -> str:

@@ -127,23 +127,22 @@ class _Kernels:
             gpus, names = _Gpus(database, columns), _names(database, columns[_KERNELS])
             paths = _range_paths(database, columns)
             known = columns[_KERNELS]
+            shapes: dict[tuple[Any, ...], tuple[Shape, Shape]] = {}
+            indices: dict[tuple[Any, Any], int] = {}
             wanted = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId", *_NAMES, *_SHAPE)
             for row in _rows(database, _KERNELS, known, wanted):
                 start, end, device, stream, process, correlation, *rest = row
-                label = next((names[one] for one in rest[: len(_NAMES)] if one in names), None)
+                label = names.get(rest[0]) or names.get(rest[1]) or names.get(rest[2])
                 if label is None:
                     continue
-                shape = rest[len(_NAMES) :]
-                yield KernelEvent(
-                    label,
-                    _shape(shape[:3]),
-                    _shape(shape[3:]),
-                    start,
-                    end - start,
-                    gpus.index(process, device),
-                    stream or 0,
-                    paths.get((_process(process), correlation)) if paths else None,
-                )
+                sizes = tuple(rest[len(_NAMES) :])
+                if sizes not in shapes:
+                    shapes[sizes] = _shape(sizes[:3]), _shape(sizes[3:])
+                if (process, device) not in indices:
+                    indices[process, device] = gpus.index(process, device)
+                path = paths.get((_process(process), correlation)) if paths else None
+                grid, block = shapes[sizes]
+                yield KernelEvent(label, grid, block, start, end - start, indices[process, device], stream or 0, path)
 
 
 @dataclass(frozen=True, slots=True)
