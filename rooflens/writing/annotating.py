@@ -153,17 +153,22 @@ class _Matches:
                 self._found[_place(event)] = index
                 self._matched_names.add(event.name)
                 self._times_ns[identity(analyses[index])] += event.duration_ns
+        self._arguments: dict[int, dict[str, Any]] = {}
         self.matched_count = 0
         if not self._found:
             raise self._no_match()
 
-    def analysis_of(self, event: KernelEvent) -> Analysis | None:
-        """Return the analysis of an event's kernel; None where the reports lack it."""
+    def of(self, event: KernelEvent) -> tuple[Analysis, dict[str, Any]] | None:
+        """Return the analysis of an event's kernel, and the arguments that say it; None where the reports lack it."""
         index = self._found.get(_place(event))
-        return None if index is None else self._analyses[index]
+        if index is None:
+            return None
+        if index not in self._arguments:
+            self._arguments[index] = self._arguments_of(self._analyses[index])
+        return self._analyses[index], self._arguments[index]
 
-    def arguments(self, analysis: Analysis) -> dict[str, Any]:
-        """Return what is added to an event of a kernel."""
+    def _arguments_of(self, analysis: Analysis) -> dict[str, Any]:
+        """Return what is added to the events of a kernel."""
         verdict, kernel = analysis.verdict, analysis.kernel
         limiter = verdict.bottleneck
         share = self._times_ns[identity(analysis)] / self._total_ns if self._total_ns else None
@@ -237,9 +242,10 @@ def _annotated(piece: Piece, matches: _Matches, tracks: _Tracks) -> str:
     if not is_kernel(event) or not isinstance(event.get("args", {}), dict):
         return text
     kernel = kernel_of(event)
-    analysis = matches.analysis_of(kernel) if kernel else None
-    added = {} if analysis is None else matches.arguments(analysis)
-    text = text[: piece.at] + with_arguments(text[piece.at :], added)
+    match = matches.of(kernel) if kernel else None
+    analysis, added = match or (None, {})
+    if added or PREFIX in text:
+        text = text[: piece.at] + with_arguments(text[piece.at :], added)
     if kernel is None or analysis is None:
         return text
     matches.matched_count += 1
