@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 _NAMED = 3
 """How many missing kernels a message names; the others are three dots."""
 
+_NAME_WIDTH = 60
+
 _MOST_CHOSEN = 12
 """How many kernels one suggested command names."""
 
@@ -82,7 +84,8 @@ class Missing(Struct, frozen=True):
         """The message for the user, in one line."""
         if self.shares:
             each = [
-                f"{plain_name(name)} ({percent(share)})" for name, share in zip(self.names, self.shares, strict=True)
+                f"{cut_name(plain_name(name), _NAME_WIDTH)} ({percent(share)})"
+                for name, share in zip(self.names, self.shares, strict=True)
             ]
             named = ", ".join(each[:_NAMED]) + (", ..." if len(each) > _NAMED else "")
             part = f"{percent(sum(self.shares))} of the program's kernel time"
@@ -264,7 +267,7 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
     for entry, indices in zip(program.launch_counts, alike, strict=True):
         if not indices:
             lacking[entry.name] += entry.total_ns or 0
-    missing = ()
+    missing: tuple[Missing, ...] = ()
     if lacking and total_ns:
         names, times = zip(*lacking.most_common(), strict=True)
         missing = (Missing(source, names, tuple(time_ns / total_ns for time_ns in times)),)
@@ -282,7 +285,9 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(f"`{cut_name(name, 60)}`" for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    return ", ".join(f"`{cut_name(name, _NAME_WIDTH)}`" for name in names[:_NAMED]) + (
+        ", ..." if len(names) > _NAMED else ""
+    )
 
 
 def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted

@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/reports": "errors addresses cache format machine processes ingest/cubin ingest/exports ingest/metrics "
     "ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots model/roofline "
     "model/counters model/store",
-    "ingest/timelines": "errors format processes ingest/reports model/timeline",
+    "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
     "model/timeline",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
 import sys
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.ncu.unprofiled import read_unprofiled, write_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.model.keys import short_name
 
 GPU = "NVIDIA A100-SXM4-40GB"
 
@@ -157,6 +160,47 @@ def test_profile_reads_a_timeline_instead_of_tracing(export: Path, gpu_box: Path
     assert read_unprofiled(gpu_box / "x.ncu-rep") == read_timeline(export).program
     assert run("collect", "--timeline", tmp_path / "gone", "-o", "y.ncu-rep", "--", *program).exit_code == 1
     assert Path("runs").read_text() == "x"
+
+
+def test_names_from_a_timeline_are_hostile(report: Path, tmp_path: Path) -> None:
+    """Names and ranges steer no terminal and write no HTML."""
+    launches = [Launched("rare(float*)", 10, 20), Launched("evil\x1b[31m<script>alert(1)</script>", 30, 40)]
+    export = write_export(tmp_path / "x.sqlite", launches, ranges=[("<b>\x1b[2J", 0, 100, 1, 59)])
+    said = run("analyze", report, "--timeline", export)
+    assert "\x1b" not in said.stdout + said.stderr
+    assert "evil" in said.stderr
+    assert "\x1b" not in run("explain", report, "--timeline", export, "--kernel", "rare").stdout
+    page = tmp_path / "page.html"
+    assert run("report", report, "--timeline", export, "-o", page).exit_code == 0
+    written = page.read_text(encoding="utf-8")
+    assert "in range &lt;b&gt;" in written
+    assert "<script>alert" not in written
+
+
+@pytest.mark.corpus
+def test_a_published_training_step_as_a_script_counts_it(corpus: Path) -> None:
+    """Launches, times, busy time and gaps of 1,154 kernels equal those of a plain count over the JSON."""
+    trace = corpus.parent / "outcomes" / "timelines" / "hta_sampled_rank-0.json.gz"
+    if not trace.is_file():
+        pytest.skip(f"no timeline at {trace}")
+    events = [one for one in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"] if one.get("ph") == "X"]
+    kernels = [one for one in events if one.get("cat") == "kernel"]
+    times_ns: Counter[str] = Counter()
+    for one in kernels:
+        times_ns[short_name(one["name"])] += round(one["dur"] * 1000)
+    first = min(one["ts"] for one in kernels)
+    last = max(one["ts"] + one["dur"] for one in kernels)
+    busy: set[int] = set()
+    for one in events:
+        if one.get("cat") in {"kernel", "gpu_memcpy", "gpu_memset"}:  # whole microseconds, in this trace
+            busy.update(range(max(one["ts"], first), int(min(one["ts"] + one["dur"], last))))
+    program = read_timeline(trace).program
+    found: Counter[str] = Counter()
+    for entry in program.launch_counts:
+        found[entry.name] += entry.total_ns or 0
+    assert (program.launches, program.kernels_ns) == (len(kernels), sum(times_ns.values()))
+    assert found == times_ns
+    assert (program.wall_ns, program.kernel_ns) == (round(last - first) * 1000, len(busy) * 1000)
 
 
 @pytest.mark.corpus

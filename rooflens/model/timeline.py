@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import merge
-from statistics import median
+from statistics import median, median_low
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflens.model.keys import function_of, short_name
@@ -216,8 +216,15 @@ def place(
                     most.time_ns,
                     most.gap_ns,
                     max(1, round(launches)),
-                    *(most.low_ns, most.high_ns, time_ns, share),
-                    *(most.streams, most.nvtx_range, most.operator, most.module, most.code),
+                    low_ns=most.low_ns,
+                    high_ns=most.high_ns,
+                    total_ns=time_ns,
+                    share=share,
+                    streams=most.streams,
+                    nvtx_range=most.nvtx_range,
+                    operator=most.operator,
+                    module=most.module,
+                    code=most.code,
                 ),
             )
         )
@@ -291,7 +298,7 @@ class _Group:
         self.times_ns.append(event.duration_ns)
         self.gaps_ns.append(0)
         self.streams.add(event.stream)
-        self.origins[event[-len(_ORIGINS) :]] += 1
+        self.origins[event.nvtx_range, event.operator, event.module, event.code] += 1
 
     def counted(self, grid: Shape, block: Shape) -> LaunchCount:
         """Return what there is to say of all launches."""
@@ -303,12 +310,15 @@ class _Group:
             block,
             count=len(ordered),
             time_ns=round(median(ordered)),
-            gap_ns=round(median(self.gaps_ns) / 2),
+            gap_ns=round(median_low(self.gaps_ns) / 2),
             low_ns=ordered[round(last * 0.1)],
             high_ns=ordered[round(last * 0.9)],
             total_ns=sum(ordered),
             streams=tuple(sorted(self.streams)),
-            **{name: self._most(place) for place, name in enumerate(_ORIGINS)},
+            nvtx_range=self._most(0),
+            operator=self._most(1),
+            module=self._most(2),
+            code=self._most(3),
         )
 
     def _most(self, place: int) -> str | None:
@@ -318,10 +328,6 @@ class _Group:
             if (origin := origins[place]) is not None:
                 counter[origin] += number
         return next((origin for origin, _ in counter.most_common(1)), None)
-
-
-_ORIGINS = ("nvtx_range", "operator", "module", "code")
-"""The last fields of `KernelEvent`."""
 
 
 @dataclass(slots=True)

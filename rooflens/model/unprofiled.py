@@ -17,8 +17,8 @@ class LaunchCount:
 
     Attributes:
         time_ns: Median time of one launch; None where launches were not timed one by one.
-        gap_ns: Median idle time of the GPU around one launch: half of the gap before it and half of the
-            one after it. None where not timed.
+        gap_ns: Median idle time of the GPU around one launch, of two the lower: half of the gap before it and half
+            of the one after it. None where not timed.
         low_ns, high_ns: Tenth and ninetieth percentile of the times.
         total_ns: Time of all launches.
         streams: Numbers of the streams that it ran in.

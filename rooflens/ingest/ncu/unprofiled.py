@@ -163,7 +163,7 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         else (),
         cublas_ns=_optional_count(document, "cublas_ns"),
         overlap_ns=_optional_count(document, "overlap_ns"),
-        gpu=None if document.values.get("gpu") is None else document.text("gpu"),
+        gpu=_optional_text(document, "gpu"),
     )
 
 
@@ -175,9 +175,16 @@ def _launch_count(table: Table) -> LaunchCount:
         _shape(table, "grid"),
         _shape(table, "block"),
         table.count("count"),
-        *(_optional_count(table, key) for key in times),
+        time_ns=_optional_count(table, "time_ns"),
+        gap_ns=_optional_count(table, "gap_ns"),
+        low_ns=_optional_count(table, "low_ns"),
+        high_ns=_optional_count(table, "high_ns"),
+        total_ns=_optional_count(table, "total_ns"),
         streams=tuple(table.values.get("streams") or ()),
-        **{key: None if table.values.get(key) is None else table.text(key) for key in texts},
+        nvtx_range=_optional_text(table, "nvtx_range"),
+        operator=_optional_text(table, "operator"),
+        module=_optional_text(table, "module"),
+        code=_optional_text(table, "code"),
     )
 
 
@@ -196,3 +203,7 @@ def _gaps_after(table: Table) -> GapsAfter:
 
 def _optional_count(table: Table, key: str) -> int | None:
     return None if table.values.get(key) is None else table.count(key, zero=True)
+
+
+def _optional_text(table: Table, key: str) -> str | None:
+    return None if table.values.get(key) is None else table.text(key)

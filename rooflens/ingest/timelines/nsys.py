@@ -23,7 +23,7 @@ from rooflens.processes import capture, find_program
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.timeline import Shape
+    from rooflens.model.unprofiled import Shape
 
 MAGIC = b"SQLite format 3\0"
 

@@ -473,16 +473,15 @@ def unprofiled_table(runs: Mapping[str, Unprofiled | None]) -> pa.Table:
 
 def unprofiled_from_row(row: Mapping[str, Any]) -> Unprofiled:
     """Make an un-profiled run of a row of `unprofiled`; cuBLAS's time stays beside the report and is in no store."""
-    sizes = ("grid", "block", "streams")
-    counts = (
-        entry | {key: None if entry.get(key) is None else tuple(entry[key]) for key in sizes}
-        for entry in row["launch_counts"]
-    )
-    values = {field.name: row.get(field.name) for field in fields(Unprofiled) if field.name in UNPROFILED.names}
-    return Unprofiled(
-        **{
-            **values,
-            "launch_counts": tuple(LaunchCount(**{**entry, "streams": entry["streams"] or ()}) for entry in counts),
-            "gaps_after": tuple(GapsAfter(**entry) for entry in row["gaps_after"]),
-        }
-    )
+    values: dict[str, Any] = {
+        field.name: row.get(field.name) for field in fields(Unprofiled) if field.name in UNPROFILED.names
+    }
+    values["launch_counts"] = tuple(_launch_count(entry) for entry in row["launch_counts"])
+    values["gaps_after"] = tuple(GapsAfter(**entry) for entry in row["gaps_after"])
+    return Unprofiled(**values)
+
+
+def _launch_count(entry: Mapping[str, Any]) -> LaunchCount:
+    """Make lists of a row tuples; rows of older stores lack the later fields."""
+    grid, block = (None if entry[key] is None else tuple(entry[key]) for key in ("grid", "block"))
+    return LaunchCount(**{**entry, "grid": grid, "block": block, "streams": tuple(entry.get("streams") or ())})

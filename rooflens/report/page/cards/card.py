@@ -234,6 +234,8 @@ def _sums(content: Content, launch: Launch) -> str:
     launches = launch.analysis.launches
     if launches <= 1:
         return ""
+    if launch.analysis.in_program is not None and launch.analysis.in_program.total_ns is not None:
+        return f"The time is that of {launches:,} launches without ncu; everything else is of one launch under it."
     if not content.aggregated:
         return f"One profile represents {launches:,} equal launches: their time is its time x {launches:,}."
     return f"The median one of {launches:,} launches: their time is the sum; everything else is this launch's own."
