@@ -85,14 +85,20 @@ def annotate(
     Raises:
         UsageError: The name of the output is another one, or the file exists.
         InputError: The trace or the reports cannot be read, or no kernel of the trace is in the reports.
+
+    >>> import rooflens as rl, tempfile
+    >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rl.annotate("examples/step.synthetic.json", report, f"{folder}/annotated.json.gz").matched_count
+    8
     """
     from rooflens.api.opening import open as open_reports
     from rooflens.api.report import Report
     from rooflens.writing.annotating import annotate as write
-    from rooflens.writing.annotating import check_annotated_name
+    from rooflens.writing.annotating import check_files
     from rooflens.writing.outputs import check_free
 
-    check_annotated_name(Path(output), Path(trace))
+    check_files(Path(trace), Path(output))
     check_free(Path(output), force=force, hint="give another name, or force=True to overwrite it")
     if not isinstance(reports, Report):
         reports = open_reports(*([reports] if isinstance(reports, (str, os.PathLike)) else reports))

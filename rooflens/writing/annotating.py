@@ -19,8 +19,13 @@ from msgspec import Struct
 from rooflens.errors import InputError, UsageError
 from rooflens.files import refuse_special, replacing
 from rooflens.format import count, cut_name, plain_name, printable
+from rooflens.ingest.reports.inputs import has_name_of_report
+from rooflens.ingest.reports.unpacking import MAGIC as REPORT_MAGIC
+from rooflens.ingest.reports.unpacking import first_bytes
 from rooflens.ingest.timelines.chrome import is_kernel, kernel_of, read_trace
 from rooflens.ingest.timelines.events import Piece, read_pieces
+from rooflens.ingest.timelines.nsys import MAGIC
+from rooflens.ingest.timelines.read import NSYS_REPORTS
 from rooflens.model.records import RESIDENT, Analysis, AnalyzedReport, Series, timed
 from rooflens.model.summary import first_move, identity
 from rooflens.model.timeline import KernelEvent, Matching, Timeline
@@ -74,12 +79,19 @@ class Annotated(Struct, frozen=True):
         return f"{events} ({kernels}){unmatched}"
 
 
-def check_annotated_name(output: Path, trace: Path) -> None:
-    """Refuse a file that would not be read as a trace, and the trace itself.
+def check_files(trace: Path, output: Path) -> None:
+    """Refuse what cannot be annotated, an output that would not be read as a trace, and the trace itself.
 
     Raises:
-        UsageError: The name ends otherwise, or is that of the trace.
+        UsageError: The trace is a report or an export of Nsight Systems, or the output has the name of something else.
     """
+    if has_name_of_report(trace) or first_bytes(trace) == REPORT_MAGIC:
+        raise UsageError(f"`{trace}` is a report, not a trace", "the trace comes first, then the reports")
+    if first_bytes(trace, len(MAGIC)) == MAGIC or trace.suffix in NSYS_REPORTS:
+        raise UsageError(
+            f"`{trace}` is of Nsight Systems, whose files have no place for verdicts",
+            "give a trace of the PyTorch profiler; `rooflens analyze REPORT --timeline FILE` reads this one",
+        )
     if not output.name.lower().endswith(_ENDINGS):
         raise UsageError(f"`{output}` does not end as a trace does", f"end it in {' or '.join(_ENDINGS)}")
     if output.exists() and trace.exists() and output.samefile(trace):
@@ -111,7 +123,7 @@ def annotate(trace: Path, reports: Sequence[AnalyzedReport], output: Path) -> An
 
 
 @contextmanager
-def _opened(partial: Path, output: Path) -> Iterator[IO[bytes]]:
+def _opened(partial: Path, output: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Open the file to write to, compressing where its name says so."""
     with partial.open("wb") as plain:
         if output.suffix.lower() != ".gz":
@@ -141,17 +153,22 @@ class _Matches:
                 self._found[_place(event)] = index
                 self._matched_names.add(event.name)
                 self._times_ns[identity(analyses[index])] += event.duration_ns
+        self._arguments: dict[int, dict[str, Any]] = {}
         self.matched_count = 0
         if not self._found:
             raise self._no_match()
 
-    def analysis_of(self, event: KernelEvent) -> Analysis | None:
-        """Return the analysis of an event's kernel; None where the reports lack it."""
+    def of(self, event: KernelEvent) -> tuple[Analysis, dict[str, Any]] | None:
+        """Return the analysis of an event's kernel, and the arguments that say it; None where the reports lack it."""
         index = self._found.get(_place(event))
-        return None if index is None else self._analyses[index]
+        if index is None:
+            return None
+        if index not in self._arguments:
+            self._arguments[index] = self._arguments_of(self._analyses[index])
+        return self._analyses[index], self._arguments[index]
 
-    def arguments(self, analysis: Analysis) -> dict[str, Any]:
-        """Return what is added to an event of a kernel."""
+    def _arguments_of(self, analysis: Analysis) -> dict[str, Any]:
+        """Return what is added to the events of a kernel."""
         verdict, kernel = analysis.verdict, analysis.kernel
         limiter = verdict.bottleneck
         share = self._times_ns[identity(analysis)] / self._total_ns if self._total_ns else None
@@ -225,9 +242,10 @@ def _annotated(piece: Piece, matches: _Matches, tracks: _Tracks) -> str:
     if not is_kernel(event) or not isinstance(event.get("args", {}), dict):
         return text
     kernel = kernel_of(event)
-    analysis = matches.analysis_of(kernel) if kernel else None
-    added = {} if analysis is None else matches.arguments(analysis)
-    text = text[: piece.at] + with_arguments(text[piece.at :], added)
+    match = matches.of(kernel) if kernel else None
+    analysis, added = match or (None, {})
+    if added or PREFIX in text:
+        text = text[: piece.at] + with_arguments(text[piece.at :], added)
     if kernel is None or analysis is None:
         return text
     matches.matched_count += 1
@@ -308,13 +326,13 @@ class _Tracks:
         common = f'"cat": "{TRACK_CATEGORY}", "pid": {_FIRST_PID + event.device}, "tid": 0'
         if event.device not in self._named:
             self._named.add(event.device)
-            name = f"GPU {event.device}: units over time, from Nsight Compute"
+            name = f"GPU {event.device}: units within profiled kernels, 0 elsewhere (Nsight Compute)"
             yield f'{{"ph": "M", {common}, "name": "process_name", "args": {{"name": "{name}"}}}}'
         if id(series) not in self._courses:
             self._courses[id(series)] = _courses(series, analysis.kernel.gpu)
         for label, course in self._courses[id(series)].items():
             name = json.dumps(printable(f"{label}, stream {event.stream}"))
-            for number, value in enumerate([*course, 0.0]):  # zero at the end, so that gaps look idle
+            for number, value in enumerate([*course, 0.0]):  # else the last value would be drawn on and on
                 if value is not None:
                     self._event_count += 1
                     moment = Decimal(event.start_ns + event.duration_ns * number // len(course)).scaleb(-3)

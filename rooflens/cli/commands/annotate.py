@@ -10,6 +10,7 @@ import click
 from rooflens.cli.console import finish, say, show_bugs
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import examples
+from rooflens.errors import UsageError
 from rooflens.writing.outputs import check_free
 
 if TYPE_CHECKING:
@@ -55,10 +56,12 @@ def annotate(
     chrome://tracing open the copy.
     """
     from rooflens.writing.annotating import annotate as write
-    from rooflens.writing.annotating import check_annotated_name
+    from rooflens.writing.annotating import check_files
 
-    check_annotated_name(output, trace)
+    check_files(trace, output)
     check_free(output, force=force)
+    if not paths and store is None:
+        raise UsageError("no report given", f"`rooflens annotate {trace} report.ncu-rep -o {output}`")
     found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, selection=selection)
     show_bugs(found.analyses)
     if not found.analyses:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.timeline import Timeline
 
-_NSYS_REPORTS = (".nsys-rep", ".qdrep")
+NSYS_REPORTS = (".nsys-rep", ".qdrep")
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """How gzip and Zstandard begin."""
 
@@ -35,7 +35,7 @@ def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
     """
     file = Path(path)
     begin = _begin(file)
-    if file.suffix in _NSYS_REPORTS and begin != MAGIC:
+    if file.suffix in NSYS_REPORTS and begin != MAGIC:
         with exported(file) as export:
             yield read_export(export, str(file))
     elif begin == MAGIC:
