@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog=examples(
         "rooflens annotate trace.json.gz report.ncu-rep -o annotated.json.gz",
-        "rooflens annotate trace.json reports/ -o annotated.json.gz --kernel 'flash*'",
+        "rooflens annotate trace.json reports/ -o step.json --force",
     ),
 )
 @click.argument("trace", type=click.Path(path_type=Path, dir_okay=False))
