@@ -43,6 +43,9 @@ PEAK_KEYS = (
 `_acc16` is accumulation in fp16: in a file only where it is faster, as on GeForce boards.
 """
 
+GUESSED = " (guessed)"
+"""Ends the name of a GPU that a file does not name, wherever it is shown."""
+
 ACC16 = "_acc16"
 
 REQUIRED_UNITS = MappingProxyType({"sm_count": "SM", "boost_clock": "Hz", "dram_bandwidth": "byte/s"})
@@ -312,7 +315,7 @@ def _datasheet(file: str, document: Table) -> Datasheet:
 
 def name_key(display_name: str) -> str:
     """Write the name of a GPU so that the ways to spell it are alike."""
-    return display_name.strip().casefold().removeprefix("nvidia ")
+    return display_name.strip().casefold().removesuffix(GUESSED).removeprefix("nvidia ")
 
 
 def _quantity(table: Table, unit: str) -> Quantity:
