@@ -9,7 +9,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from rooflens.format import quantity
+from rooflens.format import si
 from rooflens.ingest.exports.kernels import ExportedKernel
 from rooflens.model.roofline.datasheets import Datasheet, load_datasheets
 
@@ -17,18 +17,22 @@ _CC = "device__attribute_compute_capability"
 _SM_COUNTS = ("launch__sm_count", "device__attribute_multiprocessor_count")
 _BANDWIDTH = "dram__bytes.sum.per_second"
 _SM_CLOCK = "gpc__cycles_elapsed.avg.per_second"
-_DRAM_SHARES = tuple(f"{unit}_throughput.avg.pct_of_peak_sustained_elapsed" for unit in ("dram_", "gpu__dram"))
+_DRAM_SHARE = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+_DRAM_CYCLES, _TIME = "dram__cycles_elapsed.sum", "gpu__time_duration.sum"
+_BYTES_A_CYCLE = {"HBM": 32, "GDDR": 8}
+"""Kind of memory -> bytes that a channel can move in a cycle, as reports of GPUs with known memory have it."""
+
 _RATIO = re.compile(r"peak float \(FP32\) to double \(FP64\) performance on this device is (\d+):1", re.IGNORECASE)
 
 _LEAST_SHARE_PCT = 5.0
-_BANDWIDTH_APART, _RATIO_APART, _CLOCK_ABOVE = 0.06, 0.3, 0.03
+_BANDWIDTH_BELOW, _BANDWIDTH_ABOVE, _RATIO_APART, _CLOCK_ABOVE = 0.1, 0.07, 0.3, 0.03
 """How far a value may be from the datasheet's: memory runs a little off its nominal clock; ratios are rounded."""
 
 _LIMITS = 4
 """Registers, shared memory, warps and blocks limit how many blocks an SM takes."""
 
-_PRINTED_STEP = 0.005
-"""Half of the last digit of `Waves Per SM`."""
+_PRINTED_STEP, _LEAST_WAVES = 0.005, 0.1
+"""Half of the last digit of `Waves Per SM`, and the fewest of which that leaves something."""
 
 
 class Clue(Struct, frozen=True):
@@ -71,11 +75,11 @@ def guess_gpu(kernels: Sequence[ExportedKernel]) -> Guess:
         return Guess()
     (capability,) = capabilities
     same = [gpu for gpu in load_datasheets() if gpu.compute_capability == capability]
-    clues = [clue for tell in (_sms, _bandwidth, _ratio, _clock) if (clue := tell(kernels)) is not None]
+    clues = [clue for tell in (_sms, _bandwidth, _least_bandwidth, _ratio, _clock) if (clue := tell(kernels)) is not None]
     misses = {gpu.id: sum(not clue.fits(gpu) for clue in clues) for gpu in same}
     likely = sorted(same, key=lambda gpu: misses[gpu.id])
     fitting = [gpu for gpu in same if not misses[gpu.id]]
-    words = (f"CC {capability}", *(clue.words for clue in clues if clue.words))
+    words = (f"CC {capability}", *(clue.words for clue in clues if clue.words and not all(map(clue.fits, same))))
     return Guess(tuple(likely), words, is_sure=len(fitting) == 1 and len(words) > 1)
 
 
@@ -98,26 +102,41 @@ def _sms_of_waves(numbers: Mapping[str, float]) -> tuple[float, float] | None:
     """Return between which numbers of SMs the waves of a launch were counted; a cluster takes several SMs at once."""
     waves, grid = numbers.get("launch__waves_per_multiprocessor"), numbers.get("launch__grid_size")
     limits = [value for name, value in numbers.items() if name.startswith("launch__occupancy_limit_")]
-    if not waves or not grid or len(limits) < _LIMITS or min(limits) < 1 or numbers.get("launch__cluster_size", 0) > 1:
+    if not waves or waves < _LEAST_WAVES or not grid or len(limits) < _LIMITS or min(limits) < 1 or numbers.get("launch__cluster_size", 0) > 1:
         return None
     resident = grid / min(limits)
-    return resident / (waves + _PRINTED_STEP), resident / max(waves - _PRINTED_STEP, _PRINTED_STEP)
+    return resident / (waves + _PRINTED_STEP), resident / (waves - _PRINTED_STEP)
 
 
 def _bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
-    """Tell from the peak of its memory: what it moved over the share of the peak that this was."""
-    peaks = []
+    """Tell from the peak of its memory: what all channels can move in the cycles that they counted."""
+    rates = []
     for numbers in (kernel.numbers for kernel in kernels):
-        shares = (numbers[name] for name in _DRAM_SHARES if name in numbers)
-        moved, share = numbers.get(_BANDWIDTH), next(shares, 0.0)
-        if moved and share >= _LEAST_SHARE_PCT:
-            peaks.append(100 * moved / share)
-    if not peaks:
+        cycles, time_ns = numbers.get(_DRAM_CYCLES), numbers.get(_TIME)
+        if cycles and time_ns:
+            rates.append(cycles / time_ns * 1e9)
+    if not rates:
         return None
-    peak = median(peaks)
+    rate = median(rates)
+
+    def fits(gpu: Datasheet) -> bool:
+        width = next((width for kind, width in _BYTES_A_CYCLE.items() if (gpu.memory_kind or "").startswith(kind)), None)
+        return width is None or -_BANDWIDTH_BELOW <= rate * width / gpu.dram_bandwidth.value - 1 <= _BANDWIDTH_ABOVE
+
+    return Clue(f"DRAM of {si(rate, 'Hz')} in all channels", fits)
+
+
+def _least_bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
+    """Tell from what its memory moved over the busiest part's share of its peak: the peak is no lower."""
+    least = 0.0
+    for numbers in (kernel.numbers for kernel in kernels):
+        moved, share = numbers.get(_BANDWIDTH), numbers.get(_DRAM_SHARE, 0.0)
+        if moved and share >= _LEAST_SHARE_PCT:
+            least = max(least, 100 * moved / share)
+    if not least:
+        return None
     return Clue(
-        f"{quantity(peak, 'byte/s')} of DRAM bandwidth",
-        lambda gpu: abs(gpu.dram_bandwidth.value / peak - 1) <= _BANDWIDTH_APART,
+        f"DRAM of {si(least, 'B/s')} or more", lambda gpu: gpu.dram_bandwidth.value >= least / (1 + _BANDWIDTH_ABOVE)
     )
 
 

@@ -102,6 +102,10 @@ class _Table:
         if not label and not rule:
             return
         self._fewest, self._last_count = min(self._fewest, self._last_count), len(cells)
+        if len(cells) <= self._header.columns.get(RULE_TEXT if rule else VALUE, 0):
+            self._facts.broken_rows += 1
+            self._launch(cells, None)
+            return
         launch = self._launch(cells, (section, label) if label else None)
         if rule and (told := self._rule(cells, section, rule)) not in launch.kernel.rules:
             launch.kernel.rules.append(told)
