@@ -123,7 +123,7 @@ def _bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
         width = next((width for kind, width in _BYTES_A_CYCLE.items() if (gpu.memory_kind or "").startswith(kind)), None)
         return width is None or -_BANDWIDTH_BELOW <= rate * width / gpu.dram_bandwidth.value - 1 <= _BANDWIDTH_ABOVE
 
-    return Clue(f"DRAM of {si(rate, 'Hz')} in all channels", fits)
+    return Clue("the rate of its DRAM", fits)
 
 
 def _least_bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
@@ -135,9 +135,9 @@ def _least_bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
             least = max(least, 100 * moved / share)
     if not least:
         return None
-    return Clue(
-        f"DRAM of {si(least, 'B/s')} or more", lambda gpu: gpu.dram_bandwidth.value >= least / (1 + _BANDWIDTH_ABOVE)
-    )
+    is_told = any(_DRAM_CYCLES in kernel.numbers for kernel in kernels)
+    words = "" if is_told else f"DRAM of {si(least, 'B/s')} or more"
+    return Clue(words, lambda gpu: gpu.dram_bandwidth.value >= least / (1 + _BANDWIDTH_ABOVE))
 
 
 def _ratio(kernels: Sequence[ExportedKernel]) -> Clue | None:

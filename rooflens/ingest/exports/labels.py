@@ -163,6 +163,7 @@ BUSY: Mapping[str, str] = {"SM Busy": "sm__instruction_throughput.avg", "Issue S
 """Labels of shares that are of active cycles before ncu 2025.4, and of elapsed cycles from then on."""
 
 _FP = re.compile(r"(?P<peak>Theoretical )?Predicated-On (?P<op>[DF](?:ADD|MUL|FMA)) Thread Instructions Executed(?:.*)")
+_FP_OPS = re.compile(r"(?P<peak>Theoretical )?Predicated-On (?P<op>[DF]FMA) Operations(?: Per Cycle)?")
 _STALL = re.compile(r"Stall (?P<reason>[A-Z][A-Za-z ]*)")
 _METRIC = re.compile(r"[a-z][\w.:]*_[\w.:]*")
 _LONGEST = 300
@@ -188,6 +189,9 @@ def _by_rule(label: str) -> tuple[str, ...]:
     if found := _FP.fullmatch(label):
         base = f"sass_thread_inst_executed_op_{found['op'].lower()}_pred_on.sum"
         return (f"sm__{base}.peak_sustained",) if found["peak"] else (f"smsp__{base}.per_cycle_elapsed",)
+    if found := _FP_OPS.fullmatch(label):
+        unit = "sm" if found["peak"] else "smsp"
+        return (f"derived__{unit}__sass_thread_inst_executed_op_{found['op'].lower()}_pred_on_x2",)
     if found := _STALL.fullmatch(label):
         reason = found["reason"].lower().replace(" ", "_")
         return (f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",)

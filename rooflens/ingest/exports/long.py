@@ -48,13 +48,13 @@ class _Launch(Struct):
 
     Attributes:
         shown: Section and label of its rows so far, in their order.
-        is_doubled: Some of its rows were there twice.
+        rows: A hash of each of its rows: charts of one section may repeat a label.
         busy: Values of the labels in `BUSY`, in per cent.
     """
 
     kernel: ExportedKernel
     shown: dict[tuple[str, str], None] = field(default_factory=dict)
-    is_doubled: bool = False
+    rows: list[int] = field(default_factory=list)
     busy: dict[str, float] = field(default_factory=dict)
 
 
@@ -125,7 +125,7 @@ class _Table:
             self._launches[key] = launch
             self._done.append(launch)
         if shown is not None:
-            launch.is_doubled = launch.is_doubled or shown in launch.shown
+            launch.rows.append(hash(tuple(cells)))
             launch.shown[shown] = None
         return launch
 
@@ -162,7 +162,8 @@ class _Table:
         """Return the launches, with the shares whose metric depends on ncu's version, and what they lack."""
         for launch in self._done:
             launch.kernel.lost = self._facts.cut.get(launch.kernel.launch[0] if launch.kernel.launch else "")
-            self._facts.doubled += launch.is_doubled
+            half = len(launch.rows) // 2
+            self._facts.doubled += half > 0 and launch.rows[:half] == launch.rows[half:]
             labels = {label for _, label in launch.shown}
             cycles = "elapsed" if labels & _SINCE_2025_4 else "active"
             for label, value in launch.busy.items():
