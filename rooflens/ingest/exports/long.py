@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
 from rooflens.ingest.exports.labels import BUSY, metric_of
-from rooflens.ingest.exports.numbers import Printed, parse, style_of
+from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
 from rooflens.ingest.exports.tables import (
     ID,
     IDENTITY,
@@ -147,7 +147,8 @@ class _Table:
 
     def _rule(self, cells: Sequence[str], section: str, name: str) -> Rule:
         """Read the row of a rule, which states a speed-up of the whole kernel, of one unit, or none."""
-        of, pct = self._cell(cells, SPEEDUP_OF).casefold(), parse(self._cell(cells, SPEEDUP), self._facts.style)
+        decimal = self._cell(cells, SPEEDUP).replace(",", ".")  # a per cent has no thousands to group
+        of, pct = self._cell(cells, SPEEDUP_OF).casefold(), parse(decimal, Style())
         speedup_pct = pct if pct is not None and math.isfinite(pct) else None
         return Rule(
             identifier=name,

@@ -60,6 +60,8 @@ _KERNEL = re.compile(
     r",\s+Context (?P<context>[\d.,]+)(?:,\s+Stream (?P<stream>[\w.,]*\w))?"
     r"(?:,\s+Device (?P<device>\d+))?(?:,\s+CC (?P<cc>\d+[.,]\d+))?(?P<summary>,\s+Invocations [\d.,]+)?\s*"
 )
+_CONTEXT = re.compile(r",\s+Context [\d.,]+")
+_LONGEST_TAIL = 200
 _PROCESS = re.compile(r"\[(?P<pid>\d+)\] (?P<name>.+)@(?P<host>\S+)\s*")
 _SECTION = re.compile(r"Section: (?P<name>.*?)(?: \(Overview\))?\s*")
 _DASHES = re.compile(r"-{3,}(?: -{3,})+\s*")
@@ -173,7 +175,7 @@ def _lines(data: bytes) -> Iterator[str]:
         first = short.lstrip()[:1]
         if "\x1b" in short or (first and (first in ">/[\ufeff" or first.isdigit())):
             short = _MARKUP.sub("", short)
-        yield short.translate(_SPACES).expandtabs().rstrip()
+        yield short.translate(_SPACES).expandtabs()
 
 
 def _dashed(bare: str) -> tuple[tuple[int, int], ...] | None:
@@ -206,19 +208,20 @@ class _Reader:
         self._rule: list[str] = []
         self._rule_indent = 0
         self._before: list[str] = []
+        self._header = ""
         self._count = 0
 
     def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
         """Yield the rows, each as soon as no later line can add to it."""
         for line in lines:
             bare = line.strip()
-            done = self._structure(bare)
+            done = self._structure(line, bare)
             if done is None:
                 done = self._content(line, bare)
             yield from done
         yield from self._finished()
 
-    def _structure(self, bare: str) -> list[list[str]] | None:
+    def _structure(self, line: str, bare: str) -> list[list[str]] | None:
         """Take a line that begins something; return the rows it ends, None where it is another line."""
         if not bare or _PROFILER.match(bare):
             self._before = [] if not bare else self._before
@@ -232,11 +235,12 @@ class _Reader:
             done = self._finished()
             self._begin_section(found["name"])
             return done
-        if (kernel := self._kernel_of(bare)) is not None:
+        if (kernel := self._kernel_of(line, bare)) is not None:
             done = self._finished()
             if kernel["summary"]:
                 raise InputError(*_SUMMARY)
             self._begin_kernel({name: part or "" for name, part in kernel.groupdict().items()})
+            self._header = kernel[0]
             return done
         if headings := _HEADINGS.fullmatch(bare):
             if not headings["last"].startswith("Metric"):
@@ -246,19 +250,28 @@ class _Reader:
             return self._end_of_rule()
         if bare.startswith("---") and _DASHES.fullmatch(bare):
             return None
-        self._before = [*self._before[-_MOST_JOINED:], bare]
+        self._before = [*self._before[-_MOST_JOINED:], line]
+        self._header = ""
         return None
 
-    def _kernel_of(self, bare: str) -> re.Match[str] | None:
+    def _kernel_of(self, line: str, bare: str) -> re.Match[str] | None:
         """Match the line that names a kernel, with the lines before it where a terminal broke it."""
-        if not bare.endswith(_ENDS) or not ("Context" in bare or "Stream" in bare or "CC " in bare or "Device" in bare):
+        if not bare.endswith(_ENDS):
             return None
-        joined, whole = bare, _KERNEL.fullmatch(bare)
-        for line in reversed(self._before):
+        if self._header:
+            whole = _KERNEL.fullmatch(_joined(self._header, line))
+            self._header = ""
+            if whole is not None:  # it was broken within what follows the name
+                self._count -= 1
+                return whole
+        joined, whole = bare, _KERNEL.fullmatch(bare) if "Context" in bare else None
+        for before in reversed(self._before):
             if whole is not None and _is_closed(whole["name"]):
                 break
-            joined = f"{line} {joined}" if line.endswith((",", ")", ">")) or joined[:1] in "(," else f"{line}{joined}"
-            whole = _KERNEL.fullmatch(joined)
+            joined = _joined(before, line if joined is bare else joined)
+            whole = _KERNEL.fullmatch(joined.strip()) if _CONTEXT.search(joined) else None
+            if whole is None and len(joined) > _LONGEST_TAIL and not _CONTEXT.search(joined):
+                break
         return whole if whole is not None and _is_closed(whole["name"]) else _KERNEL.fullmatch(bare)
 
     def _begin_kernel(self, found: Mapping[str, str]) -> None:
@@ -280,6 +293,7 @@ class _Reader:
         """Take a line of a table or of a rule's text."""
         if self._kernel is None:
             return []
+        line = line.rstrip()
         indent = len(line) - len(line.lstrip())
         if bare.startswith("---") and _DASHES.fullmatch(bare):
             done = self._end_of_rule()
@@ -384,6 +398,13 @@ def _wide(columns: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int | None]
     yield columns[-1][0], None
 
 
+def _joined(first: str, second: str) -> str:
+    """Join two lines that a terminal made of one, whose blank at the break may be gone."""
+    is_indented = len(second) - len(second.lstrip()) > 1
+    gap = " " if first.endswith((",", ")")) and second[:1] in "(CSD" else ""
+    return f"{first}{gap}{second.lstrip() if is_indented else second}"
+
+
 def _is_closed(name: str) -> bool:
     """Return whether the brackets of a kernel's name are all opened in it: otherwise it began in an earlier line."""
     return name.count("(") >= name.count(")") and name.count("<") >= name.count(">") - name.count("->")
@@ -392,6 +413,8 @@ def _is_closed(name: str) -> bool:
 def _loose(bare: str) -> tuple[str, str, str] | None:
     """Split a line whose columns are lost into a known label, its unit and a number; None where it is another line."""
     words = bare.split()
+    if (metric_of(" ".join(words[:-1]), "") or "").startswith("launch__"):  # which may be a word
+        return " ".join(words[:-1]), "", words[-1]
     for count in range(1, min(len(words), _MOST_GROUPS + 1)):
         value = " ".join(words[-count:])
         if not is_number(value):
