@@ -39,6 +39,7 @@ from rooflens.ingest.exports.tables import (
     Header,
     open_text,
 )
+from rooflens.model.keys import short_name
 
 _COLUMNS = (
     *(ID, PROCESS_ID, PROCESS, HOST, KERNEL, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC),
@@ -66,7 +67,7 @@ _PROCESS = re.compile(r"\[(?P<pid>\d+)\] (?P<name>.+)@(?P<host>\S+)\s*")
 _SECTION = re.compile(r"Section: (?P<name>.*?)(?: \(Overview\))?\s*")
 _DASHES = re.compile(r"-{3,}(?: -{3,})+\s*")
 _HEADINGS = re.compile(r"Metric Name\s+Metric Unit\s+(?P<last>Metric Value|Minimum.*)\s*")
-_RULE = re.compile(r"(?:OPT|INF|WRN|OK|ERR|WARN|INFO)\s{2,}(?P<text>\S.*)")
+_RULE = re.compile(r"(?:(?:OPT|INF|WRN)\s+|(?:OK|ERR|WARN|INFO)\s{2,})(?P<text>\S.*)")
 _PROFILER = re.compile(r"==[A-Z]+==")
 _SPEEDUP = re.compile(r"\s*Est\. (?P<local>Local )?Speedup: (?P<pct>[\d.,]+)\s?%\s*")
 _LONGEST_LINE = 20_000
@@ -127,10 +128,12 @@ class _Kernel(Struct):
     Attributes:
         cells: What identifies it, by column.
         sections: Those seen so far.
+        has_rows: Whether anything of it was read.
     """
 
     cells: dict[str, str]
     sections: set[str] = field(default_factory=set)
+    has_rows: bool = False
 
 
 class _Table(Struct):
@@ -219,15 +222,17 @@ class _Reader:
             if done is None:
                 done = self._content(line, bare)
             yield from done
-        yield from self._finished()
+        yield from self._end_of_kernel()
 
     def _structure(self, line: str, bare: str) -> list[list[str]] | None:
         """Take a line that begins something; return the rows it ends, None where it is another line."""
-        if not bare or _PROFILER.match(bare):
-            self._before = [] if not bare else self._before
-            return self._end_of_rule() if not bare else []
+        if _PROFILER.match(bare):
+            return []
+        if not bare:
+            self._before = []
+            return [] if len(self._rule) == 1 and _SPEEDUP.fullmatch(self._rule[0]) else self._end_of_rule()
         if found := _PROCESS.fullmatch(bare):
-            done = self._finished()
+            done = self._end_of_kernel()
             self._process = {PROCESS_ID: found["pid"], PROCESS: found["name"], HOST: found["host"]}
             self._kernel, self._section = None, ""
             return done
@@ -236,7 +241,7 @@ class _Reader:
             self._begin_section(found["name"])
             return done
         if (kernel := self._kernel_of(line, bare)) is not None:
-            done = self._finished()
+            done = self._end_of_kernel()
             if kernel["summary"]:
                 raise InputError(*_SUMMARY)
             self._begin_kernel({name: part or "" for name, part in kernel.groupdict().items()})
@@ -262,7 +267,7 @@ class _Reader:
             whole = _KERNEL.fullmatch(_joined(self._header, line))
             self._header = ""
             if whole is not None:  # it was broken within what follows the name
-                self._count -= 1
+                self._count, self._kernel = self._count - 1, None
                 return whole
         joined, whole = bare, _KERNEL.fullmatch(bare) if "Context" in bare else None
         for before in reversed(self._before):
@@ -328,6 +333,7 @@ class _Reader:
             columns = [line[min(indent, table.indent) :][start:end] for start, end in _wide(table.columns)]
             gaps = "".join(line[min(indent, table.indent) :][end : end + 1] for _, end in table.columns[:-1])
             name, unit, value = (cell.strip() for cell in columns)
+            value = value.partition("  ")[0]  # what somebody noted behind it
             width = table.columns[0][1]
             if not gaps.strip() and name and not unit and not value and " " not in name:
                 return self._broken_name(table, name, width)
@@ -357,7 +363,9 @@ class _Reader:
         return done
 
     def _cells(self, own: Mapping[str, str]) -> list[str]:
-        identity = self._kernel.cells if self._kernel is not None else {}
+        identity = {}
+        if self._kernel is not None:
+            identity, self._kernel.has_rows = self._kernel.cells, True
         return [own.get(name) or identity.get(name, "") for name in _COLUMNS]
 
     def _end_of_row(self) -> list[list[str]]:
@@ -380,9 +388,16 @@ class _Reader:
     def _finished(self) -> list[list[str]]:
         """End all that is open; a table without its last line was cut, and so was its kernel."""
         done = [*self._end_of_rule(), *self._end_of_row()]
-        if self._table is not None and self._kernel is not None and (self._table.rows or done):
+        if self._table is not None and self._kernel is not None and self._table.rows:
             self._facts.cut[self._kernel.cells[ID]] = f"its table `{self._section or 'of metrics'}` is not complete"
         self._table = None
+        return done
+
+    def _end_of_kernel(self) -> list[list[str]]:
+        """End all that is open, and remember a kernel of which nothing followed."""
+        done = self._finished()
+        if self._kernel is not None and not self._kernel.has_rows and self._kernel.cells[KERNEL]:
+            self._facts.empty.append(short_name(self._kernel.cells[KERNEL]))
         return done
 
 

@@ -260,6 +260,54 @@ def test_a_section_without_its_kernel_opens() -> None:
     assert [kernel.numbers["gpu__time_duration.sum"] for kernel in found] == [72_640, 75_110]
 
 
+def test_what_formatters_and_people_make_of_it_opens() -> None:
+    """Markdown formatters drop the columns; people write beside a value; others put a blank line below a speed-up."""
+    written = """adamw(float *) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6
+Warning: Data collection happened without fixed GPU frequencies. Profiling results may be inconsistent.
+Section: Scheduler Statistics
+
+---
+
+Metric Name Metric Unit Metric Value
+
+---
+
+One or More Eligible % 33.61
+Issued Warp Per Scheduler 0.34
+Active Warps Per Scheduler warp 9.91
+
+---
+
+OPT Est. Local Speedup: 27.73%
+
+ Every scheduler is capable of issuing one instruction per cycle, but for this workload each scheduler only
+ issues an instruction every 3.0 cycles.
+
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ----------- ------------
+    SM Frequency                    Mhz       305.41  # low: 12.5 % of the boost clock
+    ----------------------- ----------- ------------
+"""
+    (kernel,), export = opened(written)
+    assert kernel.numbers["smsp__issue_active.avg.pct_of_peak_sustained_active"] == 33.61
+    assert kernel.numbers["smsp__issue_active.avg.per_cycle_active"] == 0.34
+    assert kernel.numbers["smsp__warps_active.avg.per_cycle_active"] == 9.91
+    assert kernel.numbers["gpc__cycles_elapsed.avg.per_second"] == 305_410_000
+    assert [(rule.identifier, rule.unit_speedup_pct) for rule in kernel.rules] == [("IssueSlotUtilization", 27.73)]
+    assert kernel.rules[0].message.endswith("only issues an instruction every 3.0 cycles.")
+    assert export.loss is None
+
+
+def test_a_kernel_with_nothing_below_its_name_is_named() -> None:
+    """A text that ends there, or a kernel without metrics, is said; one with nothing at all is refused."""
+    line = "  last(int) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6\n"
+    found, export = opened(TEXT + line)
+    assert len(found) == 3
+    assert str(export.loss) == "1 kernel not complete: `last` (nothing but its name is there)"
+    with pytest.raises(InputError, match="with no metric in it"):
+        opened(f"==WARNING== No metrics to collect found in sections.\n{line}\n")
+
+
 def test_a_range_is_no_kernel() -> None:
     """The result of a range or of a graph has no block size."""
     start = TEXT.index("  void ns")
