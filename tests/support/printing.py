@@ -1,4 +1,4 @@
-"""Print a details export as ncu prints its page for people: column widths, lines of dashes, rule texts at 120 columns."""
+"""Print a details export as ncu prints its page for people: column widths, lines of dashes, rules at 120 columns."""
 
 from __future__ import annotations
 
@@ -65,10 +65,7 @@ def _section(rows: list[dict[str, str]], *, is_plain: bool) -> list[str]:
 
 
 def _table(metrics: list[tuple[str, ...]], *, is_plain: bool) -> list[str]:
-    if is_plain:
-        widths = [70, 15, 30]
-    else:
-        widths = [max(map(len, column)) for column in zip(_HEADINGS, *metrics, strict=True)]
+    widths = [70, 15, 30] if is_plain else [max(map(len, column)) for column in zip(_HEADINGS, *metrics, strict=True)]
     rule = "    " + " ".join("-" * width for width in widths)
     body = [f"    {name:<{widths[0]}} {unit:>{widths[1]}} {value:>{widths[2]}}" for name, unit, value in metrics]
     head = "    {:<{}} {:>{}} {:>{}}".format(*(x for pair in zip(_HEADINGS, widths, strict=True) for x in pair))

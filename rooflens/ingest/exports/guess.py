@@ -75,11 +75,14 @@ def guess_gpu(kernels: Sequence[ExportedKernel]) -> Guess:
         return Guess()
     (capability,) = capabilities
     same = [gpu for gpu in load_datasheets() if gpu.compute_capability == capability]
-    clues = [clue for tell in (_sms, _bandwidth, _least_bandwidth, _ratio, _clock) if (clue := tell(kernels)) is not None]
+    clues = [
+        clue for tell in (_sms, _bandwidth, _least_bandwidth, _ratio, _clock) if (clue := tell(kernels)) is not None
+    ]
     misses = {gpu.id: sum(not clue.fits(gpu) for clue in clues) for gpu in same}
     likely = sorted(same, key=lambda gpu: misses[gpu.id])
     fitting = [gpu for gpu in same if not misses[gpu.id]]
-    words = (f"CC {capability}", *(clue.words for clue in clues if clue.words and not all(map(clue.fits, same))))
+    telling = (clue.words for clue in clues if clue.words and not all(map(clue.fits, same)))
+    words = (f"CC {capability}", *telling)
     return Guess(tuple(likely), words, is_sure=len(fitting) == 1 and len(words) > 1)
 
 
@@ -102,7 +105,8 @@ def _sms_of_waves(numbers: Mapping[str, float]) -> tuple[float, float] | None:
     """Return between which numbers of SMs the waves of a launch were counted; a cluster takes several SMs at once."""
     waves, grid = numbers.get("launch__waves_per_multiprocessor"), numbers.get("launch__grid_size")
     limits = [value for name, value in numbers.items() if name.startswith("launch__occupancy_limit_")]
-    if not waves or waves < _LEAST_WAVES or not grid or len(limits) < _LIMITS or min(limits) < 1 or numbers.get("launch__cluster_size", 0) > 1:
+    is_clustered = numbers.get("launch__cluster_size", 0) > 1
+    if not waves or waves < _LEAST_WAVES or not grid or len(limits) < _LIMITS or min(limits) < 1 or is_clustered:
         return None
     resident = grid / min(limits)
     return resident / (waves + _PRINTED_STEP), resident / (waves - _PRINTED_STEP)
@@ -120,7 +124,8 @@ def _bandwidth(kernels: Sequence[ExportedKernel]) -> Clue | None:
     rate = median(rates)
 
     def fits(gpu: Datasheet) -> bool:
-        width = next((width for kind, width in _BYTES_A_CYCLE.items() if (gpu.memory_kind or "").startswith(kind)), None)
+        kind = gpu.memory_kind or ""
+        width = next((width for start, width in _BYTES_A_CYCLE.items() if kind.startswith(start)), None)
         return width is None or -_BANDWIDTH_BELOW <= rate * width / gpu.dram_bandwidth.value - 1 <= _BANDWIDTH_ABOVE
 
     return Clue("the rate of its DRAM", fits)

@@ -83,9 +83,8 @@ class Export(Struct):
             said.append(f"GPU guessed: {name}, from {self._guess.words}; `--gpu NAME` to set it")
         elif not self.names_gpu:
             likely = f"; likely {self._likely()}" if len(self._guess.clues) > 1 else ""
-            said.append(
-                f"the export does not name its GPU{self._capability}: `--gpu NAME` adds its published roofs{likely}"
-            )
+            roofs = f"`--gpu NAME` adds its published roofs{likely}"
+            said.append(f"the export does not name its GPU{self._capability}: {roofs}")
         if self._is_unknown:
             said.append(f"no roofs are published for a `{self._gpu}`: `rooflens gpus` lists the names that have some")
         return tuple(said)
@@ -97,7 +96,8 @@ class Export(Struct):
         if not lost:
             return None
         some = ", ".join(lost[:_MOST_NAMED]) + (f" and {len(lost) - _MOST_NAMED} more" if lost[_MOST_NAMED:] else "")
-        return InputError(f"{count_of(len(lost), 'kernel')} not complete: {some}", "it was cut: export or copy it again")
+        hint = "it was cut: export it again, or copy all of it"
+        return InputError(f"{count_of(len(lost), 'kernel')} not complete: {some}", hint)
 
     @property
     def pct_digits(self) -> int:
@@ -115,11 +115,10 @@ class Export(Struct):
 
     def _gpu_hint(self) -> str:
         """Say how to name the GPU, with those that are likely: several share a compute capability."""
-        known = (
-            f"; those of compute capability {', '.join(self._capabilities)} are {self._likely()}"
-            if self._guess.likely
-            else ""
-        )
+        those = f"those of compute capability {', '.join(self._capabilities)} are"
+        if len(self._guess.clues) > 1:
+            those = f"likely, from {self._guess.words}:"
+        known = f"; {those} {self._likely()}" if self._guess.likely else ""
         return f"name it with --gpu, as `rooflens gpus` spells it{known}"
 
     def _named(self, kernels: Iterator[ExportedKernel], known: Datasheet | None) -> Iterator[ExportedKernel]:

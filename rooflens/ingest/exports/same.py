@@ -89,7 +89,8 @@ def _unseen(
     least = _LEAST_TELLING if has_ids else _LEAST_TELLING_OF_TEXT
     for kernel in kernels:
         values = [(name, value) for name, value in kernel.numbers.items() if not name.startswith(_GIVEN)]
-        if kernel.launch and sum(_varies(name) and _digits(value) >= _TELLING_DIGITS for name, value in values) >= least:
+        telling = sum(_varies(name) and _digits(value) >= _TELLING_DIGITS for name, value in values)
+        if kernel.launch and telling >= least:
             key = (kernel.launch if has_ids else kernel.launch[1:], hash(frozenset(values)))
             if key in seen:
                 facts.doubled += 1

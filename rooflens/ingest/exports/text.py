@@ -205,7 +205,7 @@ class _Reader:
         self._facts = facts
         self._process: Mapping[str, str] = {}
         self._kernel: _Kernel | None = None
-        self._section = ""
+        self._section, self._section_has_body = "", False
         self._table: _Table | None = None
         self._last: list[str] | None = None
         self._rule: list[str] = []
@@ -222,7 +222,16 @@ class _Reader:
             if done is None:
                 done = self._content(line, bare)
             yield from done
+        if self._kernel is not None and (why := self._cut_at_the_end()):
+            self._facts.cut[self._kernel.cells[ID]] = why
         yield from self._end_of_kernel()
+
+    def _cut_at_the_end(self) -> str:
+        """Say why the text cannot have been copied to its end, where it ends in a rule or right below a section."""
+        if self._rule and not self._rule[-1].endswith((".", ")", ":")):
+            return "its last rule ends early"
+        is_bare = self._section and not self._section_has_body and not self._rule
+        return f"its section `{self._section}` is empty" if is_bare else ""
 
     def _structure(self, line: str, bare: str) -> list[list[str]] | None:
         """Take a line that begins something; return the rows it ends, None where it is another line."""
@@ -231,6 +240,10 @@ class _Reader:
         if not bare:
             self._before = []
             return [] if len(self._rule) == 1 and _SPEEDUP.fullmatch(self._rule[0]) else self._end_of_rule()
+        return self._heading(line, bare)
+
+    def _heading(self, line: str, bare: str) -> list[list[str]] | None:
+        """Take the line of a process, a kernel, a section or a table's columns; as `_structure`."""
         if found := _PROCESS.fullmatch(bare):
             done = self._end_of_kernel()
             self._process = {PROCESS_ID: found["pid"], PROCESS: found["name"], HOST: found["host"]}
@@ -253,10 +266,9 @@ class _Reader:
             if self._table is not None:
                 self._table.is_headed = True
             return self._end_of_rule()
-        if bare.startswith("---") and _DASHES.fullmatch(bare):
-            return None
-        self._before = [*self._before[-_MOST_JOINED:], line]
-        self._header = ""
+        if not _DASHES.fullmatch(bare):
+            self._before = [*self._before[-_MOST_JOINED:], line]
+            self._header = ""
         return None
 
     def _kernel_of(self, line: str, bare: str) -> re.Match[str] | None:
@@ -292,7 +304,7 @@ class _Reader:
             self._begin_kernel({})
         assert self._kernel is not None  # noqa: S101 - for the checker: it was just begun
         self._kernel.sections.add(name)
-        self._section, self._before = name, []
+        self._section, self._section_has_body, self._before = name, False, []
 
     def _content(self, line: str, bare: str) -> list[list[str]]:
         """Take a line of a table or of a rule's text."""
@@ -366,6 +378,7 @@ class _Reader:
         identity = {}
         if self._kernel is not None:
             identity, self._kernel.has_rows = self._kernel.cells, True
+        self._section_has_body = True
         return [own.get(name) or identity.get(name, "") for name in _COLUMNS]
 
     def _end_of_row(self) -> list[list[str]]:
@@ -445,4 +458,5 @@ def _rule_of(message: str, section: str) -> str:
     """Name the rule that a text is of; its section where none is known to say that."""
     if section == "Scheduler Statistics":  # whose second sentence is that of another rule
         return "IssueSlotUtilization"
-    return next((name for words, name in _RULES if re.search(words, message)), _SECTIONS.get(section, section) or "rule")
+    named = (name for words, name in _RULES if re.search(words, message))
+    return next(named, _SECTIONS.get(section, section) or "rule")

@@ -362,7 +362,7 @@ def test_without_gpu_and_shares_nothing_can_be_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, unit, value",
+    ("name", "unit", "value"),
     [
         ("sm__warps_active.avg.pct_of_peak_sustained_active", "%", "96.19"),
         ("sm__maximum_warps_per_active_cycle_pct", "%", "100"),
