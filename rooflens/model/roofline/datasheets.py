@@ -315,7 +315,12 @@ def _datasheet(file: str, document: Table) -> Datasheet:
 
 def name_key(display_name: str) -> str:
     """Write the name of a GPU so that the ways to spell it are alike."""
-    return display_name.strip().casefold().removesuffix(GUESSED).removeprefix("nvidia ")
+    return display_name.removesuffix(GUESSED).strip().casefold().removeprefix("nvidia ")
+
+
+def unguessed(display_name: str | None) -> str | None:
+    """Return the name of a GPU without the mark of a guess, to compare it with others."""
+    return display_name and display_name.removesuffix(GUESSED)
 
 
 def _quantity(table: Table, unit: str) -> Quantity:

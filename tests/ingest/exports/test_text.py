@@ -242,8 +242,8 @@ OLD = "\n".join(
         _DASHES,
         *(f"    {name:<70} {unit:>15} {value:>30}" for name, unit, value in _ROWS),
         _DASHES,
-        "    WRN   Memory is more heavily utilized than Compute: Look at the Memory Workload Analysis report section to see",
-        "          where the memory system bottleneck is.",
+        "    WRN   Memory is more heavily utilized than Compute: Look at the Memory Workload Analysis report section to",
+        "          see where the memory system bottleneck is.",
         "",
     )
 )
