@@ -332,7 +332,7 @@ def test_an_export_comes_through_stdin(scratch: Path) -> None:
 def test_text_comes_through_stdin() -> None:
     """What ncu prints without `--csv` is read as it comes; where it stops early, the exit code says so."""
     table = "\n".join(("-" * 30 + " ----------- ------------", f"{'Duration':<30} {'us':>11} {'72.64':>12}"))
-    line = "  k(int) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6"
+    line = "  k(int) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0"
     written = f"==PROF== Connected\n[7] app@host\n{line}\nSection: GPU Speed Of Light Throughput\n{table}\n"
     whole, cut = (run("analyze", "-", *GPU, given=text.encode()) for text in (written + "--- --- ---\n", written))
     assert (whole.exit_code, cut.exit_code) == (0, 1)

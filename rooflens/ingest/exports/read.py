@@ -19,8 +19,8 @@ from rooflens.ingest.exports.same import merged, once
 from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
-from rooflens.model.keys import short_name
-from rooflens.model.roofline.datasheets import GUESSED, Datasheet, datasheet_of, datasheet_of_id
+from rooflens.model.records import GUESSED
+from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, datasheet_of_id
 
 _OF_OCCUPANCY = ("launch__occupancy", "launch__waves", "sm__warps_active", "sm__maximum_warps")
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
@@ -62,7 +62,7 @@ class Export(Struct):
             for kernel in self._named(_kernels(self._data, self._facts, is_text=self.is_text), known):
                 count += 1
                 if kernel.lost is not None:
-                    self._incomplete.append(f"`{short_name(kernel.signature)}` ({kernel.lost})")
+                    self._incomplete.append(f"`{kernel.function_name}` ({kernel.lost})")
                 yield kernel
         except csv.Error as error:
             raise InputError(f"the table cannot be read: {error}", _AGAIN) from error

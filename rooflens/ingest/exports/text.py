@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
+from rooflens.ingest.exports.kernels import function_of
 from rooflens.ingest.exports.labels import BUSY, metric_of
 from rooflens.ingest.exports.numbers import is_number
 from rooflens.ingest.exports.tables import (
@@ -39,7 +40,6 @@ from rooflens.ingest.exports.tables import (
     Header,
     open_text,
 )
-from rooflens.model.keys import short_name
 
 _COLUMNS = (
     *(ID, PROCESS_ID, PROCESS, HOST, KERNEL, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC),
@@ -58,7 +58,7 @@ _SIZES = r"\([\d.,'\u202f ]+\)"
 _KERNEL = re.compile(
     r"(?P<name>\S.*?)(?:, (?P<time>\d{4}-\w{1,12}-\d\d \d\d:\d\d:\d\d))?"
     rf"(?: (?P<grid>{_SIZES}) ?x ?(?P<block>{_SIZES}))?"
-    r",\s+Context (?P<context>[\d.,]+)(?:,\s+Stream (?P<stream>[\w.,]*\w))?"
+    r",\s+Context (?P<context>[\d.,]+)(?=,\s+(?:Stream|Device|CC) )(?:,\s+Stream (?P<stream>[\w.,]*\w))?"
     r"(?:,\s+Device (?P<device>\d+))?(?:,\s+CC (?P<cc>\d+[.,]\d+))?(?P<summary>,\s+Invocations [\d.,]+)?\s*"
 )
 _CONTEXT = re.compile(r",\s+Context [\d.,]+")
@@ -410,7 +410,7 @@ class _Reader:
         """End all that is open, and remember a kernel of which nothing followed."""
         done = self._finished()
         if self._kernel is not None and not self._kernel.has_rows and self._kernel.cells[KERNEL]:
-            self._facts.empty.append(short_name(self._kernel.cells[KERNEL]))
+            self._facts.empty.append(function_of(self._kernel.cells[KERNEL]))
         return done
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from rooflens.cache import keep, kept
 from rooflens.checking import Table, parse_toml
 from rooflens.errors import InputError, UnknownNameError, UsageError
+from rooflens.model.records import GUESSED
 
 _FOLDER = Path(__file__).parents[2] / "gpus"
 
@@ -42,9 +43,6 @@ PEAK_KEYS = (
 
 `_acc16` is accumulation in fp16: in a file only where it is faster, as on GeForce boards.
 """
-
-GUESSED = " (guessed)"
-"""Ends the name of a GPU that a file does not name, wherever it is shown."""
 
 ACC16 = "_acc16"
 
@@ -316,11 +314,6 @@ def _datasheet(file: str, document: Table) -> Datasheet:
 def name_key(display_name: str) -> str:
     """Write the name of a GPU so that the ways to spell it are alike."""
     return display_name.removesuffix(GUESSED).strip().casefold().removeprefix("nvidia ")
-
-
-def unguessed(display_name: str | None) -> str | None:
-    """Return the name of a GPU without the mark of a guess, to compare it with others."""
-    return display_name and display_name.removesuffix(GUESSED)
 
 
 def _quantity(table: Table, unit: str) -> Quantity:

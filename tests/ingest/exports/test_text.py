@@ -134,7 +134,7 @@ def shuffled(written: str) -> str:
     "change",
     [
         lambda written: written,
-        lambda written: f"Step 1 of 3, Context 5 words\n==PROF== Connected to process 1 (/a/b)\n{written}\ndone: 12.5 ms",
+        lambda written: f"Step 1 of 3, Context 5\n==PROF== Connected to process 1\n{written}\ndone: 12.5 ms",
         between('==PROF== Profiling "adamw": 0%....50%....100% - 8 passes'),
         between("==WARNING== Backing up device memory"),
         between("row sums correct! loss = 0.25"),
@@ -242,8 +242,8 @@ OLD = "\n".join(
         _DASHES,
         *(f"    {name:<70} {unit:>15} {value:>30}" for name, unit, value in _ROWS),
         _DASHES,
-        "    WRN   Memory is more heavily utilized than Compute: Look at the Memory Workload Analysis report section to",
-        "          see where the memory system bottleneck is.",
+        "    WRN   Memory is more heavily utilized than Compute: Look at the Memory Workload Analysis section to see",
+        "          where the memory system bottleneck is.",
         "",
     )
 )
