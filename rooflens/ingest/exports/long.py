@@ -49,12 +49,14 @@ class _Launch(Struct):
     Attributes:
         shown: Section and label of its rows so far, in their order.
         rows: A hash of each of its rows: charts of one section may repeat a label.
+        rules: Those of its kernel.
         busy: Values of the labels in `BUSY`, in per cent.
     """
 
     kernel: ExportedKernel
     shown: dict[tuple[str, str], None] = field(default_factory=dict)
     rows: list[int] = field(default_factory=list)
+    rules: set[Rule] = field(default_factory=set)
     busy: dict[str, float] = field(default_factory=dict)
 
 
@@ -107,7 +109,8 @@ class _Table:
             self._launch(cells, None)
             return
         launch = self._launch(cells, (section, label) if label else None)
-        if rule and (told := self._rule(cells, section, rule)) not in launch.kernel.rules:
+        if rule and (told := self._rule(cells, section, rule)) not in launch.rules:
+            launch.rules.add(told)
             launch.kernel.rules.append(told)
         if label:
             self._add_metric(launch, label, self._cell(cells, UNIT), self._cell(cells, VALUE))

@@ -62,9 +62,11 @@ _KERNEL = re.compile(
     r"(?:,\s+Device (?P<device>\d+))?(?:,\s+CC (?P<cc>\d+[.,]\d+))?(?P<summary>,\s+Invocations [\d.,]+)?\s*"
 )
 _CONTEXT = re.compile(r",\s+Context [\d.,]+")
-_LONGEST_TAIL = 200
+_LONGEST_TAIL, _LONGEST_PART = 200, 1_000
+"""How long the part after a kernel's name may be, and a part of the line that a terminal broke."""
+
 _PROCESS = re.compile(r"\[(?P<pid>\d+)\] (?P<name>.+)@(?P<host>\S+)\s*")
-_SECTION = re.compile(r"Section: (?P<name>.*?)(?: \(Overview\))?\s*")
+_SECTION = re.compile(r"Section: (?P<name>.*?)(?: \(Overview\))?")
 _DASHES = re.compile(r"-{3,}(?: -{3,})+\s*")
 _HEADINGS = re.compile(r"Metric Name\s+Metric Unit\s+(?P<last>Metric Value|Minimum.*)\s*")
 _RULE = re.compile(r"(?:(?:OPT|INF|WRN)\s+|(?:OK|ERR|WARN|INFO)\s{2,})(?P<text>\S.*)")
@@ -276,14 +278,15 @@ class _Reader:
         if not bare.endswith(_ENDS):
             return None
         if self._header:
-            whole = _KERNEL.fullmatch(_joined(self._header, line))
+            whole = None if "Context" in bare else _KERNEL.fullmatch(_joined(self._header, line))
             self._header = ""
             if whole is not None:  # it was broken within what follows the name
                 self._count, self._kernel = self._count - 1, None
                 return whole
         joined, whole = bare, _KERNEL.fullmatch(bare) if "Context" in bare else None
         for before in reversed(self._before):
-            if whole is not None and _is_closed(whole["name"]):
+            is_whole = whole is not None and _is_closed(whole["name"])
+            if is_whole or max(len(before), len(bare)) > _LONGEST_PART:
                 break
             joined = _joined(before, line if joined is bare else joined)
             whole = _KERNEL.fullmatch(joined.strip()) if _CONTEXT.search(joined) else None
