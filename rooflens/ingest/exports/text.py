@@ -158,6 +158,9 @@ class _Table(Struct):
 
 def is_text(head: bytes) -> bool:
     """Return whether a file is what ncu prints on a terminal, by its first bytes or all of it."""
+    plain = head.replace(b"\0", b"")  # of UTF-16
+    if b"Section:" not in plain and b"Context" not in plain:
+        return False
     has_section = has_table = False
     for line in _lines(head):
         bare = line.strip()
