@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflens.api.profiling import profile
     from rooflens.api.report import Report
     from rooflens.api.spots import Hotspot
-    from rooflens.api.verbs import ingest, predict
+    from rooflens.api.verbs import annotate, ingest, predict
     from rooflens.api.verdict import Verdict
     from rooflens.errors import RooflensError
 
@@ -34,6 +34,7 @@ __all__ = [
     "RooflensError",
     "Verdict",
     "__version__",
+    "annotate",
     "compare",
     "ingest",
     "load_ipython_extension",
@@ -49,6 +50,7 @@ _PLACES = {
     "Report": "api.report",
     "RooflensError": "errors",
     "Verdict": "api.verdict",
+    "annotate": "api.verbs",
     "compare": "api.comparison",
     "load_ipython_extension": "api.notebook",
     "open": "api.opening",

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
-from rooflens.format import count
+from rooflens.format import count, cut_name, percent, plain_name
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.unpacking import sidecar
@@ -31,9 +31,10 @@ from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.findings.siblings import with_siblings
 from rooflens.model.keys import Keys, function_of, launch_id
-from rooflens.model.records import AnalyzedReport, Outside
+from rooflens.model.records import AnalyzedReport, Outside, ratio
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
+from rooflens.model.roofline.datasheets import name_key
 from rooflens.model.store import no_report
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
 from rooflens.workloads.recognize import recognize
@@ -46,11 +47,13 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
     from rooflens.model.records import Analysis, Kernel, Run
-    from rooflens.model.unprofiled import Unprofiled
+    from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
 
 _NAMED = 3
 """How many missing kernels a message names; the others are three dots."""
+
+_NAME_WIDTH = 60
 
 _MOST_CHOSEN = 12
 """How many kernels one suggested command names."""
@@ -66,16 +69,29 @@ class Missing(Struct, frozen=True):
     """Kernels that a program launched but its report does not hold.
 
     Attributes:
-        source: Path of the report as it was given.
-        names: Names of the kernels, most launches first.
+        source: Path of the report as it was given; of the timeline, where that shows them.
+        names: Names of the kernels, the ones that cost most first.
+        shares: Their shares of the program's kernel time; empty where they were not timed.
     """
 
     source: str
     names: tuple[str, ...]
+    shares: tuple[float, ...] = ()
 
     @property
     def words(self) -> str:
         """The message for the user, in one line."""
+        if self.shares:
+            each = [
+                f"{cut_name(plain_name(name), _NAME_WIDTH)} ({percent(share)})"
+                for name, share in zip(self.names, self.shares, strict=True)
+            ]
+            named = ", ".join(each[:_NAMED]) + (", ..." if len(each) > _NAMED else "")
+            part = f"{percent(sum(self.shares))} of the program's kernel time"
+            what = (
+                f"{count(len(self.names), 'kernel')} with {part} {'is' if len(self.names) == 1 else 'are'} in no report"
+            )
+            return f"{self.source}: {what}: {named}"
         named = ", ".join(self.names[:_NAMED]) + (", ..." if len(self.names) > _NAMED else "")
         return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran and are not in the report: {named}"
 
@@ -91,6 +107,20 @@ class Missing(Struct, frozen=True):
         if len(functions) == 1:
             return f"--kernel {functions[0]}"
         return f"--kernel 'regex:^({'|'.join(functions[:_MOST_CHOSEN])})$'"
+
+
+class Timed(Struct, frozen=True):
+    """A timeline as a whole.
+
+    Attributes:
+        source: Its path as it was given.
+        program: What it shows.
+        notes: Remarks on how it was read.
+    """
+
+    source: str
+    program: Unprofiled
+    notes: tuple[str, ...] = ()
 
 
 class Analyzed(Struct, frozen=True):
@@ -173,12 +203,18 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     without_nvidia: bool = False,
     reading: ReadOptions | None = None,
     executor: Workers | None = None,
+    timeline: Timed | None = None,
 ) -> Analyzed:
     """Read the reports that were found, in this process or by workers, and analyze every kernel.
 
-    `on_outcome` is called with each report once read.
+    `on_outcome` is called with each report once read. A `timeline` counts in place of the runs without the
+    profiler that were kept.
+
+    Raises:
+        InputError: No kernel of any report is on the timeline.
     """
-    analyzer = _Analyzer(limits or default_thresholds(), without_nvidia=without_nvidia)
+    program = timeline.program if timeline else None
+    analyzer = _Analyzer(limits or default_thresholds(), without_nvidia=without_nvidia, program=program)
     ahead: dict[tuple[str, str], Analyzed] = {}
 
     def heard(outcome: Outcome) -> None:
@@ -188,7 +224,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
             ahead[run.digest, run.source] = analyzer.analyze_file(run, outcome.result.kernels)
 
     loaded = load_reports(inputs.jobs, heard, reading, executor)
-    return replace(
+    found = replace(
         analyzer.begun,
         failures=loaded.failures,
         skipped_count=loaded.skipped_count,
@@ -196,6 +232,62 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
         notes=tuple(loaded.notes),
     ).joined(
         ahead.get((run.digest, run.source)) or analyzer.analyze_file(run, kernels) for run, kernels in loaded.reports
+    )
+    return _held_against(found, timeline) if timeline else found
+
+
+def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
+    """Say what the reports lack of a timeline, and it of them.
+
+    Raises:
+        InputError: They have no kernel in common.
+    """
+    from rooflens.model.timeline import Matching  # noqa: PLC0415 - only where there is a timeline
+
+    source, program = timeline.source, timeline.program
+    kernels = [analysis.kernel for analysis in found.analyses]
+    matching = Matching(kernels)
+    alike = [matching.alike(entry.name, entry.grid, entry.block) for entry in program.launch_counts]
+    if kernels and program.launch_counts and not any(alike):
+        ran, held = (
+            [*dict.fromkeys(names)]
+            for names in (
+                (
+                    plain_name(entry.name)
+                    for entry in sorted(program.launch_counts, key=lambda one: -(one.total_ns or 0))
+                ),
+                (plain_name(kernel.name) for kernel in kernels),
+            )
+        )
+        raise InputError(
+            f"no kernel of the timeline `{source}` is in the reports: it has {_some(ran)}; they have {_some(held)}",
+            "give a timeline and a report of the same program, run with the same arguments",
+        )
+    total_ns = program.kernels_ns
+    lacking: Counter[str] = Counter()
+    for entry, indices in zip(program.launch_counts, alike, strict=True):
+        if not indices:
+            lacking[entry.name] += entry.total_ns or 0
+    missing: tuple[Missing, ...] = ()
+    if lacking and total_ns:
+        names, times = zip(*lacking.most_common(), strict=True)
+        missing = (Missing(source, names, tuple(time_ns / total_ns for time_ns in times)),)
+    notes = [(source, note) for note in timeline.notes]
+    absent = len(kernels) - len({index for indices in alike for index in indices})
+    if absent:
+        notes.append((source, f"it has no launch of {count(absent, 'profile')} of the {len(kernels)}"))
+    gpus = {kernel.gpu for kernel in kernels if kernel.gpu}
+    others = [gpu for gpu in sorted(gpus) if program.gpu and name_key(gpu) != name_key(program.gpu)]
+    notes += [
+        (source, f"it was recorded on {program.gpu}, the report on {gpu}: compare their times with care")
+        for gpu in others
+    ]
+    return replace(found, missing=(*found.missing, *missing), notes=(*found.notes, *notes))
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(f"`{cut_name(name, _NAME_WIDTH)}`" for name in names[:_NAMED]) + (
+        ", ..." if len(names) > _NAMED else ""
     )
 
 
@@ -207,6 +299,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     keep: bool = False,
     without_nvidia: bool = False,
     with_evidence: bool = True,
+    timeline: Timed | None = None,
 ) -> Analyzed:
     """Analyze the reports of a store, as `analyze_inputs` does reports.
 
@@ -217,19 +310,25 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         keep: Write verdicts and findings to the store; otherwise nothing is written.
         without_nvidia: Ignore the results of NVIDIA's own rules, so that ours can be checked against them.
         with_evidence: Write the verdicts' lines of evidence, which take a quarter of the time, and no table shows.
+        timeline: What the program does without ncu, in place of what the store keeps of that.
 
     Raises:
         InputError: It is not a store, or holds no report, or none whose digest begins so.
     """
     from rooflens.model.store.dataset import Store, StoredReport  # noqa: PLC0415 - pyarrow: only where there is a store
 
-    analyzer = _Analyzer(limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence)
+    program = timeline.program if timeline else None
+    analyzer = _Analyzer(
+        limits or default_thresholds(), without_nvidia=without_nvidia, with_evidence=with_evidence, program=program
+    )
     store, failures = Store.existing(place), []
     taken: dict[tuple[str, str], Analyzed] = {}
     with _without_collector():
         for one in store.reports(digits):
             if isinstance(one, StoredReport):
-                taken[one.run.source, one.run.digest] = analyzer.analyze(one.run, one.kernels, one.unprofiled)
+                taken[one.run.source, one.run.digest] = analyzer.analyze(
+                    one.run, one.kernels, program or one.unprofiled
+                )
             else:
                 failures.append(one)
     found = replace(
@@ -239,6 +338,8 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     ).joined(taken[key] for key in sorted(taken, key=itemgetter(0)))
     if digits and not found.reports and not found.failures:
         raise no_report(str(place), digits)
+    if timeline:
+        return _held_against(found, timeline)
     if keep and found.reports:
         try:
             store.keep(found.reports, found.limits, analyzer.stamp)
@@ -262,8 +363,16 @@ def _without_collector() -> Iterator[None]:
 class _Analyzer:
     """Analyzes reports one by one; an error in one report or kernel does not touch the others."""
 
-    def __init__(self, limits: Thresholds, *, without_nvidia: bool, with_evidence: bool = True) -> None:
+    def __init__(
+        self,
+        limits: Thresholds,
+        *,
+        without_nvidia: bool,
+        with_evidence: bool = True,
+        program: Unprofiled | None = None,
+    ) -> None:
         self._limits = limits
+        self._program = program
         self._with_evidence = with_evidence
         self._without_nvidia = without_nvidia
         folder, unread = calibrations_folder(), []
@@ -277,6 +386,8 @@ class _Analyzer:
 
     def analyze_file(self, run: Run, kernels: Sequence[Kernel]) -> Analyzed:
         """Analyze a report with the run without the profiler that lies beside it, where there is one."""
+        if self._program is not None:
+            return self.analyze(run, kernels, self._program)
         report = Path(run.source)
         if not os.path.lexists(sidecar(report)):
             return self.analyze(run, kernels, None)
@@ -292,7 +403,7 @@ class _Analyzer:
         if self._without_nvidia:  # before any of them is used
             kernels = [replace(kernel, rules=()) for kernel in kernels]
         try:
-            outsides, missing = _outsides(run, kernels, unprofiled)
+            outsides, missing = _outsides(run, kernels, unprofiled, is_all=self._program is not None)
             analyses: list[Analysis] = []
             for at in range(0, len(kernels), _TOGETHER):
                 together = slice(at, at + _TOGETHER)
@@ -320,31 +431,45 @@ class _Analyzer:
 
 
 def _outsides(
-    run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None
+    run: Run, kernels: Sequence[Kernel], unprofiled: Unprofiled | None, *, is_all: bool
 ) -> tuple[list[Outside], tuple[str, ...]]:
-    """Return what the program says of each kernel, and the names of kernels that ran but are not in the report."""
+    """Return what the program says of each kernel, and the names of kernels that ran but are not in the report.
+
+    Args:
+        run: The report.
+        kernels: Its kernels.
+        unprofiled: Its program without the profiler.
+        is_all: That is a timeline: a kernel that is not on it did not run.
+    """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
-    one_each = Outside(
-        command_line=run.command_line,
-        slowdown=unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None,
-    )
+    slowdown = unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None
+    placed: list[tuple[float, InProgram | None]] = [(1.0, None)] * len(kernels)
+    lacking: list[LaunchCount] = []
+    if unprofiled:
+        from rooflens.model.timeline import place  # noqa: PLC0415 - few reports have an un-profiled run
+
+        placed, lacking = place(kernels, unprofiled)
+    fewest = 0 if is_all and unprofiled and unprofiled.launches is not None else 1
     compulsory_bytes = _compulsory_bytes(run, kernels)
-    profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
     outsides, named = [], Keys()
-    for kernel in kernels:
-        shape = kernel.name, kernel.grid, kernel.block
-        launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
+    for kernel, (ran, in_program) in zip(kernels, placed, strict=True):
+        launches = max(fewest if not ran else 1, round(ran))
         outsides.append(
-            replace(
-                one_each,
+            Outside(
+                in_program=in_program,
+                command_line=run.command_line,
+                slowdown=slowdown or (ratio(kernel.duration_ns, in_program.time_ns) if in_program else None),
                 launches=launches,
-                in_program=unprofiled.in_program(*shape) if unprofiled else None,
                 compulsory_bytes=compulsory_bytes if launches == 1 else None,
                 key=named.next(launch_id(kernel)),
             )
         )
-    missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
-    return outsides, tuple(missing)
+    if is_all or not lacking or not _should_hold_each(run):
+        return outsides, ()
+    launches_of: Counter[str] = Counter()
+    for entry in lacking:
+        launches_of[entry.name] += entry.count
+    return outsides, tuple(name for name, _ in launches_of.most_common())
 
 
 def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
@@ -362,6 +487,20 @@ def _should_hold_each(run: Run) -> bool:
 
     coverage = read_coverage(run)
     return coverage.once_each and not coverage.in_range and "--kernel-" not in (run.command_line or "")
+
+
+def read_timeline(file: str | os.PathLike[str]) -> Timed:
+    """Read a timeline and sum it up.
+
+    Raises:
+        InputError: It cannot be read, is cut, is something else, or has no kernels.
+        EnvironmentMissingError: It is a report of Nsight Systems, and nsys is not installed.
+    """
+    from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
+    from rooflens.model.timeline import measure  # noqa: PLC0415 - the same
+
+    with opened_timeline(file) as timeline:
+        return Timed(timeline.source, measure(timeline), timeline.notes)
 
 
 def read_thresholds(file: Path | None) -> Thresholds:

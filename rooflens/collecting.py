@@ -22,12 +22,13 @@ from rooflens.ingest.ncu.command import (
     known_metrics,
     profiles_one_of_each,
 )
-from rooflens.ingest.ncu.nsys import find_nsys, trace
+from rooflens.ingest.ncu.nsys import trace
 from rooflens.ingest.ncu.ranks import split_launcher
 from rooflens.ingest.ncu.run import collect
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.ingest.ncu.unprofiled import run_program, run_workload, write_unprofiled
 from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.model.counters.chips import FAMILIES, ChipChoice, check_chip, chip_of
 from rooflens.model.unprofiled import Unprofiled
@@ -304,6 +305,7 @@ def profile(
     on_progress: Callable[[Progress], None] = lambda _: None,
     *,
     run_first: bool = True,
+    unprofiled: Unprofiled | None = None,
     on_first_run: Callable[[Plan, Unprofiled | None], None] = lambda *_: None,
 ) -> Recording:
     """Carry out a plan: run the program without ncu, then under ncu, and keep the first run's figures at the report.
@@ -312,6 +314,7 @@ def profile(
         plan: What to run.
         on_progress: Called with how far a run is.
         run_first: False leaves out the run without ncu.
+        unprofiled: What a timeline shows of the program: the run without ncu is then left out, too.
         on_first_run: Called between the two runs, with the plan that ncu follows and what the first run measured.
 
     Raises:
@@ -319,7 +322,8 @@ def profile(
         EnvironmentMissingError, InputError, StoppedError: As `run_unprofiled` and `ncu.run.collect` raise them.
     """
     with _replay_said(plan.request.target):
-        unprofiled = run_unprofiled(plan, on_progress) if run_first else None
+        if unprofiled is None and run_first:
+            unprofiled = run_unprofiled(plan, on_progress)
         if unprofiled is not None:
             plan = choose_launches(plan, unprofiled)
         on_first_run(plan, unprofiled)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.ingest.ncu.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
-from rooflens.ingest.ncu.nsys import find_nsys
+from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.processes import query
 from rooflens.workloads.build import find_compiler

@@ -21,7 +21,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze_all
-from rooflens.model.records import Analysis, Kernel, Run
+from rooflens.model.records import Analysis, Kernel
 from rooflens.model.roofline.calibrations import calibrations_folder
 
 
@@ -299,12 +299,10 @@ def test_a_bug_that_a_whole_report_meets_costs_that_report(
 ) -> None:
     """Where no kernel is to blame the report is one that could not be read, and says that it is a bug."""
 
-    def breaking(run: Run) -> bool:
-        if run.source == str(pair[0]):
-            raise OverflowError("too large")
-        return False
+    def breaking(*_: object) -> None:
+        raise OverflowError("too large")
 
-    monkeypatch.setattr("rooflens.analyzing._should_hold_each", breaking)
+    monkeypatch.setattr("rooflens.model.timeline.place", breaking)  # it is called where there is a run without ncu
     pair[0].with_name("code.unprofiled.json").write_text(json.dumps(SIDECAR), encoding="utf-8")
     found = analyze_paths(pair)
     assert [report.run.source for report in found.reports] == [str(pair[1])]

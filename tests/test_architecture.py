@@ -26,10 +26,11 @@ MAY_IMPORT: dict[str, str] = {
     "local_gpu": "errors processes",
     "analyzing": "format errors files ingest/* model/* workloads",
     "machine": "",
-    "collecting": "errors local_gpu ingest/ncu ingest/reports model/cases model/counters model/unprofiled workloads",
+    "collecting": "errors local_gpu ingest/ncu ingest/reports ingest/timelines model/cases model/counters "
+    "model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
-    "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
-    "writing": "errors files analyzing ingest/reports model/* report/* workloads",
+    "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
+    "writing": "errors files format analyzing ingest/reports ingest/timelines model/* report/* workloads",
     "api": "format errors addresses files analyzing writing collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",
@@ -43,15 +44,17 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/reports": "errors addresses cache format machine processes ingest/cubin ingest/exports ingest/metrics "
     "ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots model/roofline "
     "model/counters model/store",
-    "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled model/keys",
+    "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
+    "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
+    "model/timeline",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
     "model/bounds": "",
     "model/calibration": "",
     "model/unprofiled": "",
-    "model/timeline": "",
     "model/records": "model/bounds model/calibration model/unprofiled",
     "model/failed": "errors model/records",
     "model/keys": "model/records",
+    "model/timeline": "model/records model/keys model/unprofiled",
     "model/selecting": "errors format model/records model/keys",
     "model/cases": "errors model/bounds model/records",
     "model/counters": "errors",
@@ -83,7 +86,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format model/* report/findings report/labels report/content report/html report/roofline",
+    "report/page/cards": "format model/* report/findings report/labels report/content report/html report/program "
+    "report/roofline",
     "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards",
     "report/data": "format model/*",

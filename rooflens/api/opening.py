@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thresholds
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thresholds, read_timeline
 from rooflens.api.report import Report
 from rooflens.errors import UsageError
 from rooflens.format import as_unicode, count
@@ -23,6 +23,7 @@ from rooflens.model.store import store_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflens.analyzing import Timed
     from rooflens.api.values import Metrics
     from rooflens.ingest.reports.jobs import Job
     from rooflens.model.records import AnalyzedReport
@@ -62,6 +63,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     nvtx: str | Sequence[str] | None = None,
     thresholds: str | os.PathLike[str] | None = None,
     gpu: str | None = None,
+    timeline: str | os.PathLike[str] | None = None,
 ) -> Report:
     """Open reports, and analyze every kernel in them.
 
@@ -73,6 +75,8 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         nvtx: Only kernels launched in an NVTX range that matches this, or one of these: `step*/forward`.
         thresholds: TOML file of thresholds that override those of `rooflens/model/verdict/thresholds.toml`.
         gpu: Name of the GPU, for CSV exports that do not say it; of stores, only kernels on GPUs of such names.
+        timeline: What the program does without ncu: an SQLite export of nsys, its `.nsys-rep`, or a trace of the
+            PyTorch profiler. Kernels then count by their time there.
 
     Returns:
         The kernels, sorted by time. A report that cannot be read does not affect the others: a warning names
@@ -81,6 +85,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     Raises:
         UsageError: No path is given, or a pattern cannot be parsed.
         InputError: A path does not exist, nothing there can be read, or no kernel matches.
+        EnvironmentMissingError: The timeline is one that only nsys reads, and it is not here.
 
     >>> import rooflens as rl
     >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -92,7 +97,8 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     if not paths:
         raise UsageError("no report given", 'for example `rooflens.open("last-week.ncu-rep")`')
     limits = None if thresholds is None else read_thresholds(Path(thresholds))
-    found, places = _read([os.fspath(path) for path in paths], ReadOptions(gpu=gpu), limits)
+    timed_by = None if timeline is None else read_timeline(timeline)
+    found, places = _read([os.fspath(path) for path in paths], ReadOptions(gpu=gpu), limits, timed_by)
     if not found.reports and found.failures:
         raise found.failures[0][1]
     if found.failures:
@@ -112,7 +118,7 @@ def _texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _read(
-    given: Sequence[str], reading: ReadOptions, limits: Thresholds | None
+    given: Sequence[str], reading: ReadOptions, limits: Thresholds | None, timeline: Timed | None
 ) -> tuple[Analyzed, dict[str, Job | str]]:
     """Read what was given; return it with the place of each report, by digest."""
     stores = {path: at for path in dict.fromkeys(given) if (at := store_at(path)) is not None}
@@ -122,10 +128,10 @@ def _read(
     if files:
         inputs = find_inputs(files)
         jobs = {as_unicode(job.source): job for job in inputs.jobs}
-        found.append(analyze_inputs(inputs, limits, reading=reading))
+        found.append(analyze_inputs(inputs, limits, reading=reading, timeline=timeline))
         places |= {report.run.digest: jobs[report.run.source] for report in found[0].reports}
     for store, digits in stores.values():
-        of_store = analyze_store(store, limits, digits=digits)
+        of_store = analyze_store(store, limits, digits=digits, timeline=timeline)
         chosen = select(of_store.reports, Selection(gpu=reading.gpu or ""))
         new = tuple(report for report in chosen if report.run.digest not in places)
         places |= {report.run.digest: store for report in new}

@@ -1,18 +1,21 @@
-"""The verbs that need no report of their own: predict an operation, and read reports into a store."""
+"""The verbs that make no report: predict an operation, annotate a trace, and read reports into a store."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflens.api.report import Report
     from rooflens.ingest.load import Ingested
     from rooflens.ingest.reports.report import Raw
     from rooflens.ingest.running import ExecutorChoice
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.roofline.datasheets import LinkKind
+    from rooflens.writing.annotating import Annotated
 
 
 def predict(
@@ -58,6 +61,48 @@ def predict(
     found = the_operation(operation)
     check_shape(checked_sizes(found, sizes))
     return forecast(found, sizes, dtype or found.dtype, the_datasheet(gpu), link, out_dtype=out_dtype)
+
+
+def annotate(
+    trace: str | os.PathLike[str],
+    reports: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    force: bool = False,
+) -> Annotated:
+    """Write a copy of a PyTorch profiler's trace that has the verdicts of reports in the arguments of its kernels.
+
+    Args:
+        trace: What `torch.profiler` wrote with `export_chrome_trace`: `.json` or `.json.gz`.
+        reports: An opened `Report`, or the path of a report, a folder or a store, or several paths.
+        output: The copy, `.json` or `.json.gz`: Perfetto and `chrome://tracing` open it.
+        force: Overwrite an existing file.
+
+    Returns:
+        `event_count` and `matched_count` of kernel events, `kernel_count` and `matched_kernel_count` of their names,
+        `words` that say so, and `notes`.
+
+    Raises:
+        UsageError: The name of the output is another one, or the file exists.
+        InputError: The trace or the reports cannot be read, or no kernel of the trace is in the reports.
+
+    >>> import rooflens as rl, tempfile
+    >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rl.annotate("examples/step.synthetic.json", report, f"{folder}/annotated.json.gz").matched_count
+    8
+    """
+    from rooflens.api.opening import open as open_reports
+    from rooflens.api.report import Report
+    from rooflens.writing.annotating import annotate as write
+    from rooflens.writing.annotating import check_files
+    from rooflens.writing.outputs import check_free
+
+    check_files(Path(trace), Path(output))
+    check_free(Path(output), force=force, hint="give another name, or force=True to overwrite it")
+    if not isinstance(reports, Report):
+        reports = open_reports(*([reports] if isinstance(reports, (str, os.PathLike)) else reports))
+    return write(Path(trace), reports.analyzed.reports, Path(output))
 
 
 def ingest(

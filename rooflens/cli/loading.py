@@ -49,6 +49,13 @@ RAW_CELLS = click.option(
     is_flag=True,
     help="Leave CSV cells as they are, even those a spreadsheet would run as a formula.",
 )
+TIMELINE = click.option(
+    "--timeline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="What the program does without ncu: an SQLite export of nsys, its .nsys-rep, or a trace of the PyTorch "
+    "profiler (.json, .json.gz). Kernels then count by their time there.",
+)
 _READER = click.option(
     "--reader",
     type=click.Choice(["auto", "direct", "ncu-report"]),
@@ -187,6 +194,7 @@ def load_analyzed(
     with_evidence: bool = True,
     reading: ReadOptions | None = None,
     selection: Selection | None = None,
+    timeline: Path | None = None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -200,12 +208,14 @@ def load_analyzed(
         with_evidence: Whether verdicts of a store need their lines of evidence.
         reading: How the reports are read; `gpu` chooses kernels of a store.
         selection: Which launches are wanted; all by default. No verdict depends on it.
+        timeline: What the program does without ncu, in place of what was kept of that.
 
     Raises:
         UsageError: Neither was given, or both; or a pattern cannot be read.
-        InputError: There is nothing to read, or nothing of it is wanted.
+        InputError: There is nothing to read, or nothing of it is wanted, or the timeline is of another program.
+        EnvironmentMissingError: The timeline is one that only nsys reads, and it is not here.
     """
-    from rooflens.analyzing import read_thresholds
+    from rooflens.analyzing import read_thresholds, read_timeline
 
     limits = read_thresholds(thresholds)
     if bool(paths) == bool(store):
@@ -219,11 +229,18 @@ def load_analyzed(
     if store is not None and reading is not None and reading.gpu is not None:
         wanted = replace(wanted, gpu=reading.gpu)
     chooser = Chooser(wanted) if wanted else None  # before anything is read: a pattern may be none
+    read = None if timeline is None else read_timeline(timeline)
     if store is not None:
         from rooflens.analyzing import analyze_store
 
         found = analyze_store(
-            store, limits, digits=digits, keep=keep, without_nvidia=without_nvidia, with_evidence=with_evidence
+            store,
+            limits,
+            digits=digits,
+            keep=keep and read is None,
+            without_nvidia=without_nvidia,
+            with_evidence=with_evidence,
+            timeline=read,
         )
         _name_ignored(found.ignored, "no part of the store")
     else:
@@ -234,7 +251,13 @@ def load_analyzed(
         workers = processes_for(inputs.jobs, reading)
         with progress(len(inputs.jobs)) as advance:
             found = analyze_inputs(
-                inputs, limits, advance, without_nvidia=without_nvidia, reading=reading, executor=workers
+                inputs,
+                limits,
+                advance,
+                without_nvidia=without_nvidia,
+                reading=reading,
+                executor=workers,
+                timeline=read,
             )
     _print_warnings(found)
     return chosen(found, chooser) if chooser else found

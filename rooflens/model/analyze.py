@@ -98,4 +98,5 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         findings=findings,
         phases=facts.phases,
         key=facts.outside.key or first_key(kernel),
+        in_program=facts.outside.in_program,
     )

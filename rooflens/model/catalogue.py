@@ -422,6 +422,21 @@ NVIDIA = fixed(
 )
 
 
+IN_PROGRAM = fixed(
+    Key("time_ns", NUMBER, "median time of a launch", "ns", "Alone"),
+    Key("low_ns", NUMBER, "tenth percentile of the times", "ns"),
+    Key("high_ns", NUMBER, "ninetieth percentile of the times", "ns"),
+    Key("total_ns", NUMBER, "time of all launches that this profile stands for", "ns"),
+    Key("share", NUMBER, "of the time of all kernels of the program", "share"),
+    Key("gap_ns", NUMBER, "idle time of the GPU around a launch, median", "ns"),
+    Key("streams", Shape({"type": "array", "items": {"type": "integer"}}, list), "numbers of the streams"),
+    Key("nvtx_range", TEXT_OR_NULL, "NVTX ranges, or ranges of `record_function`, that most launches were in"),
+    Key("module", TEXT_OR_NULL, "module whose forward pass made most launches"),
+    Key("operator", TEXT_OR_NULL, "operator that made most launches"),
+    Key("code", TEXT_OR_NULL, "file and line, or node of a compiler's graph, that made most launches"),
+)
+
+
 def _short_name(analysis: Analysis) -> str:
     return cut_name(plain_name(analysis.kernel.name), SHORT_NAME_WIDTH)
 
@@ -465,7 +480,12 @@ KERNEL = fixed(
         "duration_ns", NUMBER, "GPU time of one launch under the profiler", "ns", value=attrgetter("kernel.duration_ns")
     ),
     Key("launches", POSITION, "launches of the program that it stands for: 1, unless an un-profiled run counted them"),
-    Key("gpu_time_ns", NUMBER, "GPU time of all these launches", "ns", "GPU time"),
+    Key("gpu_time_ns", NUMBER, "GPU time of all these launches, without the profiler if known", "ns", "GPU time"),
+    Key(
+        "in_program",
+        nullable(IN_PROGRAM),
+        "the kernel in its program without the profiler; null where no launch was timed",
+    ),
     Key("grid", SIZE, "blocks of the launch in x, y and z", "blocks", value=attrgetter("kernel.grid")),
     Key("grid_size", NUMBER, "blocks of the launch", "blocks", "Grid", value=_size("grid"), page="Launch"),
     Key("block", SIZE, "threads of a block in x, y and z", "threads", value=attrgetter("kernel.block")),
@@ -602,12 +622,20 @@ PROGRAM = fixed(
     Key(
         "measured_by",
         choice(*SOURCES),
-        "what timed the run without the profiler: the workload itself, nsys, or only the clock on the wall",
+        "what timed the run without the profiler: the workload itself, nsys, a trace of the PyTorch profiler, or only "
+        "the clock on the wall",
         value=attrgetter("unprofiled.source"),
     ),
     Key("wall_ns", NUMBER, "time of the run without the profiler", "ns", value=attrgetter("unprofiled.wall_ns")),
     Key("gap_ns", NUMBER, "no kernel ran; null where nobody looked", "ns", value=attrgetter("unprofiled.gap_ns")),
     Key("gap_share", NUMBER, "gap_ns / wall_ns", "share", value=attrgetter("unprofiled.gap_share")),
+    Key(
+        "overlap_ns",
+        NUMBER,
+        "two kernels or copies, or more, ran at once; null where nobody looked",
+        "ns",
+        value=attrgetter("unprofiled.overlap_ns"),
+    ),
     Key("gaps_after", items(GAPS_AFTER), "longest sum first", value=attrgetter("unprofiled.gaps_after")),
 )
 """Everything that is written of one program that was also run without the profiler."""

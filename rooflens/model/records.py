@@ -413,10 +413,11 @@ class Outside(Struct, frozen=True):
     """Facts about a kernel from outside its profile.
 
     Attributes:
-        in_program: A typical launch of it without the profiler; None where none was timed.
+        in_program: What it takes in its program without the profiler; None where no launch was timed.
         command_line: ncu's, as the report states it.
         slowdown: Kernel time under the profiler over kernel time without it.
-        launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
+        launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many. 0
+            where a timeline has no launch of it.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
         compulsory_bytes: What one launch must move to and from DRAM, by the formula of its workload.
         key: What it is called from run to run, as `rooflens.model.keys` numbers it among its like; empty for the first.
@@ -442,10 +443,11 @@ class Analysis(Struct, frozen=True):
         flop_total: Sum of `flop`, upper bounds left out; None when a part of it is unknown.
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
-        launches: Number of launches that this one represents.
+        launches: Number of launches that this one represents; 0 where a timeline has none.
         findings: Why it is slower than it could be: first those that cost time, by what they cost, then notes.
         phases: How its run divides; None without a series, or without a clear plateau.
         key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
+        in_program: What it takes in its program without the profiler; None where no launch was timed.
     """
 
     kernel: Kernel
@@ -463,6 +465,7 @@ class Analysis(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     phases: Phases | None = None
     key: str = ""
+    in_program: InProgram | None = None
 
     @property
     def counted_flop(self) -> dict[str, float]:
@@ -471,7 +474,9 @@ class Analysis(Struct, frozen=True):
 
     @property
     def gpu_time_ns(self) -> float | None:
-        """GPU time in nanoseconds of all launches that this one represents."""
+        """GPU time in nanoseconds of all launches it represents, without the profiler where that is known."""
+        if self.in_program is not None and self.in_program.total_ns is not None:
+            return self.in_program.total_ns
         duration_ns = self.kernel.counters.get("duration_ns")
         return None if duration_ns is None else duration_ns * self.launches
 

@@ -1,34 +1,44 @@
-"""What a run of a program without the profiler showed: its time, its gaps, and how often each kernel ran."""
+"""What a run of a program without ncu showed: its time, its gaps, and how often and how long each kernel ran."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-Source = Literal["workload", "nsys", "wall"]
-SOURCES: tuple[Source, ...] = ("workload", "nsys", "wall")
+Source = Literal["workload", "nsys", "trace", "wall"]
+SOURCES: tuple[Source, ...] = ("workload", "nsys", "trace", "wall")
 Shape = tuple[int, int, int] | None
 """Grid or block of a launch; None where a report does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchCount:
-    """How often one kernel was launched in one shape; its name is that of `Kernel.name`.
+    """How often one kernel was launched in one shape, and how long it ran; its name is that of `Kernel.name`.
 
     Attributes:
         time_ns: Median time of one launch; None where launches were not timed one by one.
-        gap_ns: Median idle time of the GPU around one launch: half of the gap before it and half of the
-            one after it. None where not timed.
+        gap_ns: Median idle time of the GPU around one launch, of two the lower: half of the gap before it and half
+            of the one after it. None where not timed.
+        low_ns, high_ns: Tenth and ninetieth percentile of the times.
+        total_ns: Time of all launches.
+        streams: Numbers of the streams that it ran in.
+        nvtx_range, operator, module, code: What most launches came from, as in `KernelEvent`; None where unknown.
     """
 
     name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: Shape
+    block: Shape
     count: int
     time_ns: int | None = None
     gap_ns: int | None = None
+    low_ns: int | None = None
+    high_ns: int | None = None
+    total_ns: int | None = None
+    streams: tuple[int, ...] = ()
+    nvtx_range: str | None = None
+    operator: str | None = None
+    module: str | None = None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +58,30 @@ class GapsAfter:
 
 @dataclass(frozen=True, slots=True)
 class InProgram:
-    """A typical launch of one kernel in its program, without the profiler.
+    """One kernel in its program, without ncu.
 
     Attributes:
-        time_ns: How long it runs.
+        time_ns: How long a typical launch runs.
         gap_ns: How long the GPU is idle around it.
+        launches: Launches that one profile stands for; 0 where they were not counted.
+        low_ns, high_ns: Tenth and ninetieth percentile of the times; None where only the median was kept.
+        total_ns: Time of all launches that one profile stands for; None where it was not kept.
+        share: `total_ns` over the time of all kernels of the program; kernels that overlap count in full.
+        streams, nvtx_range, operator, module, code: As in `LaunchCount`.
     """
 
     time_ns: int
     gap_ns: int
+    launches: int = 0
+    low_ns: int | None = None
+    high_ns: int | None = None
+    total_ns: float | None = None
+    share: float | None = None
+    streams: tuple[int, ...] = ()
+    nvtx_range: str | None = None
+    operator: str | None = None
+    module: str | None = None
+    code: str | None = None
 
     @property
     def gap_outweighs(self) -> bool:
@@ -73,11 +98,13 @@ class Unprofiled:
             the whole program otherwise.
         kernel_ns: Union of the intervals in which kernels or copies ran; None where nobody looked.
         launches: Kernels that were launched in the measured part.
-        source: What measured: the workload itself, nsys, or only a wall clock.
+        source: What measured: the workload itself, nsys, a trace of the PyTorch profiler, or only a wall clock.
         iterations: How often the workload did its work in `wall_ns`.
         launch_counts: Launches of each kernel and shape, where they are known.
         gaps_after: The longest gaps by the kernel that ran before them, longest sum first, where they are known.
         cublas_ns: Kernel time of cuBLAS for as many iterations of the same work; None where it was not measured.
+        overlap_ns: Time in which two kernels or copies or more ran at once; None where nobody looked.
+        gpu: Name of the GPU; None where it is unknown, or where there were several.
     """
 
     wall_ns: int
@@ -88,6 +115,8 @@ class Unprofiled:
     launch_counts: tuple[LaunchCount, ...] = ()
     gaps_after: tuple[GapsAfter, ...] = ()
     cublas_ns: int | None = None
+    overlap_ns: int | None = None
+    gpu: str | None = None
 
     @property
     def cublas_share(self) -> float | None:
@@ -106,37 +135,11 @@ class Unprofiled:
         """Time in which no kernel ran; None where it is unknown."""
         return None if self.gap_share is None or self.kernel_ns is None else max(0, self.wall_ns - self.kernel_ns)
 
-    def in_program(self, name: str, grid: Shape, block: Shape) -> InProgram | None:
-        """Return the time of a typical launch of a kernel and shape, and the idle time around it; None if untimed."""
-        same = (entry for entry in self.launch_counts if (entry.name, entry.grid, entry.block) == (name, grid, block))
-        most = max(same, key=lambda entry: entry.count, default=None)
-        if most is None or most.time_ns is None or most.gap_ns is None:
-            return None
-        return InProgram(most.time_ns, most.gap_ns)
-
-    def launches_of(self, name: str, grid: Shape, block: Shape, profiled: int) -> int:
-        """Return how many launches of one iteration each of the `profiled` ones of a kernel and shape stands for.
-
-        1 where the un-profiled run did not count launches.
-        """
-        found = sum(
-            entry.count
-            for entry in self.launch_counts
-            if entry.name == name and (entry.grid, entry.block) == (grid, block)
-        )
-        return max(1, round(found / self.iterations / profiled))
-
-    def names_without(self, profiled: Collection[tuple[str, Shape, Shape]]) -> tuple[str, ...]:
-        """Name the kernels that ran and were not profiled in every shape, the one launched most often first.
-
-        Args:
-            profiled: Name, grid and block of each profile.
-        """
-        missing: Counter[str] = Counter()
-        for entry in self.launch_counts:
-            if (entry.name, entry.grid, entry.block) not in profiled:
-                missing[entry.name] += entry.count
-        return tuple(name for name, _ in missing.most_common())
+    @property
+    def kernels_ns(self) -> int | None:
+        """Sum of the times of all launches; None where they were not timed."""
+        times = [entry.total_ns for entry in self.launch_counts]
+        return sum(one or 0 for one in times) if times and None not in times else None
 
     def slowdown(self, profiled_ns: float, profiled_count: int) -> float | None:
         """Divide the kernel time of a profile by that of this run, both of one iteration.

@@ -1,35 +1,82 @@
-"""The facts of a program rather than of a kernel: the share of its un-profiled time without a kernel."""
+"""The facts of a program rather than of a kernel, and what a kernel takes in it, without the profiler."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from rooflens.format import cut_name, duration, percent, plain_name
-from rooflens.model.records import AnalyzedReport
+from rooflens.format import count, cut_name, duration, factor, percent, plain_name, si
+from rooflens.model.records import Analysis, AnalyzedReport
+from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.unprofiled import GapsAfter, Unprofiled
 
 GAPS_NAMED = 3
 NAME_WIDTH = 60
+_ALL = 0.995
+_LOWER_CLOCK = 0.95
+"""A clock below this part of the boost clock explains a part of the time."""
 
 
 def program_lines(reports: Sequence[AnalyzedReport]) -> list[str]:
     """Say of each program how long no kernel ran, and after which kernels; nothing where nobody looked."""
-    told = [(report, words) for report in reports if report.unprofiled and (words := _words(report.unprofiled))]
+    told = [
+        (report, words)
+        for report in reports
+        if report.unprofiled and (words := _words(report.unprofiled, _held(report)))
+    ]
     if len(reports) == 1:
         return [f"{words[0].upper()}{words[1:]}" for _, words in told]
     return [f"{PurePath(report.run.source).name}: {words}" for report, words in told]
 
 
-def _words(program: Unprofiled) -> str:
+def _held(report: AnalyzedReport) -> float | None:
+    """Return the share of the program's kernel time that the report's kernels have; None where it is not known."""
+    shares = [one.in_program.share for one in report.analyses if one.in_program and not one.kernel.failed]
+    known = [share for share in shares if share is not None]
+    return sum(known) if known else None
+
+
+def _words(program: Unprofiled, held: float | None) -> str:
     if program.gap_share is None:
         return ""
+    overlap = f"; two or more ran at once for {duration(program.overlap_ns)}" if program.overlap_ns else ""
     gaps = f"for {duration(program.gap_ns)} of {duration(program.wall_ns)} ({percent(program.gap_share)})"
     after = [_after(one) for one in program.gaps_after[:GAPS_NAMED]]
     longest = f"; the longest gaps come after {', '.join(after)}" if after else ""
-    return f"without the profiler no kernel ran {gaps}{longest}"
+    part = f"; the report's kernels take {percent(held)} of the kernel time" if held and held < _ALL else ""
+    return f"without the profiler no kernel ran {gaps}{longest}{overlap}{part}"
 
 
 def _after(gaps: GapsAfter) -> str:
     name = cut_name(plain_name(gaps.name), NAME_WIDTH) if gaps.name else "copies or whole graphs"
     return f"{name} ({duration(gaps.gap_ns)})"
+
+
+def in_program_lines(analysis: Analysis) -> tuple[str, ...]:
+    """Say what a kernel takes in its program, why that differs from its profile, and what launched it."""
+    found = analysis.in_program
+    if found is None:
+        return ("the timeline has no launch of it",) if analysis.launches == 0 else ()
+    spread = ""
+    if found.low_ns is not None and found.high_ns is not None and found.high_ns > found.low_ns:
+        spread = f", 80 % of them {duration(found.low_ns)} to {duration(found.high_ns)}"
+    share = f", {percent(found.share)} of the program's kernel time" if found.share is not None else ""
+    gap = f"; the GPU is idle for {duration(found.gap_ns)} around one" if found.gap_ns else ""
+    lines = [
+        f"without the profiler: {count(found.launches, 'launch')}{share}, median {duration(found.time_ns)}{spread}{gap}"
+    ]
+    if (time_ns := analysis.kernel.duration_ns) is not None:
+        lines.append(f"under ncu {duration(time_ns)}, {factor(time_ns / found.time_ns)} that{_clocks(analysis)}")
+    places = (("in range", found.nvtx_range), ("by module", found.module), ("by", found.operator), ("from", found.code))
+    if origin := [f"{word} {cut_name(place, NAME_WIDTH)}" for word, place in places if place]:
+        lines.append(f"launched {', '.join(origin)}")
+    return tuple(lines)
+
+
+def _clocks(analysis: Analysis) -> str:
+    """Say how far the clock under ncu lies below the boost clock, which a kernel runs at without it."""
+    datasheet, clock_hz = datasheet_of(analysis.kernel.gpu), analysis.kernel.counters.get("sm_clock_hz")
+    if datasheet is None or clock_hz is None or clock_hz > _LOWER_CLOCK * datasheet.boost_clock.value:
+        return ""
+    boost = si(datasheet.boost_clock.value, "Hz")
+    return f": its SM clock was {si(clock_hz, 'Hz')} there, and the GPU boosts to {boost}"

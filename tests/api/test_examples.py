@@ -51,6 +51,7 @@ def clone(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a folder with the stored reports, as in a clone, and a report of instructions with their samples."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "fixtures").symlink_to(fixtures)
+    (folder / "examples").symlink_to(ROOT / "examples")
     metrics: dict[str, MetricValue] = {
         "gpu__time_duration.sum": 2000.0,
         "launch__grid_size": 4,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+from support.traces import kernel, write_trace
 
 from rooflens.cli.group import main
 
@@ -66,6 +67,10 @@ def _commands(folder: Path) -> Iterator[tuple[object, ...]]:
     for style in ("json", "md"):
         yield "compare", good, good, "--format", style
         yield "compare", good, good, "--format", style, "-o", f"{output}.{style}"
+    write_trace(Path(f"other{STEERING}.json"), [kernel(f"other{STEERING}", 1)])
+    write_trace(Path(f"evil{STEERING}.json"), [kernel(KERNEL.name, 1), kernel(f"other{STEERING}", 2)])
+    for trace in ("other", "evil", "missing"):
+        yield "annotate", f"{trace}{STEERING}.json", good, "-o", f"{output}.json", "--force"
     yield "hotspots", good
     yield "hotspots", good, "--kernel", STEERING
     yield "metrics", "--report", good

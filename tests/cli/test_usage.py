@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from support.traces import kernel, write_trace
 
 from rooflens.cli.group import COMMANDS, main
 from rooflens.cli.welcome import welcome
@@ -49,6 +50,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     for place, report in zip(("reports", "before", "after", "ladder"), (pair[0], *pair, pair[1]), strict=True):
         (folder / place).mkdir()
         shutil.copy(report, folder / place / f"gemm_{report.name}")
+    launched = [kernel("compute_tendencies_x_279_gpu", 1, grid=[65535, 1, 1])]
+    for name in ("trace.json", "trace.json.gz", "trace.sqlite"):  # what one is, its content says
+        write_trace(folder / name, launched)
     made = CliRunner().invoke(main, ["ingest", str(folder / "reports"), "--store", str(folder / "runs")])
     assert made.exit_code == 0, made.output
     return folder

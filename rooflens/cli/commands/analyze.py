@@ -15,6 +15,7 @@ from rooflens.cli.loading import (
     RAW_CELLS,
     STORE,
     THRESHOLDS,
+    TIMELINE,
     load_analyzed,
     place_of,
     with_reading,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         'rooflens analyze reports/ --kernel "gemm*" --top 10',
         "rooflens analyze report.ncu-rep --format json | jq .kernels",
         "rooflens analyze --store runs --gpu V100",
+        "rooflens analyze report.ncu-rep --timeline trace.sqlite",
         "gunzip -c report.ncu-rep.gz | rooflens analyze -",
     ),
 )
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 @STORE
 @with_selection
 @THRESHOLDS
+@TIMELINE
 @click.option(
     "--format",
     "style",
@@ -77,6 +80,7 @@ def analyze(
     thresholds: Path | None,
     *,
     selection: Selection | None,
+    timeline: Path | None,
     style: str,
     top: int | None,
     max_tokens: int | None,
@@ -106,6 +110,7 @@ def analyze(
         with_evidence=style not in {"table", "md"},
         reading=replace(reading, texts=style != "table"),  # the table names places and shows no code
         selection=selection,
+        timeline=timeline,
     )
     if style == "table":
         from rooflens.report.program import program_lines
@@ -127,7 +132,7 @@ def analyze(
         echo(digest(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures), nl=False)
     else:
         echo(_document(found, style, top, names, raw_cells=raw_cells), nl=False)
-    finish(found, f"wrote {shown(store)}" if store and keep and found.not_kept is None else "")
+    finish(found, f"wrote {shown(store)}" if store and keep and timeline is None and found.not_kept is None else "")
 
 
 def _check_options(

@@ -140,6 +140,13 @@ _OPTIONS = (
         is_flag=True,
         help="Skip the run without ncu, which takes as long as the program and shows how much of its time is gaps.",
     ),
+    click.option(
+        "--timeline",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="What the program does without ncu, in place of a run: an SQLite export of nsys, its .nsys-rep, or a "
+        "trace of the PyTorch profiler.",
+    ),
     click.option("--kill", is_flag=True, help="End the program once --launch-count launches are profiled."),
     click.option("--dry-run", is_flag=True, help="Print ncu's command line and run nothing."),
     click.option("--force", is_flag=True, help="Overwrite existing files."),
@@ -261,6 +268,7 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> li
     if options["dry_run"]:
         echo(shlex.join(plan.argv))
         return []
+    timeline = _read_timeline(options)
     _announce(plan)
     with Shown() as shown:
 
@@ -269,7 +277,8 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> li
             say(_said(unprofiled))
             say(collecting.estimate_cost(plan, unprofiled))
 
-        recording = collecting.profile(plan, shown, run_first=not options["no_unprofiled"], on_first_run=say_cost)
+        run_first = not options["no_unprofiled"]
+        recording = collecting.profile(plan, shown, run_first=run_first, unprofiled=timeline, on_first_run=say_cost)
     _sum_up(recording)
     report = recording.collected.report
     if other := collecting.other_gpu(recording.plan, report):
@@ -303,7 +312,9 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
         say(f"note: {words} --kernel regex:nccl with --ncu-args '--communicator tcp ...' profiles them")
     own = (sys.executable, "-m", "rooflens", "collect", *_repeated(options), "--no-unprofiled", "-o", str(output), "--")
     with Shown() as shown:
-        unprofiled = None if options["no_unprofiled"] else collecting.run_unprofiled(plan, shown)
+        unprofiled = _read_timeline(options)
+        if unprofiled is None and not options["no_unprofiled"]:
+            unprofiled = collecting.run_unprofiled(plan, shown)
         shown.clear()
         say(_said(unprofiled))
         written = run_ranks(rank_argv(launcher, own, ranks), output, options["timeout_s"], shown)
@@ -316,7 +327,18 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
     return written
 
 
-_NOT_REPEATED = {"cases", "all_cases", "ranks", "dry_run", "no_unprofiled", "force"}
+def _read_timeline(options: Mapping[str, Any]) -> Unprofiled | None:
+    """Return what the given timeline shows; None where none is given."""
+    if options["timeline"] is None:
+        return None
+    from rooflens.ingest.timelines.read import opened_timeline
+    from rooflens.model.timeline import measure
+
+    with opened_timeline(options["timeline"]) as timeline:
+        return measure(timeline)
+
+
+_NOT_REPEATED = {"cases", "all_cases", "ranks", "dry_run", "no_unprofiled", "timeline", "force"}
 """Options about all ranks together; each rank writes over its report, which was allowed, or there is none."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from rooflens.cli.console import check_output, deliver, echo, say, show, show_bu
 from rooflens.cli.loading import load_analyzed, with_selection
 from rooflens.cli.usage import completed_by_files, examples
 from rooflens.errors import InputError, RooflensError, UsageError
+from rooflens.format import count
 from rooflens.model.store import store_at
 
 if TYPE_CHECKING:
@@ -42,6 +44,14 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 )
 @click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...", shell_complete=completed_by_files)
 @with_selection
+@click.option(
+    "--timeline",
+    "timelines",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="What the program of a side does without ncu, as in `analyze`; once for each side, in their order.",
+)
 @with_output(FORMATS)
 @click.option(
     "--fail-on", metavar="PER_CENT", help="Exit with code 5 if GPU time grew by more than this, beyond noise."
@@ -67,6 +77,7 @@ def compare(
     places: tuple[str, ...],
     *,
     selection: Selection | None,
+    timelines: tuple[Path, ...],
     style: str | None,
     output: Path | None,
     force: bool,
@@ -97,7 +108,12 @@ def compare(
     smallest = per_cent(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
-    sides, pairs = _paired(places, selection)
+    if timelines and (len(timelines) != len(places) or len(places) == 1):
+        raise UsageError(
+            f"--timeline is given {len(timelines)} times for {count(len(places), 'side')}",
+            "give one for each of BASE and HEAD: `--timeline base.sqlite --timeline head.sqlite`",
+        )
+    sides, pairs = _paired(places, selection, timelines)
     for unpaired in sides.unpaired:
         _say(f"warning: {unpaired.words}")
     compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares them regardless")
@@ -149,7 +165,7 @@ def per_cent(text: str, option: str) -> float:
     return float(match[1]) / 100
 
 
-def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, list[Pair]]:
+def _paired(places: Sequence[str], selection: Selection | None, timelines: Sequence[Path]) -> tuple[Sides, list[Pair]]:
     """Load the sides and pair their programs, each later side with the first one.
 
     Raises:
@@ -163,7 +179,8 @@ def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, 
         return Sides(), list(_versions(places[0], selection))
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
-    pairs, unpaired = pair_sides([_reports(place, selection) for place in places], labels)
+    each = zip_longest(places, timelines)
+    pairs, unpaired = pair_sides([_reports(place, selection, timeline) for place, timeline in each], labels)
     return Sides(unpaired=unpaired), pairs
 
 
@@ -189,14 +206,16 @@ def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
         yield from (Pair(program, base, head) for head in heads)
 
 
-def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
+def _reports(place: str, selection: Selection | None, timeline: Path | None = None) -> list[AnalyzedReport]:
     """Load one side: reports, a store, or one run of a store; what cannot be read cannot be a side.
 
     Raises:
         InputError: A report of the side cannot be read, or the store has no such run.
     """
     store, digits = store_at(place) or (None, "")
-    found = load_analyzed((place,) if store is None else (), store, digits=digits, selection=selection)
+    found = load_analyzed(
+        (place,) if store is None else (), store, digits=digits, selection=selection, timeline=timeline
+    )
     show_failures(found)
     if found.failures:
         raise InputError(f"`{shown(place)}` cannot be read completely", "leave out the damaged reports")

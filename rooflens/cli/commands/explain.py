@@ -9,7 +9,7 @@ import click
 
 from rooflens.cli.console import echo, finish, say, show
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
 from rooflens.cli.loading import chosen as only_chosen
 from rooflens.cli.usage import examples
 from rooflens.errors import InputError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @STORE
 @with_selection
 @THRESHOLDS
+@TIMELINE
 @with_reading
 @PREDICT
 @click.option(
@@ -43,6 +44,7 @@ def explain(
     thresholds: Path | None,
     *,
     selection: Selection | None,
+    timeline: Path | None,
     reading: ReadOptions,
     predict: str | None,
     style: str | None,
@@ -61,7 +63,7 @@ def explain(
 
     stated = read_stated(predict)
     chooser = Chooser(selection) if selection else None
-    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading)
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, timeline=timeline)
     whole = {report.run.digest: report for report in found.reports}
     if chooser:
         found = only_chosen(found, chooser)

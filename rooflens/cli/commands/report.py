@@ -10,7 +10,7 @@ import click
 
 from rooflens.cli.console import finish, say, show_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
@@ -38,6 +38,7 @@ _PICTURES = ("png", "svg")
 @STORE
 @with_selection
 @THRESHOLDS
+@TIMELINE
 @click.option(
     "-o",
     "--output",
@@ -63,6 +64,7 @@ def report(
     output: Path | None,
     *,
     selection: Selection | None,
+    timeline: Path | None,
     style: str | None,
     theme: str | None,
     title: str | None,
@@ -84,7 +86,9 @@ def report(
     from rooflens.writing.rendering import default_title, render
 
     stated = read_stated(predict)
-    found = load_analyzed(paths, store, thresholds=thresholds, keep=True, reading=reading, selection=selection)
+    found = load_analyzed(
+        paths, store, thresholds=thresholds, keep=True, reading=reading, selection=selection, timeline=timeline
+    )
     if not found.analyses:
         finish(found, "")
         return

@@ -16,7 +16,7 @@ from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.files import read_text, write_whole
 from rooflens.ingest.ncu.log import run_to_end
 from rooflens.ingest.reports.unpacking import sidecar
-from rooflens.model.unprofiled import SOURCES, GapsAfter, LaunchCount, Unprofiled
+from rooflens.model.unprofiled import SOURCES, GapsAfter, LaunchCount, Shape, Unprofiled
 from rooflens.processes import signal_name
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         return None
     what, hint = f"`{path}` is not a record of an un-profiled run", "delete it, or collect again"
     document = parse_json(read_text(path, hint, is_named=False), what, hint)
-    later = ("gaps_after", "cublas_ns")
+    later = ("gaps_after", "cublas_ns", "overlap_ns", "gpu")
     names = {field.name for field in fields(Unprofiled)} - set(later)
     document.check_keys(("schema_version", "gap_share", *names), later)
     kernel_ns, launches = (
@@ -162,14 +162,37 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         if "gaps_after" in document
         else (),
         cublas_ns=_optional_count(document, "cublas_ns"),
+        overlap_ns=_optional_count(document, "overlap_ns"),
+        gpu=_optional_text(document, "gpu"),
     )
 
 
 def _launch_count(table: Table) -> LaunchCount:
-    table.check_keys(("name", "grid", "block", "count"), ("time_ns", "gap_ns"))
-    (gx, gy, gz), (bx, by, bz) = table.counts("grid", 3), table.counts("block", 3)
-    time_ns, gap_ns = (_optional_count(table, key) for key in ("time_ns", "gap_ns"))
-    return LaunchCount(table.text("name"), (gx, gy, gz), (bx, by, bz), table.count("count"), time_ns, gap_ns)
+    times, texts = ("time_ns", "gap_ns", "low_ns", "high_ns", "total_ns"), ("nvtx_range", "operator", "module", "code")
+    table.check_keys(("name", "grid", "block", "count"), (*times, "streams", *texts))
+    return LaunchCount(
+        table.text("name"),
+        _shape(table, "grid"),
+        _shape(table, "block"),
+        table.count("count"),
+        time_ns=_optional_count(table, "time_ns"),
+        gap_ns=_optional_count(table, "gap_ns"),
+        low_ns=_optional_count(table, "low_ns"),
+        high_ns=_optional_count(table, "high_ns"),
+        total_ns=_optional_count(table, "total_ns"),
+        streams=tuple(table.values.get("streams") or ()),
+        nvtx_range=_optional_text(table, "nvtx_range"),
+        operator=_optional_text(table, "operator"),
+        module=_optional_text(table, "module"),
+        code=_optional_text(table, "code"),
+    )
+
+
+def _shape(table: Table, key: str) -> Shape:
+    if table.values[key] is None:
+        return None
+    x, y, z = table.counts(key, 3)
+    return x, y, z
 
 
 def _gaps_after(table: Table) -> GapsAfter:
@@ -180,3 +203,7 @@ def _gaps_after(table: Table) -> GapsAfter:
 
 def _optional_count(table: Table, key: str) -> int | None:
     return None if table.values.get(key) is None else table.count(key, zero=True)
+
+
+def _optional_text(table: Table, key: str) -> str | None:
+    return None if table.values.get(key) is None else table.text(key)

@@ -59,7 +59,7 @@ _BARE = {
 _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 
 _FOREIGN_FORMATS = (
-    (b"SQLite format 3\0", "this is an SQLite file, perhaps an export of Nsight Systems"),
+    (b"SQLite format 3\0", "this is an SQLite file, perhaps of Nsight Systems: --timeline takes that beside a report"),
     (b"\x89HDF", "this is an HDF5 file, as Nsight Systems exports it"),
     (b"PAR1", "this is a Parquet file"),
     (b"PK\x03\x04", "this is a ZIP archive: unpack it first"),

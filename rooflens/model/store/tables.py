@@ -165,7 +165,14 @@ ROOFLINE = pa.schema([*_KERNEL, *_PLACED, *map(field_of, _OF_KERNEL), *_ANALYZED
 
 _SIZE = pa.list_(_INT, 3)
 _COUNT = pa.struct(
-    [("name", _TEXT), ("grid", _SIZE), ("block", _SIZE), ("count", _INT), ("time_ns", _INT), ("gap_ns", _INT)]
+    [
+        ("name", _TEXT),
+        ("grid", _SIZE),
+        ("block", _SIZE),
+        *((name, _INT) for name in ("count", "time_ns", "gap_ns", "low_ns", "high_ns", "total_ns")),
+        ("streams", pa.list_(_INT)),
+        *((name, _TEXT) for name in ("nvtx_range", "operator", "module", "code")),
+    ]
 )
 _GAPS = pa.struct([("name", _TEXT), ("count", _INT), ("gap_ns", _INT)])
 
@@ -179,6 +186,8 @@ UNPROFILED = pa.schema(
         ("iterations", _INT),
         ("launch_counts", pa.list_(_COUNT)),
         ("gaps_after", pa.list_(_GAPS)),
+        ("overlap_ns", _INT),
+        ("gpu", _TEXT),
     ]
 )
 
@@ -464,12 +473,15 @@ def unprofiled_table(runs: Mapping[str, Unprofiled | None]) -> pa.Table:
 
 def unprofiled_from_row(row: Mapping[str, Any]) -> Unprofiled:
     """Make an un-profiled run of a row of `unprofiled`; cuBLAS's time stays beside the report and is in no store."""
-    counts = ({**entry, "grid": tuple(entry["grid"]), "block": tuple(entry["block"])} for entry in row["launch_counts"])
-    values = {field.name: row[field.name] for field in fields(Unprofiled) if field.name in UNPROFILED.names}
-    return Unprofiled(
-        **{
-            **values,
-            "launch_counts": tuple(LaunchCount(**entry) for entry in counts),
-            "gaps_after": tuple(GapsAfter(**entry) for entry in row["gaps_after"]),
-        }
-    )
+    values: dict[str, Any] = {
+        field.name: row.get(field.name) for field in fields(Unprofiled) if field.name in UNPROFILED.names
+    }
+    values["launch_counts"] = tuple(_launch_count(entry) for entry in row["launch_counts"])
+    values["gaps_after"] = tuple(GapsAfter(**entry) for entry in row["gaps_after"])
+    return Unprofiled(**values)
+
+
+def _launch_count(entry: Mapping[str, Any]) -> LaunchCount:
+    """Make lists of a row tuples; rows of older stores lack the later fields."""
+    grid, block = (None if entry[key] is None else tuple(entry[key]) for key in ("grid", "block"))
+    return LaunchCount(**{**entry, "grid": grid, "block": block, "streams": tuple(entry.get("streams") or ())})

@@ -45,6 +45,10 @@ _COLUMNS = (
 )
 
 
+_LAUNCH = (Column("a launch", right=True, from_width=96), Column("in ncu", right=True, from_width=96))
+"""Time of a launch without the profiler, and of the one in the report: where both are known."""
+
+
 def kernels_document(kernels: Sequence[KernelSummary], top: int | None = None, names: Sequence[str] = ()) -> Document:
     """Make a table of each GPU, the GPU with most time first.
 
@@ -81,12 +85,18 @@ def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None, chosen
     listed = by_stake(kernel for kernel in kernels if not kernel.is_failed)
     listed += [kernel for kernel in kernels if kernel.is_failed]
     several = len({kernel.analysis.kernel.digest for kernel in kernels}) > 1
+    has_program = any(kernel.analysis.in_program for kernel in listed) and not chosen
     columns = tuple(map(_column, chosen)) or _COLUMNS
+    columns = (*columns[:2], *_LAUNCH, *columns[2:]) if has_program else columns
     rows = tuple(
         (
             _name(kernel),
             *((kernel.report,) if several else ()),
-            *([shown(one, one.value(kernel)) for one in chosen] if chosen else _cells(kernel, total_ns)),
+            *(
+                [shown(one, one.value(kernel)) for one in chosen]
+                if chosen
+                else _cells(kernel, total_ns, has_program=has_program)
+            ),
         )
         for kernel in listed[:top]
     )
@@ -108,7 +118,8 @@ def _heading(gpu: str, kernels: Sequence[KernelSummary]) -> str:
     ]
     clock = f", SM {si(max(clocks, key=itemgetter(0))[1], 'Hz')}" if clocks else ""
     total_ns = _total_ns(kernels)
-    return f"{gpu}{clock}: {counted}" + (f", {duration(total_ns)} of GPU time" if total_ns else "")
+    how = " without the profiler" if any(kernel.analysis.in_program for kernel in sound) else ""
+    return f"{gpu}{clock}: {counted}" + (f", {duration(total_ns)} of GPU time{how}" if total_ns else "")
 
 
 def _name(kernel: KernelSummary) -> Words:
@@ -137,16 +148,19 @@ def shown(one: Quantity, value: Any) -> str:
     return quantity(value, one.key.unit)
 
 
-def _cells(kernel: KernelSummary, total_ns: float) -> tuple[Words, ...]:
+def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tuple[Words, ...]:
     """Write one kernel: the times of all its launches, and what is said of the median one."""
     analysis = kernel.analysis
     share, verdict = ratio(kernel.duration_ns, total_ns), analysis.verdict
     work = main_work(analysis)
     intensity = work.intensity(analysis.levels["dram"])
+    alone_ns = analysis.in_program.time_ns if analysis.in_program else None
+    launch_ns = (alone_ns, analysis.kernel.duration_ns) if has_program else ()
     factors = (verdict.gain.factor if verdict.gain else None, verdict.limit.factor)
     return (
         duration(kernel.duration_ns) if kernel.duration_ns is not None else _MISSING,
         percent(share) if share is not None else _MISSING,
+        *(duration(one) if one is not None else _MISSING for one in launch_ns),
         f"{significant(intensity)} {UNITS[work.unit]}/B" if intensity is not None else _MISSING,
         _achieved(kernel.representative, work),
         bottleneck_words(analysis.verdict.bottleneck, analysis.kernel.gpu, missing=_MISSING),

@@ -14,7 +14,7 @@ from rooflens import collecting
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
 from rooflens.ingest.ncu.command import NEWEST, Collection
 from rooflens.ingest.ncu.log import Progress
-from rooflens.ingest.ncu.nsys import find_nsys, read_export, trace, trace_argv, union_ns
+from rooflens.ingest.ncu.nsys import trace, trace_argv
 from rooflens.ingest.ncu.unprofiled import (
     Ran,
     parse_workload,
@@ -23,7 +23,8 @@ from rooflens.ingest.ncu.unprofiled import (
     run_workload,
     write_unprofiled,
 )
-from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Unprofiled
+from rooflens.ingest.timelines.nsys import find_nsys
+from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -113,14 +114,6 @@ def test_a_workload_that_misses_something_exits_with_three() -> None:
         run_workload(python("import sys; print('error: PyTorch finds no NVIDIA GPU', file=sys.stderr); sys.exit(3)"))
 
 
-def test_kernels_that_overlap_count_once() -> None:
-    """The gap share is of the union of intervals; more kernel time than wall time is no negative gap."""
-    assert union_ns([(0, 10), (5, 20), (30, 40), (32, 33)]) == 30
-    assert union_ns([]) == 0
-    assert Unprofiled(10, 12).gap_share == 0.0
-    assert Unprofiled(0, 12).gap_share is None
-
-
 def test_it_is_kept_beside_the_report(tmp_path: Path) -> None:
     """What is written comes back, counts of launches too; no file is no run."""
     report = tmp_path / "a.b.ncu-rep"
@@ -146,94 +139,19 @@ def test_it_is_kept_beside_the_report(tmp_path: Path) -> None:
         read_unprofiled(report)
 
 
-def export(path: Path, kernels: list[tuple[int, int, int]], copies: list[tuple[int, int, int]] | None = None) -> Path:
-    """Write an SQLite file as nsys exports it; a kernel or copy is device, start and end."""
+def export(path: Path) -> Path:
+    """Write an SQLite file as nsys exports it, with one kernel of 10 ns."""
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
         database.execute("INSERT INTO StringIds VALUES (7, 'saxpy(float *)')")
-        database.execute(
-            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL "
-            "(start INTEGER, end INTEGER, deviceId INTEGER, demangledName INTEGER, "
-            "gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER)"
-        )
-        for device, start, end in kernels:
-            row = (start, end, device, 7, 8, 1, 1, 128, 1, 1)
-            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?,?,?,?,?,?,?,?,?,?)", row)
-        if copies is not None:
-            database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER)")
-            rows = [(start, end, device) for device, start, end in copies]
-            database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?,?,?)", rows)
+        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, demangledName INTEGER)")
+        database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (0, 10, 7)")
     return path
-
-
-def test_nsys_export_gives_gaps_and_launch_counts(tmp_path: Path) -> None:
-    """From the first to the last kernel of each GPU: copies between them are no gap, the rest does not count."""
-    path = export(tmp_path / "t.sqlite", [(0, 100, 200), (0, 250, 300), (1, 0, 50)], [(0, 0, 120), (0, 200, 210)])
-    found = read_export(path)
-    counts = (LaunchCount("saxpy", (8, 1, 1), (128, 1, 1), 3, time_ns=50, gap_ns=0),)
-    assert found == Unprofiled(250, 210, 3, "nsys", 1, counts, (GapsAfter(None, 1, 40),))
-    assert found.gap_ns == 40
-    assert found.gap_share == pytest.approx(0.16)
-
-
-def test_each_gap_is_shared_by_the_launches_beside_it(tmp_path: Path) -> None:
-    """Half of a gap is that of the launch before it and half that of the one after; overlapping launches have none."""
-    launches = [(0, 0, 10), (0, 30, 40), (0, 35, 50), (0, 70, 80)]
-    found = read_export(export(tmp_path / "t.sqlite", launches))
-    assert found is not None
-    (count,) = found.launch_counts
-    assert (count.time_ns, count.gap_ns) == (10, 10)
-    assert found.gaps_after == (GapsAfter("saxpy", 2, 40),)
-    assert found.in_program("saxpy", (8, 1, 1), (128, 1, 1)) == InProgram(10, 10)
-    assert found.in_program("saxpy", (9, 1, 1), (128, 1, 1)) is None
-
-
-def test_one_long_pause_is_no_gap_of_the_typical_launch(tmp_path: Path) -> None:
-    """Ten launches back to back with one pause in their midst wait for nothing beside a typical one."""
-    launches = [(0, start, start + 10) for start in (*range(0, 50, 10), *range(10_000, 10_050, 10))]
-    found = read_export(export(tmp_path / "t.sqlite", launches))
-    assert found is not None
-    assert found.gap_ns == 9950
-    assert found.launch_counts[0].gap_ns == 0
-
-
-def graphs(path: Path, intervals: list[tuple[int, int, int]]) -> Path:
-    """Add graphs that were traced whole to an export of nsys; each is device, start and end."""
-    with closing(sqlite3.connect(path)) as database, database:
-        columns = "start INTEGER, end INTEGER, deviceId INTEGER, graphId INTEGER"
-        database.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE ({columns})")
-        rows = [(start, end, device) for device, start, end in intervals]
-        database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?,?,?,1)", rows)
-    return path
-
-
-def test_graphs_that_were_traced_whole_are_busy(tmp_path: Path) -> None:
-    """A GPU that runs one graph after another has no gaps, and how many kernels it ran is not known."""
-    found = read_export(graphs(export(tmp_path / "t.sqlite", [(0, 0, 10)]), [(0, 10, 500), (0, 500, 1000), (0, 0, 0)]))
-    assert found is not None
-    assert (found.wall_ns, found.kernel_ns, found.gap_share, found.launches) == (1000, 1000, 0.0, None)
-
-
-def test_an_export_of_graphs_alone_is_measured(tmp_path: Path) -> None:
-    """Gaps between graphs are gaps, though no kernel is named; a graph without times says nothing."""
-    found = read_export(graphs(export(tmp_path / "t.sqlite", []), [(0, 0, 100), (0, 300, 400), (1, 7000, 0)]))
-    assert found == Unprofiled(400, 200, None, "nsys", 1, (), (GapsAfter(None, 1, 200),))
-
-
-def test_an_export_without_kernels_says_nothing(tmp_path: Path) -> None:
-    """No file, no kernels, no such table, no database: nothing is known."""
-    (tmp_path / "text").write_text("no database at all, but long enough to be read as one")
-    assert read_export(tmp_path / "nowhere") is None
-    assert read_export(tmp_path / "text") is None
-    assert read_export(export(tmp_path / "empty.sqlite", [])) is None
-    with closing(sqlite3.connect(tmp_path / "bare.sqlite")) as database, database:
-        database.execute("CREATE TABLE x (y INTEGER)")
-    assert read_export(tmp_path / "bare.sqlite") is None
 
 
 def test_nsys_is_run_and_its_failure_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trace of a stand-in nsys is read; one that fails leaves the question open."""
-    made = export(tmp_path / "made.sqlite", [(0, 0, 10)])
+    made = export(tmp_path / "made.sqlite")
     nsys = tmp_path / "nsys"
     nsys.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp "{made}" "$2.sqlite"\n')
     nsys.chmod(0o755)
@@ -258,7 +176,7 @@ def test_the_command_line_of_nsys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("known", "is_asked"), [("--cuda-graph-trace=", True), ("--trace=", False)])
 def test_an_old_nsys_is_not_asked_for_graphs_by_node(tmp_path: Path, known: str, is_asked: bool) -> None:  # noqa: FBT001 - a table
     """What its help does not name would end it at once: graphs are then traced as that version does."""
-    made = export(tmp_path / "made.sqlite", [(0, 0, 10)])
+    made = export(tmp_path / "made.sqlite")
     nsys = tmp_path / "nsys"
     lines = (
         "#!/bin/sh",
@@ -306,16 +224,6 @@ def test_slowdown_compares_one_iteration_with_one(profiled_ns: float, count: int
     """20 launches of 10 iterations took 1000 ns: two profiled ones of 300 ns are three times slower."""
     run = Unprofiled(wall_ns=2000, kernel_ns=1000, launches=20, source="workload", iterations=10)
     assert run.slowdown(profiled_ns, count) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "profiled", "expected"), [("gemm", 1, 30), ("gemm", 3, 10), ("gemm", 60, 1), ("other", 1, 1)]
-)
-def test_a_profile_of_each_distinct_launch_stands_for_all_of_them(name: str, profiled: int, expected: int) -> None:
-    """60 launches in 2 iterations are 30 each: one profile stands for all 30, three for 10 each, a full one for 1."""
-    counts = (LaunchCount("gemm", (8, 1, 1), (128, 1, 1), 60), LaunchCount("gemm", (9, 1, 1), (128, 1, 1), 7))
-    run = Unprofiled(wall_ns=1, iterations=2, launch_counts=counts)
-    assert run.launches_of(name, (8, 1, 1), (128, 1, 1), profiled) == expected
 
 
 @pytest.mark.ncu

@@ -26,6 +26,7 @@ from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memor
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
+from rooflens.report.program import in_program_lines
 
 MAX_CARDS = 80
 """Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
@@ -210,6 +211,7 @@ def _facts(launch: Launch) -> tuple[str, ...]:
     registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
     return (
         f"confidence {verdict.confidence}",
+        *in_program_lines(analysis),
         *([limit] if (limit := limit_factor_words(verdict.limit)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
         *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
@@ -232,6 +234,8 @@ def _sums(content: Content, launch: Launch) -> str:
     launches = launch.analysis.launches
     if launches <= 1:
         return ""
+    if launch.analysis.in_program is not None and launch.analysis.in_program.total_ns is not None:
+        return f"The time is that of {launches:,} launches without ncu; everything else is of one launch under it."
     if not content.aggregated:
         return f"One profile represents {launches:,} equal launches: their time is its time x {launches:,}."
     return f"The median one of {launches:,} launches: their time is the sum; everything else is this launch's own."

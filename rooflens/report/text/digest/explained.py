@@ -32,6 +32,7 @@ from rooflens.report.document import (
 )
 from rooflens.report.findings import code_of, costing, shown
 from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
+from rooflens.report.program import in_program_lines
 from rooflens.report.text.digest.kernel import LEAST_SHARE, plain, shares
 from rooflens.report.writers.markdown import to_markdown
 
@@ -82,6 +83,7 @@ def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
                 f". {plain(', '.join(filter(None, machine)))}",
             ),
             plain(_time(report, analysis)),
+            *(plain(f"{line[:1].upper()}{line[1:]}") for line in in_program_lines(analysis)),
             plain(_launch(analysis)),
             (strong("Synthetic data"), ": written by a generator, not recorded on a GPU.") if kernel.synthetic else "",
         ),
@@ -95,7 +97,9 @@ def _time(report: AnalyzedReport, analysis: Analysis) -> str:
     all_ns = sum(one.gpu_time_ns or 0.0 for one in alike)
     launches = sum(one.launches for one in alike)
     share = f"{fmt.percent(all_ns / total_ns)} of the report's GPU time" if total_ns else "share of GPU time not known"
-    if launches > 1:
+    if analysis.in_program is not None and analysis.in_program.total_ns is not None:
+        return f"{fmt.duration(all_ns)} in the program, {share}"
+    if launches > 1 and analysis.in_program is None:
         return (
             f"{fmt.duration(analysis.kernel.duration_ns)} this launch, {fmt.duration(all_ns)} in {launches:,}: {share}"
         )

@@ -1,0 +1,74 @@
+"""`rooflens annotate`: the verdicts of reports in a trace of the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.cli.console import finish, say, show_bugs
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
+from rooflens.cli.usage import examples
+from rooflens.errors import UsageError
+from rooflens.writing.outputs import check_free
+
+if TYPE_CHECKING:
+    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.selecting import Selection
+
+
+@click.command(
+    epilog=examples(
+        "rooflens annotate trace.json.gz report.ncu-rep -o annotated.json.gz",
+        "rooflens annotate trace.json reports/ -o step.json --force",
+    ),
+)
+@click.argument("trace", type=click.Path(path_type=Path, dir_okay=False))
+@PATHS
+@STORE
+@with_selection
+@THRESHOLDS
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write: `.json`, or `.json.gz` to be compressed.",
+)
+@with_reading
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+def annotate(
+    trace: Path,
+    paths: tuple[str, ...],
+    store: str | None,
+    thresholds: Path | None,
+    output: Path,
+    *,
+    selection: Selection | None,
+    reading: ReadOptions,
+    force: bool,
+) -> None:
+    """Write a copy of TRACE whose kernels have the verdicts of reports in their arguments.
+
+    TRACE is what the PyTorch profiler writes with export_chrome_trace(). Each of its kernels that a report holds gets
+    verdict, limiter, gain and first move; what a report sampled within a kernel becomes counter tracks. Perfetto and
+    chrome://tracing open the copy.
+    """
+    from rooflens.writing.annotating import annotate as write
+    from rooflens.writing.annotating import check_files
+
+    check_files(trace, output)
+    check_free(output, force=force)
+    if not paths and store is None:
+        raise UsageError("no report given", f"`rooflens annotate {trace} report.ncu-rep -o {output}`")
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, selection=selection)
+    show_bugs(found.analyses)
+    if not found.analyses:
+        finish(found, "")
+        return
+    annotated = write(trace, found.reports, output)
+    for note in annotated.notes:
+        say(f"note: {note}")
+    say(annotated.words)
+    finish(found, f"wrote {output}")

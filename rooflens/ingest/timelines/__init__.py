@@ -1,0 +1,1 @@
+"""Timelines of whole programs: exports of Nsight Systems and traces of the PyTorch profiler."""

@@ -1,0 +1,57 @@
+"""The door to timelines: what a file is, is seen from its content."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.timelines.nsys import MAGIC, exported, read_export
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from rooflens.model.timeline import Timeline
+
+NSYS_REPORTS = (".nsys-rep", ".qdrep")
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""How gzip and Zstandard begin."""
+
+_HINT = (
+    "give an SQLite export of nsys (`nsys export --type sqlite REPORT.nsys-rep`) "
+    "or a trace of the PyTorch profiler (`.json`, `.json.gz`)"
+)
+
+
+@contextmanager
+def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
+    """Read a timeline, which is good for as long as the block runs: its kernels may be read from the file.
+
+    Raises:
+        InputError: It cannot be read, is cut, is something else, or has no kernels.
+        EnvironmentMissingError: It is a report of Nsight Systems, and nsys is not installed.
+    """
+    file = Path(path)
+    begin = _begin(file)
+    if file.suffix in NSYS_REPORTS and begin != MAGIC:
+        with exported(file) as export:
+            yield read_export(export, str(file))
+    elif begin == MAGIC:
+        yield read_export(file)
+    elif begin.startswith(_PACKED) or begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}:
+        from rooflens.ingest.timelines.chrome import read_trace  # noqa: PLC0415 - msgspec is not on a bare GPU box
+
+        yield read_trace(file)
+    else:
+        raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", _HINT)
+
+
+def _begin(file: Path) -> bytes:
+    """Return the first bytes of a file."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(MAGIC))
+    except OSError as error:
+        raise InputError(f"cannot read the timeline `{file}`: {error.strerror}", "check the path") from error

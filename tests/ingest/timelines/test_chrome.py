@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from bisect import bisect_right
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.hostile import SCRIPTS
+from support.traces import Event, host, kernel, launch, write_trace
+
+from rooflens.errors import InputError
+from rooflens.ingest.timelines.chrome import read_trace
+from rooflens.model.timeline import BusyEvent, KernelEvent
+
+
+def _step() -> list[Event]:
+    """Return a forward pass of two modules, each with one kernel, in a range."""
+    return [
+        host("user_annotation", "step", 0, 100),
+        host("python_function", "train.py(12): step", 1, 98),
+        host("python_function", "nn.Module: Net_0", 2, 90),
+        host("python_function", "nn.Module: Linear_0", 3, 20),
+        host("python_function", "torch/nn/modules/linear.py(113): forward", 3, 20),
+        host("cpu_op", "aten::linear", 4, 18),
+        host("cpu_op", "aten::addmm", 5, 15),
+        launch(10, 1),
+        host("python_function", "nn.Module: ReLU_0", 40, 20),
+        host("user_annotation", "inner", 41, 18),
+        host("cpu_op", "aten::relu", 42, 15),
+        launch(45, 2),
+        kernel("gemm", 60, 9.125, correlation=1, **{"External id": 1}),
+        kernel("relu", 50, correlation=2, stream=8),
+    ]
+
+
+def test_kernels_come_in_order_with_what_launched_them(tmp_path: Path) -> None:
+    """The innermost operator, module and own function, and all ranges, were open at the launch, not at the run."""
+    timeline = read_trace(write_trace(tmp_path / "t.json", _step()))
+    relu, gemm = timeline.kernels
+    assert gemm == KernelEvent(
+        "gemm", (2, 1, 1), (128, 1, 1), 60_000, 9_125, 0, 7, "step", "aten::addmm", "Linear_0", "train.py:12"
+    )
+    assert (relu.name, relu.operator, relu.module, relu.nvtx_range) == ("relu", "aten::relu", "ReLU_0", "step/inner")
+    assert (timeline.kind, timeline.gpu, timeline.notes) == ("PyTorch profiler", None, ())
+
+
+def test_a_launch_that_begins_where_another_operator_ended_is_not_its(tmp_path: Path) -> None:
+    """Old traces have whole microseconds: an operator may seem to end when the next launch begins."""
+    events = [host("cpu_op", "aten::short", 8, 2), host("cpu_op", "aten::mm", 10, 50), launch(10, 1, 5)]
+    timeline = read_trace(write_trace(tmp_path / "t.json", [*events, kernel("gemm", 20, correlation=1)]))
+    assert next(iter(timeline.kernels)).operator == "aten::mm"
+
+
+def test_operators_are_found_by_id_where_launches_are_missing(tmp_path: Path) -> None:
+    """The id of an operator counts; one that equals the correlation is that of the launch."""
+    events = [
+        host("cpu_op", "aten::mm", 1, 2, **{"External id": 5}),
+        host("cpu_op", "aten::other", 4, 2, **{"External id": 6}),
+        kernel("gemm", 10, correlation=9, **{"External id": 5}),
+        kernel("other", 20, correlation=6, **{"External id": 6}),
+    ]
+    timeline = read_trace(write_trace(tmp_path / "t.json", events))
+    assert [one.operator for one in timeline.kernels] == ["aten::mm", None]
+
+
+def test_an_id_that_two_threads_launched_leads_to_none(tmp_path: Path) -> None:
+    """Traces of several processes in one file share correlation ids: nothing is guessed."""
+    events = [host("cpu_op", "aten::mm", 1, 9), launch(2, 1), launch(3, 1) | {"tid": 2}, kernel("a", 9, correlation=1)]
+    assert next(iter(read_trace(write_trace(tmp_path / "t.json", events)).kernels)).operator is None
+
+
+def test_code_of_compilers_and_of_stacks(tmp_path: Path) -> None:
+    """Inductor's file and node, a node from the name alone, and the innermost own frame of a stack."""
+    stack = "torch/nn/functional.py(9): relu;threading.py(9): run;net/model.py(31): forward;train.py(12): step"
+    events = [
+        host("cpu_op", "triton_poi_fused_add_0", 0, 10, kernel_file="/tmp/x/ab.py"),  # noqa: S108 - not opened
+        launch(1, 1),
+        host("cpu_op", "aten::relu", 20, 10, **{"Call stack": stack, "Module Hierarchy": "TOP(Net).act(ReLU)"}),
+        launch(21, 2),
+        kernel("triton_poi_fused_add_0", 30, correlation=1),
+        kernel("relu", 40, correlation=2),
+        kernel("triton_red_fused_native_layer_norm_3", 50),
+        kernel("plain", 60),
+    ]
+    kernels = [*read_trace(write_trace(tmp_path / "t.json", events)).kernels]
+    assert [one.code for one in kernels] == [
+        "/tmp/x/ab.py, node add_0",  # noqa: S108 - not opened
+        "net/model.py:31",
+        "node native_layer_norm_3",
+        None,
+    ]
+    assert kernels[1].module == "TOP(Net).act(ReLU)"
+
+
+def test_copies_old_categories_and_two_gpus(tmp_path: Path) -> None:
+    """Old traces write categories with a capital; a GPU is named where all that ran kernels have one name."""
+    devices = [{"id": 0, "name": "A"}, {"id": 1, "name": "B"}]
+    copy = kernel("Memcpy HtoD", 5, 2.5) | {"cat": "gpu_memcpy"}
+    first, second = kernel("a", 10) | {"cat": "Kernel"}, kernel("b", 20, device=1, stream=9)
+    timeline = read_trace(write_trace(tmp_path / "t.json", [second, copy, first], deviceProperties=devices))
+    assert timeline.others == (BusyEvent(5_000, 2_500, 0, 7),)
+    assert [(one.name, one.device, one.stream) for one in timeline.kernels] == [("a", 0, 7), ("b", 1, 9)]
+    assert timeline.gpu is None
+    alone = read_trace(write_trace(tmp_path / "t.json", [second], deviceProperties=devices))
+    assert alone.gpu == "B"
+
+
+def test_nanoseconds_survive_large_times(tmp_path: Path) -> None:
+    """A float of 64 bits cannot hold nanoseconds since 1970: times are not read as one."""
+    text = '[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1727743122413669.123,"dur":0.001,"args":{}}]'
+    (tmp_path / "t.json").write_text(text)
+    (one,) = read_trace(tmp_path / "t.json").kernels
+    assert (one.start_ns, one.duration_ns, one.grid) == (1_727_743_122_413_669_123, 1, None)
+
+
+def test_a_kernel_without_a_time_is_counted(tmp_path: Path) -> None:
+    """What has no usable time or name is left out, and said."""
+    bad = [kernel("a", 1) | one for one in ({"ts": float("nan")}, {"dur": -1}, {"ts": "1e99999"}, {"name": 5})]
+    timeline = read_trace(write_trace(tmp_path / "t.json", [*bad, kernel("b", 2)]))
+    assert len([*timeline.kernels]) == 1
+    assert timeline.notes == ("left out 4 kernel events without a name or time",)
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS[:3], "a\x00\x1b[31m\n", "\udcff", "k" * 3_000_000])
+def test_hostile_names_are_data(tmp_path: Path, name: str) -> None:
+    """Whoever shows a name cleans it: here nothing of it is lost."""
+    assert next(iter(read_trace(write_trace(tmp_path / "t.json.gz", [kernel(name, 1)])).kernels)).name == name
+
+
+def test_no_kernel_is_an_error(tmp_path: Path) -> None:
+    """A trace of the host alone says what to switch on."""
+    with pytest.raises(InputError, match="has no GPU kernel among its 1 event\n") as caught:
+        read_trace(write_trace(tmp_path / "t.json", [launch(1, 1)]))
+    assert "ProfilerActivity.CUDA" in caught.value.hint
+
+
+def test_memory_holds_kernels_only(tmp_path: Path) -> None:
+    """Eight times the events of the host, with the same kernels, need the same memory."""
+
+    def peak(repeat: int) -> int:
+        host_events = [host("cpu_op", f"aten::op{i}", 200 + i, 1, x="y" * 99) for i in range(5_000 * repeat)]
+        path = write_trace(tmp_path / "t.json", [*_step(), *host_events])
+        del host_events
+        tracemalloc.start()
+        assert len([*read_trace(path).kernels]) == 2
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak_bytes
+
+    assert peak(8) < 1.5 * peak(1)
+
+
+@pytest.fixture(scope="module")
+def traces(corpus: Path) -> Path:
+    """Return the folder of published timelines beside the corpus."""
+    folder = corpus.parent / "outcomes" / "timelines"
+    if not folder.is_dir():
+        pytest.skip(f"no timelines at {folder}")
+    return folder
+
+
+def _plain(path: Path) -> list[Any]:
+    events: list[Any] = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    return events
+
+
+@pytest.mark.corpus
+def test_a_published_training_step_as_a_plain_count_has_it(traces: Path) -> None:
+    """Kernels, their times, shapes and operators equal those of a short script on the decoded JSON."""
+    path = traces / "hta_sampled_rank-0.json.gz"
+    events = _plain(path)
+    kernels = sorted((one for one in events if one.get("cat") == "kernel"), key=lambda one: one["ts"])
+    launches = {one["args"]["correlation"]: one for one in events if one.get("cat") == "cuda_runtime"}
+    operators = [one for one in events if one.get("cat") == "cpu_op"]
+
+    def operator(one: Event) -> str | None:
+        call = launches[one["args"]["correlation"]]
+        around = [
+            (other["dur"], other["name"])
+            for other in operators
+            if other["tid"] == call["tid"] and other["ts"] <= call["ts"] + call["dur"] / 2 <= other["ts"] + other["dur"]
+        ]
+        return min(around)[1] if around else None
+
+    timeline = read_trace(path)
+    assert len([*timeline.kernels]) == len(kernels) == 1_154
+    assert sum(one.duration_ns for one in timeline.kernels) == sum(one["dur"] for one in kernels) * 1_000
+    assert len([*timeline.others]) == 50
+    for ours, theirs in zip(timeline.kernels, kernels, strict=True):
+        assert (ours.name, ours.start_ns) == (theirs["name"], theirs["ts"] * 1_000)
+        assert (list(ours.grid or ()), ours.stream) == (theirs["args"]["grid"], theirs["args"]["stream"])
+    for ours, theirs in list(zip(timeline.kernels, kernels, strict=True))[::25]:
+        assert ours.operator == operator(theirs)
+    middle = [*timeline.kernels][bisect_right(kernels, 1682725898082228, key=lambda one: one["ts"]) - 1]
+    assert middle.nvtx_range == "ProfilerStep#551/## sdd_preprocess_splits ##"
+
+
+@pytest.mark.corpus
+def test_a_published_trace_of_triton(traces: Path) -> None:
+    """Inductor's file and node are the code of its kernel."""
+    timeline = read_trace(traces / "hta_triton_example.json.gz")
+    (one,) = timeline.kernels
+    assert (timeline.gpu, one.start_ns, one.duration_ns) == ("NVIDIA A100-PG509-200", 2_413_669_097_444_592, 1_760)
+    assert (one.name, one.operator) == ("triton_poi_fused_add_cos_sin_0",) * 2
+    assert one.code is not None
+    assert one.code.endswith("cqaokwf2bph4egogzevc22vluasiyuui4i54zpemp6knbsggfbuu.py, node add_cos_sin_0")
+
+
+@pytest.mark.corpus
+def test_a_published_trace_without_kernels(traces: Path) -> None:
+    """4,222 events of CUPTI's ranges and of the host name no kernel that ran."""
+    with pytest.raises(InputError, match="no GPU kernel among its 4,222 events"):
+        read_trace(traces / "hta_benchmark_result_924719_1679055439_trace.json.gz")

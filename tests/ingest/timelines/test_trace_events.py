@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rooflens.errors import InputError
+from rooflens.ingest.timelines import events as module
+from rooflens.ingest.timelines.events import read_pieces
+
+_EVENT = b'{"ph":"X","name":"k","ts":12.50,"args":{"a":[1,{"b":"}]"}]}}'
+
+
+def _read(tmp_path: Path, data: bytes) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
+    """Return the whole text of a trace, its events, and the values of other keys."""
+    file = tmp_path / "trace.json"
+    file.write_bytes(data)
+    pieces = list(read_pieces(file))
+    found = [piece.event for piece in pieces if piece.event is not None]
+    return "".join(piece.text for piece in pieces), found, {piece.key: piece.value for piece in pieces if piece.key}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"traceEvents":[]}',
+        b"[]",
+        b'\xef\xbb\xbf { "a" : 1 , "traceEvents" : [ %b , %b ] , "b" : [{}] }\n' % (_EVENT, _EVENT),
+        b'{"traceEvents":[%b],}' % _EVENT,
+        b"[%b,\r\n\t%b,]" % (_EVENT, _EVENT),
+    ],
+)
+def test_no_character_is_lost(tmp_path: Path, data: bytes) -> None:
+    """All parts joined are the file, whichever shape it has."""
+    text, found, _ = _read(tmp_path, data)
+    assert text.encode() == data
+    assert len(found) == data.count(b'"ts"')
+
+
+def test_values_are_read_and_numbers_keep_their_digits(tmp_path: Path) -> None:
+    """Other keys come with their values; a fraction is the text that the trace has."""
+    _, found, keys = _read(tmp_path, b'{"z":"\\u00e9","traceEvents":[%b],"n":12}' % _EVENT)
+    assert found == [{"ph": "X", "name": "k", "ts": "12.50", "args": {"a": [1, {"b": "}]"}]}}]
+    assert keys == {"z": "é", "n": 12}
+
+
+def test_what_other_decoders_refuse(tmp_path: Path) -> None:
+    """NaN, Infinity, raw control characters and bytes that are not UTF-8 are taken as they are."""
+    data = b'[{"a":NaN,"b":-Infinity,"c":"\x01\n\xff"}]'
+    text, found, _ = _read(tmp_path, data)
+    assert text.encode("utf-8", "surrogateescape") == data
+    assert found[0]["c"] == "\x01\n\udcff"
+
+
+def test_paths_of_windows_are_mended(tmp_path: Path) -> None:
+    r"""A single backslash becomes a double one: `C:\data`."""
+    text, found, _ = _read(tmp_path, b'[{"a":"C:\\data\\pop"},{"a":1}]')
+    assert found == [{"a": "C:\\data\\pop"}, {"a": 1}]
+    assert json.loads(text) == found
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 2, 7, 64])
+def test_chunks_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int) -> None:
+    """What is read at once changes nothing: strings, escapes, numbers and letters may be cut between two chunks."""
+    data = '{"n":1234,"t":true,"traceEvents":[{"a":"\\u00e9é\\"","b":-1.5e3,"c":[-Infinity,null]},{}],"e":-7}'.encode()
+
+    def small(path: Path, _max_bytes: int) -> Any:
+        content = path.read_bytes()
+        return (content[at : at + chunk_bytes] for at in range(0, len(content), chunk_bytes))
+
+    whole = _read(tmp_path, data)
+    monkeypatch.setattr(module, "chunks", small)
+    assert _read(tmp_path, data) == whole
+    assert whole[2] == {"n": 1234, "t": True, "e": -7}
+
+
+def test_every_cut_is_noticed(tmp_path: Path) -> None:
+    """Wherever an object of events ends too early, it is refused, and the hint says what to do."""
+    data = b'{"n":[1,2],"traceEvents":[%b,%b],"t":"x\\n"}' % (_EVENT, _EVENT)
+    for length in range(1, len(data)):
+        with pytest.raises(InputError, match="is cut: its JSON ends in the middle") as caught:
+            _read(tmp_path, data[:length])
+        assert caught.value.hint == module.CUT_HINT
+
+
+def test_an_array_may_lack_its_end_but_not_half_an_event(tmp_path: Path) -> None:
+    """Chrome takes an array without its end, so it is only said; within an event it is cut."""
+    data = b"[%b,%b]" % (_EVENT, _EVENT)
+    starts = {1, 1 + len(_EVENT), 2 + len(_EVENT), 2 + 2 * len(_EVENT)}
+    for length in range(1, len(data)):
+        if length in starts:
+            assert "cut" in _read(tmp_path, data[:length])[2]
+        else:
+            with pytest.raises(InputError, match="is cut"):
+                _read(tmp_path, data[:length])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "does not start as JSON"),
+        (b"SQLite format 3\0", "does not start as JSON"),
+        (b"12", "does not start as JSON"),
+        (b'{"kernels":[]}', "it has no `traceEvents`"),
+        (b'{"traceEvents":5}', "it has no `traceEvents`"),
+        (b"{}", "it has no `traceEvents`"),
+        (b"[1,2]", "its array holds no events"),
+        (b'{"traceEvents":[{"a":1;%b]}' % (b" " * 99), "not JSON: Expecting ',' delimiter"),
+        (b'{"traceEvents":[{}]} x', "more follows"),
+        (b"[" * 100_000, "its array holds no events|nested too deep"),
+        (b'[{"a":' + b"[" * 100_000, "nested too deep"),
+        (b'[{"a":' + b"9" * 9_999 + b"}]", "a number is too long"),
+        (b"{1:2}", "a key is missing"),
+        (b'{"a":1 "b":2}', "a comma is missing"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    """What is no trace says so, with the next step."""
+    with pytest.raises(InputError, match=message) as caught:
+        _read(tmp_path, data)
+    assert caught.value.hint
+
+
+def test_an_event_without_end_is_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A string that never ends is given up after so many characters."""
+    monkeypatch.setattr(module, "MOST_CHARACTERS", 1 << 20)
+    with pytest.raises(InputError, match="ends within"):
+        _read(tmp_path, b'[{"a":"' + b"x" * (9 << 20))
+
+
+@pytest.mark.parametrize("length", [15, 40, -8, -1])
+def test_a_cut_gzip_is_noticed(tmp_path: Path, length: int) -> None:
+    """Even where only the checksum is missing."""
+    file = tmp_path / "t.json.gz"
+    file.write_bytes(gzip.compress(b"[%b]" % b",".join([_EVENT] * 100))[:length])
+    with pytest.raises(InputError, match=r"cannot read the trace .*: damaged: ") as caught:
+        list(read_pieces(file))
+    assert caught.value.hint
+
+
+def test_a_file_that_is_missing(tmp_path: Path) -> None:
+    """The system's own words say why it cannot be read."""
+    with pytest.raises(InputError, match="No such file"):
+        list(read_pieces(tmp_path / "none.json"))
