@@ -100,8 +100,9 @@ def _tier_of_recipe(recipe: Recipe, asked: Mapping[str, int]) -> int | None:
     if isinstance(recipe, Exact):
         tiers = (0 if name.startswith(_UNASKED) else asked.get(name) for name in recipe.names)
         return min((tier for tier in tiers if tier is not None), default=None)
-    parts = bases_of(recipe)
-    groups = (parts,) if isinstance(recipe, Quotient) else getattr(recipe, "groups", None) or [(base,) for base in parts]
+    groups = getattr(recipe, "groups", None) or tuple((base,) for base in bases_of(recipe))
+    if isinstance(recipe, Quotient):
+        groups = (bases_of(recipe),)
     bases: dict[str, int] = {}
     for name, tier in asked.items():
         base = name.partition(".")[0]

@@ -271,9 +271,11 @@ def bases_of(recipe: Recipe) -> tuple[str, ...]:
             return (base,)
         case MemoryBus(clock=clock, pins=pins, shared=shared):
             return clock, pins, shared
-        case RateOverShare(rate=rate, share=share) | ShareOfCycles(cycles=rate, share=share):
-            return rate, share
-        case Quotient(part=part, whole=whole):
-            return part.partition(".")[0], whole.partition(".")[0]
+        case (
+            RateOverShare(rate=first, share=second)
+            | ShareOfCycles(cycles=first, share=second)
+            | Quotient(part=first, whole=second)
+        ):
+            return first.partition(".")[0], second.partition(".")[0]
         case _:
             return ()
