@@ -200,14 +200,9 @@ def share(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), meanin
     return Counter(name, meaning.format(unit), (Share(bases),), asked)
 
 
-def busy(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), of_active: tuple[str, ...] = ()) -> Counter:
-    """Make a row of the share of cycles in which a unit was busy.
-
-    `of_active` are metrics of the cycles in which an SM has work. Where nothing tells how many these are, they stand
-    for all: for a grid that fills the GPU that is nearly so.
-    """
-    row = share(name, unit, *bases, asked=asked, meaning="cycles the {} was busy")
-    return replace(row, recipes=(*row.recipes, Exact(of_active, 0.01))) if of_active else row
+def busy(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = ()) -> Counter:
+    """Make a row of the share of cycles in which a unit was busy."""
+    return share(name, unit, *bases, asked=asked, meaning="cycles the {} was busy")
 
 
 def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:

@@ -19,6 +19,8 @@ from rooflens.model.verdict.facts import Facts
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 NOT_MEASURED = "cause not measured"
+_FEW_REASONS = 10
+"""Full collections count seventeen reasons to stall or more; lists of people's own choice have a handful."""
 """The cause of a kernel that waits, where nothing measured says most of why."""
 _SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
 """Words, with their article, that a sentence uses instead of the label."""
@@ -118,6 +120,18 @@ def _spoken(resource: str | None, gpu: str | None) -> str:
         return "NVIDIA's busiest unit"
     label = resource_label(resource, gpu)
     return _SPOKEN.get(resource) or (f"the {label}" if resource in PIPE_LABELS else label)
+
+
+def wait_words(largest: str, shares: Mapping[str, float], title: str) -> str:
+    """Name the largest wait of those that were counted; say so where others may be larger.
+
+    Args:
+        largest: Its reason.
+        shares: Each reason that was counted, with its part of the time of a warp.
+        title: What the wait is called.
+    """
+    is_sure = len(shares) >= _FEW_REASONS or 1 - sum(shares.values()) <= shares[largest]
+    return title if is_sure else f"{title}, of the waits counted"
 
 
 def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool) -> str:
