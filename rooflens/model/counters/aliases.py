@@ -60,9 +60,6 @@ ALIASES: Mapping[str, tuple[Alias, ...]] = {
         Alias("sm__warps_active.sum.pct_of_peak_sustained_active", _PERCENT),
         Alias("sm__warps_active.avg.per_cycle_active", over="device__attribute_max_warps_per_multiprocessor"),
     ),
-    "theoretical_occupancy": (
-        Alias("sm__maximum_warps_avg_per_active_cycle", over="device__attribute_max_warps_per_multiprocessor"),
-    ),
     "l1_hit_rate": (
         Alias("l1tex__t_sector_hit_rate.ratio"),
         Alias("l1tex__t_sectors_lookup_hit.sum", over="l1tex__t_sectors.sum"),

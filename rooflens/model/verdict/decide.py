@@ -36,8 +36,8 @@ from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     bottleneck_words,
     evidence_lines,
+    longest_wait,
     verdict_sentence,
-    wait_words,
 )
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
@@ -207,7 +207,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     unmeasured = is_latency and not _explains_the_wait(facts, causes)
     cause = None
     if is_latency:
-        cause = NOT_MEASURED if unmeasured else causes[0].title
+        cause = (longest_wait(facts) or NOT_MEASURED) if unmeasured else causes[0].title
     elif bound == "overhead":
         cause = "gaps around its launches" if facts.waiting else "as short as its launch"
     elif bound == "unknown":
@@ -215,7 +215,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     elif facts.full_for_a_while:
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
-        cause = _wait_behind(facts)
+        cause = longest_wait(facts)
     # Something else speaks for a side whose unit was not measured itself.
     sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
     is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
@@ -302,14 +302,6 @@ def _queued_share(facts: Facts) -> float:
     """Return the part of the time of a warp in which it waits for the queue to shared memory, as far as counted."""
     names = (f"stall_{reason}_share" for reason in ("mio_throttle", "short_scoreboard"))
     return sum(facts.counter(name) or 0.0 for name in names)
-
-
-def _wait_behind(facts: Facts) -> str | None:
-    """Name the largest wait of a kernel whose full unit has no name; None where none was counted."""
-    counted = {why: share for why in STALLS if (share := facts.counter(f"stall_{why}_share")) is not None}
-    waits = {why: share for why, share in counted.items() if why != "not_selected"}
-    largest = max(waits, key=waits.__getitem__, default=None)
-    return None if largest is None else wait_words(largest, counted, STALLS[largest])
 
 
 def _plain(texts: Sequence[str]) -> tuple[Move, ...]:

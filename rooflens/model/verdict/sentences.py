@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from rooflens.format import duration, factor, percent, si, significant
+from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
@@ -134,6 +135,21 @@ def wait_words(largest: str, shares: Mapping[str, float], title: str) -> str:
     return title if is_sure else f"{title}, of the waits counted"
 
 
+def longest_wait(facts: Facts) -> str | None:
+    """Name the longest wait of those that were counted; None where none was.
+
+    Cycles for each issued instruction compare the waits, though their part of a warp's time may not be known.
+    """
+    for form in ("share", "cycles"):
+        counted = {why: amount for why in STALLS if (amount := facts.counter(f"stall_{why}_{form}")) is not None}
+        waits = [why for why in counted if why != "not_selected"]
+        if waits:
+            longest = max(waits, key=counted.__getitem__)
+            shares = counted if form == "share" else dict.fromkeys(counted, 0.0)
+            return wait_words(longest, shares, STALLS[longest])
+    return None
+
+
 def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool) -> str:
     """Write the verdict: class, its two decisive numbers, the first move.
 
@@ -222,7 +238,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
     few = [] if ready is None or ready >= _ENOUGH_READY else [f"only {significant(ready)} warps ready per scheduler"]
     why = [cause.title for cause in causes[:2]]
     if unmeasured:
-        why = ["why warps wait was not measured"]
+        why = [longest_wait(facts) or "why warps wait was not measured"]
         most = max(causes, key=lambda cause: cause.gain.factor if cause.gain else 0.0, default=None)
         if most is not None:
             why = [f"{why[0]}, and {most.title} is a part of it at most"]
