@@ -26,7 +26,7 @@ LISTS = ("agent-8", "agent-12", "agent-30", "print", "speed-of-light", "warp-sta
 _PASSES_DIFFER = 0.002
 """A share that another metric gives was counted in another pass."""
 _OF_CLOCKS = ("_clock_hz", "_peak_")
-"""The clock of the SMs is that of the GPCs, which another pass counted: up to 5 % apart, with all that is made of it."""
+"""The clock of the SMs is that of the GPCs, which another pass counted up to 5 % apart, and peaks are made of it."""
 _CYCLES, _BETWEEN = "smsp__average_warps_issue_stalled_", "smsp__average_warp_latency_per_inst_issued.ratio"
 _DRAM = "{}.avg.pct_of_peak_sustained_elapsed"
 
