@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
@@ -21,9 +22,8 @@ _BESIDE: Mapping[str, Callable[[str], bool]] = {
     "the run over time": series.uses,
 }
 """What is read besides the table of counters -> the names it is read from."""
-_UNASKED = (
-    *("device__", "launch__", "profiler__", "numa__", "nvlink__", "c2clink__", "smsp__pcsamp_"),
-    *("breakdown:", "group:"),
+_UNASKED = re.compile(
+    r"(device|launch|profiler|numa|nvlink|c2clink)__|smsp__pcsamp_|pmsampling:|breakdown:|group:|(\w+\.)?Triage"
 )
 """What ncu stores whatever it is asked for, and its lists of other names: nobody chose these."""
 
@@ -59,5 +59,5 @@ def understood(report: Report) -> Understood:
     return Understood(
         used={quantity: tuple(sources) for quantity, sources in used.items()},
         spare_count=sum(name in readable and name not in words for name in names),
-        unread=tuple(name for name in unread if not name.startswith(_UNASKED)),
+        unread=tuple(name for name in unread if not _UNASKED.match(name)),
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rooflens.format import MISSING, count, si, significant
 from rooflens.model.counters.metric import DETAILS, Kind, Metric
 from rooflens.model.findings.find import RULES
+from rooflens.model.findings.rule import IN_PROGRAM
 from rooflens.model.needs import Untold, tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet
 from rooflens.report.document import Column, Document, Table, code, paragraph
@@ -133,7 +134,7 @@ def understood_document(source: str, used: Mapping[str, Sequence[str]], unread: 
     if len(unread) > _MOST_UNREAD:
         shown += f", and {len(unread) - _MOST_UNREAD} more"
     said = f"{count(len(unread), 'metric')} not understood, as no quantity is read from them: {shown}" if unread else ""
-    again = f"{count(spare, 'metric')} more would give the same quantities again" if spare else ""
+    again = f"{spare:,} more would give the same quantities again" if spare else ""
     return (
         Table((Column("quantity"), _wrapping("read from")), rows, title),
         paragraph(said or "every metric that was asked for is understood", again),
@@ -175,7 +176,8 @@ def missing_text(found: Sequence[Untold], chip: str, metrics: Sequence[Metric], 
         metrics: What the widest tier asks for on that chip.
         command: What profiles a kernel of the report again.
     """
-    tiers = [tier for row in found for group in row.ways[:1] if (tier := tier_of(group, metrics, chip)) is not None]
+    counted = (group for row in found for group in row.ways[:1] if IN_PROGRAM not in group)
+    tiers = [tier for group in counted if (tier := tier_of(group, metrics, chip)) is not None]
     if not tiers:
         return ""
     detail = max(tiers, key=DETAILS.index)
@@ -186,7 +188,7 @@ def missing_text(found: Sequence[Untold], chip: str, metrics: Sequence[Metric], 
 
 def _tier(group: Sequence[str], metrics: Sequence[Metric], chip: str) -> str:
     """Name the tier that collects a group of names; an un-profiled trace belongs to no tier."""
-    if "in_program" in group:
+    if IN_PROGRAM in group:
         return "trace (nsys)"
     return tier_of(group, metrics, chip) or MISSING
 
