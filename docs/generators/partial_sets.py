@@ -125,7 +125,7 @@ def _cut(kernel: Kernel, key: str) -> Kernel:
     unasked = {q for q, source in sources if source.startswith(_UNASKED)} if chosen.get("report") else set()
     held = {step.name for step in plan_for(tuple(sorted(names)))[0]} | unasked
     shares = {f"{STALL}{why}_share": part for why, part in stall_shares(Facts(kernel, {}, {}, _THRESHOLDS)).items()}
-    counters = {name: value for name, value in (shares | kernel.counters).items() if name in held}
+    counters = {name: value for name, value in {**shares, **kernel.counters}.items() if name in held}
     is_sampled = _SAMPLES in names
     measures = {m for m in MEASURES if m != "samples" and names.issuperset(STORED_AS.get(m, ()))}
     return replace(
