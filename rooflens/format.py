@@ -174,8 +174,11 @@ def bare_intensity(flop_per_byte: float | None) -> str:
 
 def count(amount: int, noun: str) -> str:
     """Write an amount with its noun: `1 kernel`, `1,204 launches`."""
-    plural = "es" if noun.endswith(("ch", "s")) else "s"
-    return f"{amount:,} {noun}{'' if amount == 1 else plural}"
+    if amount == 1:
+        return f"1 {noun}"
+    if noun.endswith("ty"):
+        return f"{amount:,} {noun[:-1]}ies"
+    return f"{amount:,} {noun}{'es' if noun.endswith(('ch', 's')) else 's'}"
 
 
 def date(unix_s: int | None) -> str:

@@ -167,6 +167,26 @@ def test_metrics_says_what_a_report_cannot_tell(tmp_path: Path) -> None:
     assert "short_kernel" not in said.stdout
 
 
+def test_metrics_says_what_a_list_gave(tmp_path: Path) -> None:
+    """`--report` names the quantity of each metric, and apart from them the names that nothing reads."""
+    stored = {
+        "gpu__time_duration.sum": 1e6,
+        "smsp__warps_issue_stalled_barrier.sum": 30.0,
+        "smsp__warps_active.sum": 100.0,
+        "sm__my_own.sum": 1.0,
+    }
+    path = write_report(tmp_path / "list.ncu-rep", ReportSpec([KernelSpec("kernel(float *)", stored)]))
+    said = run("metrics", "--report", path, "--chip", "gh100").stdout
+    assert "2 quantities read" in said
+    assert re.search(r"stall_barrier_share +smsp__warps_issue_stalled_barrier\.sum / smsp__warps_active\.sum", said)
+    assert "1 metric not understood, as no quantity is read from them: sm__my_own.sum\n" in said
+    assert "`rooflens metrics --chip gh100 --detail deep --names` lists their names" in said
+    everything = write_report(
+        tmp_path / "one.ncu-rep", ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e6})])
+    )
+    assert "every metric that was asked for is understood" in run("metrics", "--report", everything).stdout
+
+
 def test_metrics_needs_a_chip_or_a_report() -> None:
     """With neither it says what to give, with exit code 2."""
     said = run("metrics")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rooflens.format import MISSING, count, si, significant
-from rooflens.model.counters.metric import Kind, Metric
+from rooflens.model.counters.metric import DETAILS, Kind, Metric
 from rooflens.model.findings.find import RULES
+from rooflens.model.findings.rule import IN_PROGRAM
 from rooflens.model.needs import Untold, tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet
-from rooflens.report.document import Column, Table, code
+from rooflens.report.document import Column, Document, Table, code, paragraph
 
+_MOST_UNREAD = 20
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 
 _COSTS: tuple[tuple[Kind, str], ...] = (
@@ -117,6 +119,28 @@ def findings_table(chip: str, metrics: Sequence[Metric]) -> Table:
     return Table(columns, tuple(rows), f"{chip}: what findings are told from; one line is enough")
 
 
+def understood_document(source: str, used: Mapping[str, Sequence[str]], unread: Sequence[str], spare: int) -> Document:
+    """Say which quantities a report's metrics gave, and which metrics nothing reads.
+
+    Args:
+        source: Path of the report.
+        used: Quantity -> the metrics or formulas it was read from.
+        unread: Metrics that somebody asked for and that nothing reads.
+        spare: Number of metrics that give the same quantities again.
+    """
+    rows = tuple((quantity, "; ".join(sources)) for quantity, sources in used.items())
+    title = (code(source), f": {count(len(used), 'quantity')} read")
+    shown = ", ".join(unread[:_MOST_UNREAD])
+    if len(unread) > _MOST_UNREAD:
+        shown += f", and {len(unread) - _MOST_UNREAD} more"
+    said = f"{count(len(unread), 'metric')} not understood, as no quantity is read from them: {shown}" if unread else ""
+    again = f"{spare:,} more would give the same quantities again" if spare else ""
+    return (
+        Table((Column("quantity"), _wrapping("read from")), rows, title),
+        paragraph(said or "every metric that was asked for is understood", again),
+    )
+
+
 def untold_table(
     source: str, found: Sequence[Untold], kernel_count: int, chip: str, metrics: Sequence[Metric]
 ) -> Table:
@@ -143,9 +167,28 @@ def untold_table(
     return Table(columns, tuple(rows), (code(source), f": {count(len(found), 'finding')}{of}"))
 
 
+def missing_text(found: Sequence[Untold], chip: str, metrics: Sequence[Metric], command: str) -> str:
+    """Say which command collects what findings lack, and which lists their names for ncu itself.
+
+    Args:
+        found: The findings that the report cannot show.
+        chip: Its chip; empty where no tier is known for it.
+        metrics: What the widest tier asks for on that chip.
+        command: What profiles a kernel of the report again.
+    """
+    counted = (group for row in found for group in row.ways[:1] if IN_PROGRAM not in group)
+    tiers = [tier for group in counted if (tier := tier_of(group, metrics, chip)) is not None]
+    if not tiers:
+        return ""
+    detail = max(tiers, key=DETAILS.index)
+    command = command.replace("rooflens profile", f"rooflens profile --detail {detail}", 1)
+    names = f"rooflens metrics --chip {chip} --detail {detail} --names"
+    return f"`{command}` collects what counters can tell; `{names}` lists their names for `ncu --metrics`"
+
+
 def _tier(group: Sequence[str], metrics: Sequence[Metric], chip: str) -> str:
     """Name the tier that collects a group of names; an un-profiled trace belongs to no tier."""
-    if "in_program" in group:
+    if IN_PROGRAM in group:
         return "trace (nsys)"
     return tier_of(group, metrics, chip) or MISSING
 
