@@ -187,6 +187,15 @@ def test_metrics_says_what_a_list_gave(tmp_path: Path) -> None:
     assert "every metric that was asked for is understood" in run("metrics", "--report", everything).stdout
 
 
+def test_metrics_of_a_report_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    """Nothing is said of a file that holds no kernels, and the exit code is 1."""
+    path = tmp_path / "empty.csv"
+    path.write_text("", encoding="utf-8")
+    said = run("metrics", "--report", path)
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert "the file is empty" in said.stderr
+
+
 def test_metrics_needs_a_chip_or_a_report() -> None:
     """With neither it says what to give, with exit code 2."""
     said = run("metrics")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import echo, say, show
+from rooflens.cli.console import echo, finish, say, show
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.usage import CHIPS, examples
 from rooflens.errors import RooflensError, UnknownNameError, UsageError
@@ -108,6 +108,7 @@ def _print_understood(path: str, chip: str | None) -> None:
                 *(paragraph(text) for text in (missing_text(lacking, on or "", asked, command),) if text),
             )
         )
+    finish(found, "")
 
 
 def _chip_of(kernels: Sequence[Kernel]) -> str | None:
