@@ -11,6 +11,9 @@ from rooflens.model.bounds import Bound
 from rooflens.model.calibration import Attainable
 from rooflens.model.unprofiled import InProgram, Unprofiled
 
+GUESSED = " (guessed)"
+"""Ends the name of a GPU that the file does not give, wherever it is shown."""
+
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
@@ -116,6 +119,7 @@ class Kernel(Struct, frozen=True):
         function_name: Name without template arguments and parameters.
         status_reason: Why it failed, or which values could not be read; None where neither is so.
         workload: What was profiled: kernel, range, graph or command list.
+        gpu: Name of the GPU; it ends in `GUESSED` where the file does not give it.
         device: Number of the GPU in its process; None where the report does not say.
         process: Name and number of the process that launched it: `python 4711`.
         nvtx_range: Path of the NVTX ranges it was launched in, from the outermost in: `train/step/forward`.
@@ -159,6 +163,11 @@ class Kernel(Struct, frozen=True):
     code_totals: Mapping[str, float] = field(default_factory=dict)
     series: Series | None = None
     status_reason: str | None = None
+
+    @property
+    def gpu_model(self) -> str | None:
+        """The name of its GPU without the mark of a guess, to compare it with others."""
+        return self.gpu and self.gpu.removesuffix(GUESSED)
 
     @property
     def duration_ns(self) -> float | None:

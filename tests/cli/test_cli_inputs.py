@@ -329,6 +329,17 @@ def test_an_export_comes_through_stdin(scratch: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
+def test_text_comes_through_stdin() -> None:
+    """What ncu prints without `--csv` is read as it comes; where it stops early, the exit code says so."""
+    table = "\n".join(("-" * 30 + " ----------- ------------", f"{'Duration':<30} {'us':>11} {'72.64':>12}"))
+    line = "  k(int) (8, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0"
+    written = f"==PROF== Connected\n[7] app@host\n{line}\nSection: GPU Speed Of Light Throughput\n{table}\n"
+    whole, cut = (run("analyze", "-", *GPU, given=text.encode()) for text in (written + "--- --- ---\n", written))
+    assert (whole.exit_code, cut.exit_code) == (0, 1)
+    assert "72.6 µs" in whole.stdout
+    assert "1 kernel not complete: `k` (its table `GPU Speed Of Light Throughput` is not complete)" in cut.stderr
+
+
 def test_no_output_takes_the_place_of_an_export(tmp_path: Path) -> None:
     """An export is a report: a table that would take its place is refused, forced or not."""
     file = tmp_path / "a.csv"

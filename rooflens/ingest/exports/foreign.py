@@ -44,9 +44,9 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         _RAW,
     ),
     (
-        re.compile(r"^\s*Section: |^\s*-{20,}\s+-{4,}"),
-        "ncu's text output, which is not a table",
-        f"add --csv; or {_RAW}",
+        re.compile(r"^\s*Section: |, Context \d+, Stream \d+"),
+        "ncu's text, with no metric in it",
+        "copy all that ncu printed, or profile again",
     ),
     (
         re.compile(

@@ -64,6 +64,7 @@ class ExportedKernel(Struct):
         texts: Metric -> word.
         tables: Metric with instances -> {key: count}.
         not_numbers: Metrics printed as `nan`.
+        lost: Why it is not complete; None where it is.
     """
 
     function_name: str
@@ -79,6 +80,7 @@ class ExportedKernel(Struct):
     process_name: str | None = None
     process: str | None = None
     nvtx_range: str | None = None
+    lost: str | None = None
 
     def add(self, name: str, text: str, style: Style, power: int) -> None:
         """Add one printed value: a number, multiplied by ten to `power`, a word, or a number with its instances."""

@@ -56,10 +56,21 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "L1/TEX Hit Rate": ("l1tex__t_sector_hit_rate.pct",),
         "L2 Hit Rate": ("lts__t_sector_hit_rate.pct",),
         "L2 Compression Success Rate": ("lts__average_gcomp_input_sector_success_rate.pct",),
-        "L2 Compression Ratio": ("lts__average_gcomp_output_sector_compression_achieved_rate.ratio",),
+        "L2 Compression Ratio": (
+            "lts__average_gcomp_output_sector_compression_achieved_rate.ratio",
+            "lrc__average_ilc_output_sector_compression_achieved_rate.pct",
+        ),
         "L2 Compression Input Sectors": ("lts__gcomp_input_sectors.sum",),
         "L2 Persisting Size": ("launch__persisting_l2_cache_size",),
         "L2 Sector Promotion Misses": ("derived__lts__t_sectors_lookup_miss_data_promoted_pct",),
+        "Local Memory Spilling Requests": (
+            "sass__inst_executed_register_spilling_mem_local",
+            "derived__local_spilling_requests",
+        ),
+        "Shared Memory Spilling Requests": (
+            "sass__inst_executed_register_spilling_mem_shared",
+            "derived__shared_spilling_requests",
+        ),
         "Local Memory Spilling Request Overhead": ("derived__local_spilling_requests_pct",),
         "Shared Memory Spilling Request Overhead": ("derived__shared_spilling_requests_pct",),
         # Scheduler Statistics, Warp State Statistics
@@ -68,6 +79,8 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Issued Warp Per Scheduler": ("smsp__issue_active.avg.per_cycle_active",),
         "No Eligible": (f"smsp__issue_inst0{_PCT_ACTIVE}",),
         "One or More Eligible": (f"smsp__issue_active{_PCT_ACTIVE}",),
+        "GPU Maximum Warps Per Scheduler": ("smsp__warps_active.avg.peak_sustained",),
+        "Theoretical Warps Per Scheduler": ("smsp__maximum_warps_avg_per_active_cycle",),
         "Warp Cycles Per Issued Instruction": ("smsp__average_warp_latency_per_inst_issued.ratio",),
         "Warp Cycles Per Executed Instruction": ("smsp__average_warps_active_per_inst_executed.ratio",),
         "Avg. Active Threads Per Warp": ("smsp__thread_inst_executed_per_inst_executed.ratio",),
@@ -79,6 +92,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Avg. Issued Instructions Per Scheduler": ("smsp__inst_issued.avg",),
         "Branch Instructions": ("smsp__inst_executed_op_branch.sum",),
         "Branch Instructions Ratio": ("derived__smsp__inst_executed_op_branch_pct",),
+        "Divergent Branches": ("smsp__branch_targets_threads_divergent",),
         "Branch Efficiency": ("smsp__sass_average_branch_targets_threads_uniform.pct",),
         "Avg. Divergent Branches": ("smsp__sass_branch_targets_threads_divergent.avg",),
         # Launch Statistics
@@ -95,6 +109,9 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "# SMs": ("launch__sm_count",),
         "# TPCs": ("launch__tpc_count",),
         "Enabled TPC IDs": ("launch__tpc_enabled",),
+        "Block Barrier Count": ("launch__barrier_count",),
+        "Shared Memory Per Block": ("launch__shared_mem_per_block",),
+        "Launch Execution Model": ("launch__execution_model",),
         "Stack Size": ("launch__stack_size",),
         "Uses Green Context": ("launch__uses_green_context",),
         "Cluster Size": ("launch__cluster_size",),
@@ -125,6 +142,14 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         },
         "Average MC Channel Active Cycles": ("mcc__cycles_active.avg",),
         "Total MC Channel Elapsed Cycles": ("mcc__cycles_elapsed.sum",),
+        # NVLink
+        "Physical Links": ("nvlink__count_physical",),
+        "Logical Links": ("nvlink__count_logical",),
+        **{
+            f"{way} {name}": (f"nvl{side}__bytes{kind}.sum",)
+            for way, side in (("Received", "rx"), ("Transmitted", "tx"))
+            for name, kind in (("Bytes", ""), ("Overhead Bytes", "_data_protocol"))
+        },
         # PM Sampling
         "# Pass Groups": ("profiler__pmsampler_pass_groups",),
         "Dropped Samples": ("profiler__pmsampler_dropped_samples",),
@@ -134,7 +159,11 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Label -> metrics that NVIDIA's sections give it; where there are several, the unit tells which one is meant."""
 
+BUSY: Mapping[str, str] = {"SM Busy": "sm__instruction_throughput.avg", "Issue Slots Busy": "sm__inst_issued.avg"}
+"""Labels of shares that are of active cycles before ncu 2025.4, and of elapsed cycles from then on."""
+
 _FP = re.compile(r"(?P<peak>Theoretical )?Predicated-On (?P<op>[DF](?:ADD|MUL|FMA)) Thread Instructions Executed(?:.*)")
+_FP_OPS = re.compile(r"(?P<peak>Theoretical )?Predicated-On (?P<op>[DF]FMA) Operations(?: Per Cycle)?")
 _STALL = re.compile(r"Stall (?P<reason>[A-Z][A-Za-z ]*)")
 _METRIC = re.compile(r"[a-z][\w.:]*_[\w.:]*")
 _LONGEST = 300
@@ -160,6 +189,9 @@ def _by_rule(label: str) -> tuple[str, ...]:
     if found := _FP.fullmatch(label):
         base = f"sass_thread_inst_executed_op_{found['op'].lower()}_pred_on.sum"
         return (f"sm__{base}.peak_sustained",) if found["peak"] else (f"smsp__{base}.per_cycle_elapsed",)
+    if found := _FP_OPS.fullmatch(label):
+        unit = "sm" if found["peak"] else "smsp"
+        return (f"derived__{unit}__sass_thread_inst_executed_op_{found['op'].lower()}_pred_on_x2",)
     if found := _STALL.fullmatch(label):
         reason = found["reason"].lower().replace(" ", "_")
         return (f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",)
@@ -180,6 +212,8 @@ def _dimension(metric: str) -> Dimension | None:
         return "time"
     if "pct" in metric.rpartition(".")[2] or metric.endswith("_pct"):
         return "pct"
+    if "register_spilling" in metric:
+        return "byte"  # as the instruction statistics print it
     if metric.endswith(".per_second"):
         return "byte/s" if "__bytes" in metric else "hz"
     return "cycle" if "__cycles_" in metric or metric.endswith("_cycles") else None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from msgspec import Struct, field
 
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
-from rooflens.ingest.exports.labels import metric_of
-from rooflens.ingest.exports.numbers import Printed, parse, style_of
+from rooflens.ingest.exports.labels import BUSY, metric_of
+from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
 from rooflens.ingest.exports.tables import (
     ID,
     IDENTITY,
@@ -31,8 +32,12 @@ from rooflens.model.records import Rule
 _SAMPLE_ROWS = 2_000
 _OF_KERNEL, _OF_UNIT = "global", "local"
 
-_BUSY: Mapping[str, str] = {"SM Busy": "sm__instruction_throughput.avg", "Issue Slots Busy": "sm__inst_issued.avg"}
-"""Labels of shares that are of active cycles before ncu 2025.4, and of elapsed cycles from then on."""
+_FEWEST_ALIKE = 3
+"""So many launches of one process tell what each should have."""
+
+_MOST_NAMED = 3
+_OF_SOME = frozenset({"Dropped Samples"})
+"""Labels of metrics that ncu prints only of launches to which they apply."""
 
 _SINCE_2025_4 = frozenset({"Local Memory Spilling Requests", "Shared Memory Spilling Requests"})
 """Labels that ncu prints from 2025.4 on, by which the version is known."""
@@ -42,12 +47,16 @@ class _Launch(Struct):
     """One launch while its rows are gathered.
 
     Attributes:
-        shown: Section and label of its rows so far.
-        busy: Values of the labels in `_BUSY`, in per cent.
+        shown: Section and label of its rows so far, in their order.
+        rows: A hash of each of its rows: charts of one section may repeat a label.
+        rules: Those of its kernel.
+        busy: Values of the labels in `BUSY`, in per cent.
     """
 
     kernel: ExportedKernel
-    shown: set[tuple[str, str]] = field(default_factory=set)
+    shown: dict[tuple[str, str], None] = field(default_factory=dict)
+    rows: list[int] = field(default_factory=list)
+    rules: set[Rule] = field(default_factory=set)
     busy: dict[str, float] = field(default_factory=dict)
 
 
@@ -83,6 +92,7 @@ class _Table:
         self._has_ids = ID in header.columns
         self._launches: dict[tuple[str, ...], _Launch] = {}
         self._done: list[_Launch] = []
+        self._fewest = self._last_count = len(header.names)
 
     def add(self, cells: list[str]) -> None:
         """Add one row; with more cells than the header its values are shifted, with too few it has no launch."""
@@ -93,9 +103,15 @@ class _Table:
         rule = self._cell(cells, RULE)
         if not label and not rule:
             return
+        self._fewest, self._last_count = min(self._fewest, self._last_count), len(cells)
+        if len(cells) <= self._header.columns.get(RULE_TEXT if rule else VALUE, 0):
+            self._facts.broken_rows += 1
+            self._launch(cells, None)
+            return
         launch = self._launch(cells, (section, label) if label else None)
-        if rule:
-            launch.kernel.rules.append(self._rule(cells, section, rule))
+        if rule and (told := self._rule(cells, section, rule)) not in launch.rules:
+            launch.rules.add(told)
+            launch.kernel.rules.append(told)
         if label:
             self._add_metric(launch, label, self._cell(cells, UNIT), self._cell(cells, VALUE))
 
@@ -112,7 +128,8 @@ class _Table:
             self._launches[key] = launch
             self._done.append(launch)
         if shown is not None:
-            launch.shown.add(shown)
+            launch.rows.append(hash(tuple(cells)))
+            launch.shown[shown] = None
         return launch
 
     def _add_metric(self, launch: _Launch, label: str, unit: str, text: str) -> None:
@@ -120,7 +137,7 @@ class _Table:
         if power is None:
             self._facts.unknown_units[unit] += 1
             return
-        if label in _BUSY:
+        if label in BUSY:
             value = parse(text, self._facts.style)
             if value is not None and math.isfinite(value) and unit == "%":
                 launch.busy[label] = value
@@ -133,7 +150,8 @@ class _Table:
 
     def _rule(self, cells: Sequence[str], section: str, name: str) -> Rule:
         """Read the row of a rule, which states a speed-up of the whole kernel, of one unit, or none."""
-        of, pct = self._cell(cells, SPEEDUP_OF).casefold(), parse(self._cell(cells, SPEEDUP), self._facts.style)
+        decimal = self._cell(cells, SPEEDUP).replace(",", ".")  # a per cent has no thousands to group
+        of, pct = self._cell(cells, SPEEDUP_OF).casefold(), parse(decimal, Style())
         speedup_pct = pct if pct is not None and math.isfinite(pct) else None
         return Rule(
             identifier=name,
@@ -145,12 +163,41 @@ class _Table:
         )
 
     def finish(self) -> list[ExportedKernel]:
-        """Return the launches, with the shares whose metric depends on ncu's version."""
+        """Return the launches, with the shares whose metric depends on ncu's version, and what they lack."""
         for launch in self._done:
+            launch.kernel.lost = self._facts.cut.get(launch.kernel.launch[0] if launch.kernel.launch else "")
+            half = len(launch.rows) // 2
+            self._facts.doubled += half > 0 and launch.rows[:half] == launch.rows[half:]
             labels = {label for _, label in launch.shown}
             cycles = "elapsed" if labels & _SINCE_2025_4 else "active"
             for label, value in launch.busy.items():
-                metric = f"{_BUSY[label]}.pct_of_peak_sustained_{cycles}"
+                metric = f"{BUSY[label]}.pct_of_peak_sustained_{cycles}"
                 if self._facts.is_wanted(metric):
                     launch.kernel.numbers.setdefault(metric, value)
+        if self._done and (self._facts.is_cut or self._last_count < self._fewest):
+            self._done[-1].kernel.lost = "its last row ends early"
+        _note_missing(self._done)
         return [launch.kernel for launch in self._done]
+
+
+def _note_missing(launches: Sequence[_Launch]) -> None:
+    """Note what a launch lacks that all others of its process have: ncu prints the same of each.
+
+    Of two launches the second was cut if it has just the first rows of the other.
+    """
+    by_process: dict[tuple[str, ...], list[_Launch]] = {}
+    for launch in launches:
+        by_process.setdefault((launch.kernel.workload, launch.kernel.process or ""), []).append(launch)
+    for same in by_process.values():
+        often = Counter(chain.from_iterable(launch.shown for launch in same))
+        nearly_all = [shown for shown, times in often.items() if times == len(same) - 1]
+        lacking = [(launch, [one for one in nearly_all if one not in launch.shown]) for launch in same]
+        if len(same) < _FEWEST_ALIKE:
+            rows = [list(launch.shown) for launch in same]
+            is_start = rows[-1] == rows[0][: len(rows[-1])]
+            lacking = [(same[-1], rows[0][len(rows[-1]) :] if is_start else [])]
+        for launch, missed in lacking:
+            told = [label for _, label in missed if label not in _OF_SOME]
+            if told and launch.kernel.lost is None:
+                named = ", ".join(told[:_MOST_NAMED]) + (", ..." if len(told) > _MOST_NAMED else "")
+                launch.kernel.lost = f"it lacks what the others have: {named}"

@@ -97,6 +97,11 @@ def parse(text: str, style: Style, power: int = 0) -> float | None:
     return float(f"{'-' if own.startswith('-') else ''}{plain.replace(mark, '.')}e{exponent}")
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is a number, or says that one could not be collected."""
+    return text.startswith(_FLAG) or text in {"n/a", "nan"} or _number(text) is not None
+
+
 def split_instances(text: str) -> tuple[str, str | None]:
     """Split a value from those of its instances, None without any: `1,024 (512; 512)`, `10 (BRA: 1; EXIT: 9)`."""
     own, bracket, instances = text.partition("(")

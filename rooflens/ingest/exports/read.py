@@ -1,24 +1,28 @@
-"""Entry point: text that ncu printed with `--csv` -> launches with values in base units by metric name."""
+"""Entry point: what ncu printed, as CSV or for people -> launches with values in base units by metric name."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
+from rooflens.format import count as count_of
 from rooflens.ingest.exports.foreign import refusal
+from rooflens.ingest.exports.guess import Guess, capability_of, guess_gpu
 from rooflens.ingest.exports.kernels import GPU_NAME, ExportedKernel
 from rooflens.ingest.exports.long import long_kernels
-from rooflens.ingest.exports.same import merged
-from rooflens.ingest.exports.tables import Facts, open_text, records
+from rooflens.ingest.exports.same import merged, once
+from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, open_text, records
+from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
-from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, datasheet_of_id, load_datasheets
+from rooflens.model.records import GUESSED
+from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, datasheet_of_id
 
-_CC = "device__attribute_compute_capability"
+_OF_OCCUPANCY = ("launch__occupancy", "launch__waves", "sm__warps_active", "sm__maximum_warps")
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
 """Parts of the names of metrics that tell how near a unit is to its peak, on any GPU."""
 
@@ -32,16 +36,20 @@ class Export(Struct):
 
     Attributes:
         names_gpu: False if a launch does not name its GPU, and the user did not either.
+        is_text: It is what ncu prints on a terminal, not a table.
         notes: What was left out or is not known, one sentence each; complete after the last launch.
     """
 
     _data: bytes
     _gpu: str | None
     _facts: Facts
+    is_text: bool = False
     names_gpu: bool = True
-    _has_peaks: bool = False
+    _guess: Guess = field(default_factory=Guess)
+    _opens: bool = False
     _is_unknown: bool = False
     _capabilities: dict[str, None] = field(default_factory=dict)
+    _incomplete: list[str] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[ExportedKernel]:
         """Yield the launches in the order of the text.
@@ -51,15 +59,16 @@ class Export(Struct):
         """
         count, known = 0, datasheet_of(self._gpu)
         try:
-            for kernel in _kernels(self._data, self._facts):
-                self._name_gpu(kernel, known)
+            for kernel in self._named(_kernels(self._data, self._facts, is_text=self.is_text), known):
                 count += 1
+                if kernel.lost is not None:
+                    self._incomplete.append(f"`{kernel.function_name}` ({kernel.lost})")
                 yield kernel
         except csv.Error as error:
             raise InputError(f"the table cannot be read: {error}", _AGAIN) from error
         if not count:
             raise refusal(self._data)
-        if not self.names_gpu and not self._has_peaks:
+        if not self.names_gpu and not self._opens:
             raise InputError(
                 f"the export does not name its GPU{self._capability}, and holds no share of a peak: it has no roofs",
                 self._gpu_hint(),
@@ -69,11 +78,26 @@ class Export(Struct):
     def notes(self) -> tuple[str, ...]:
         """What a user should know of how this was read."""
         said = self._facts.notes()
-        if not self.names_gpu:
-            said.append(f"the export does not name its GPU{self._capability}: `--gpu NAME` adds its published roofs")
+        if self._guess.is_sure:
+            name = self._guess.likely[0].name
+            said.append(f"GPU guessed: {name}, from {self._guess.words}; `--gpu NAME` to set it")
+        elif not self.names_gpu:
+            likely = f"; likely {self._likely()}" if len(self._guess.clues) > 1 else ""
+            roofs = f"`--gpu NAME` adds its published roofs{likely}"
+            said.append(f"the export does not name its GPU{self._capability}: {roofs}")
         if self._is_unknown:
             said.append(f"no roofs are published for a `{self._gpu}`: `rooflens gpus` lists the names that have some")
         return tuple(said)
+
+    @property
+    def loss(self) -> InputError | None:
+        """What launches lack because the file was cut; None where nothing is missing. Known after the last launch."""
+        lost = [*self._incomplete, *(f"`{name}` (nothing but its name is there)" for name in self._facts.empty)]
+        if not lost:
+            return None
+        some = ", ".join(lost[:_MOST_NAMED]) + (f" and {len(lost) - _MOST_NAMED} more" if lost[_MOST_NAMED:] else "")
+        hint = "it was cut: export it again, or copy all of it"
+        return InputError(f"{count_of(len(lost), 'kernel')} not complete: {some}", hint)
 
     @property
     def pct_digits(self) -> int:
@@ -85,42 +109,67 @@ class Export(Struct):
         known = [f"compute capability {one}" for one in self._capabilities]
         return f" ({', '.join(known)})" if known else ""
 
+    def _likely(self) -> str:
+        names = [gpu.name for gpu in self._guess.likely]
+        return ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+
     def _gpu_hint(self) -> str:
-        """Say how to name the GPU, with some that have its compute capability: several share each."""
-        names = [gpu.names[0] for gpu in load_datasheets() if gpu.compute_capability in self._capabilities]
-        some = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
-        known = f"; those of compute capability {', '.join(self._capabilities)} are {some}" if names else ""
+        """Say how to name the GPU, with those that are likely: several share a compute capability."""
+        those = f"those of compute capability {', '.join(self._capabilities)} are"
+        if len(self._guess.clues) > 1:
+            those = f"likely, from {self._guess.words}:"
+        known = f"; {those} {self._likely()}" if self._guess.likely else ""
         return f"name it with --gpu, as `rooflens gpus` spells it{known}"
 
-    def _name_gpu(self, kernel: ExportedKernel, known: Datasheet | None) -> None:
-        """Set the GPU that the user named, where the launch names none; never guess one."""
-        capability = _capability_of(kernel)
-        if capability:
-            self._capabilities.setdefault(capability)
-        self._has_peaks = self._has_peaks or any(map(_is_share, kernel.numbers))
-        if GPU_NAME in kernel.texts:
-            return
-        if self._gpu is None:
-            self.names_gpu = False
-            return
-        self._is_unknown = known is None
-        if known and capability and known.compute_capability != capability:
-            raise InputError(
-                f"ran on a GPU of compute capability {capability}; {self._gpu} has {known.compute_capability}",
-                "name the GPU that it ran on with --gpu",
-            )
-        kernel.texts[GPU_NAME] = self._gpu
+    def _named(self, kernels: Iterator[ExportedKernel], known: Datasheet | None) -> Iterator[ExportedKernel]:
+        """Name the GPU of each launch that does not: as the user did, else the only one that fits all launches."""
+        for kernel in kernels:
+            capability = capability_of(kernel)
+            if capability:
+                self._capabilities.setdefault(capability)
+            self._opens = self._opens or any(map(_is_telling, kernel.numbers))
+            if GPU_NAME not in kernel.texts and self._gpu is None:
+                self.names_gpu = False
+                yield from self._guessed([kernel, *kernels])
+                return
+            if GPU_NAME not in kernel.texts and self._gpu is not None:
+                self._is_unknown = known is None
+                if known and capability and known.compute_capability != capability:
+                    raise InputError(
+                        f"ran on a GPU of compute capability {capability}; {self._gpu} has {known.compute_capability}",
+                        "name the GPU that it ran on with --gpu",
+                    )
+                kernel.texts[GPU_NAME] = self._gpu
+            yield kernel
+
+    def _guessed(self, kernels: Sequence[ExportedKernel]) -> Sequence[ExportedKernel]:
+        """Name the GPU of launches that do not, where one fits and all ran on the same device."""
+        nameless = [kernel for kernel in kernels if GPU_NAME not in kernel.texts]
+        self._capabilities |= dict.fromkeys(filter(None, map(capability_of, kernels)))
+        self._opens = self._opens or any(_is_telling(name) for kernel in nameless for name in kernel.numbers)
+        if len({kernel.numbers.get("launch__device_id") for kernel in nameless}) == 1:
+            self._guess = guess_gpu(nameless)
+        if self._guess.is_sure:
+            for kernel in nameless:
+                kernel.texts[GPU_NAME] = f"{self._guess.likely[0].name}{GUESSED}"
+        return kernels
+
+
+def is_printed(head: bytes) -> bool:
+    """Return whether a file is what ncu prints, as CSV or for people, by its first `HEAD_BYTES` or all of it."""
+    return is_export(head) or is_text(head)
 
 
 def read_export(data: bytes, gpu: str | None = None, is_wanted: Callable[[str], bool] = lambda _: True) -> Export:
-    """Read a CSV export of Nsight Compute.
+    """Read a CSV export of Nsight Compute, or the text that it prints.
 
     Args:
         data: The file, or what came from a pipe; it may hold whatever else ncu and the program printed.
         gpu: Short or display name of the GPU, for launches that do not name theirs.
         is_wanted: Says which metrics are read; all of them by default.
     """
-    return Export(data, gpu and _displayed(gpu), Facts(is_wanted))
+    is_csv = is_export(data[:HEAD_BYTES])
+    return Export(data, gpu and _displayed(gpu), Facts(is_wanted), is_text=not is_csv and is_text(data[:HEAD_BYTES]))
 
 
 def _displayed(gpu: str) -> str:
@@ -129,15 +178,13 @@ def _displayed(gpu: str) -> str:
     return known.names[0] if known else gpu
 
 
-def _kernels(data: bytes, facts: Facts) -> Iterator[ExportedKernel]:
-    """Yield the launches of every table."""
+def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKernel]:
+    """Yield the launches of a text, or of every table, each once."""
+    if is_text:
+        return once(long_kernels(HEADER, text_rows(data, facts), facts), facts, has_ids=False)
     tables = _tables(data, facts)
-    if data.count(_ONE_HEADER) > 1:
-        yield from merged(tables)
-        return
-    for index, kernel in enumerate(chain.from_iterable(tables)):
-        kernel.index = index
-        yield kernel
+    kernels = merged(tables) if data.count(_ONE_HEADER) > 1 else chain.from_iterable(tables)
+    return once(kernels, facts, has_ids=True)
 
 
 def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
@@ -149,11 +196,6 @@ def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
         yield read(header, (cells for _, cells in table if cells is not None), facts)
 
 
-def _is_share(metric: str) -> bool:
-    """Return whether a metric tells how near a unit is to its peak, on any GPU; occupancy does not."""
-    return "warps" not in metric and any(part in metric for part in _OWN_PEAKS)
-
-
-def _capability_of(kernel: ExportedKernel) -> str | None:
-    major, minor = kernel.numbers.get(f"{_CC}_major"), kernel.numbers.get(f"{_CC}_minor")
-    return None if major is None or minor is None else f"{major:.0f}.{minor:.0f}"
+def _is_telling(metric: str) -> bool:
+    """Return whether a metric tells something without the peaks of its GPU: the share of a peak, or of occupancy."""
+    return metric.startswith(_OF_OCCUPANCY) or any(part in metric for part in _OWN_PEAKS)

@@ -8,10 +8,11 @@ that they both hold is equal, to the digits printed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from rooflens.ingest.exports.kernels import ExportedKernel
+from rooflens.ingest.exports.tables import Facts
 
 Key = TypeVar("Key")
 
@@ -24,6 +25,9 @@ _TELLING_DIGITS = 3
 
 _LEAST_TELLING = 3
 """How many equal values with that many digits it takes to call two files with the same metrics one run."""
+
+_LEAST_TELLING_OF_TEXT = 8
+"""The same of launches without numbers: those of one kernel may be equal in some values."""
 
 _GIVEN = ("launch__", "device__")
 """Prefixes of metrics that are the same in every run."""
@@ -65,6 +69,39 @@ def _add(kernel: ExportedKernel, other: ExportedKernel) -> None:
     kernel.tables |= {**other.tables, **kernel.tables}
     kernel.not_numbers = [*dict.fromkeys((*kernel.not_numbers, *other.not_numbers))]
     kernel.rules = kernel.rules or other.rules
+
+
+def once(kernels: Iterable[ExportedKernel], facts: Facts, *, has_ids: bool) -> Iterator[ExportedKernel]:
+    """Yield each launch of an export once, numbered anew, and count those that are there twice.
+
+    Launches are the same where all that identifies them and all of their values are equal, and enough of those differ
+    from run to run. A text does not number its launches, so it takes more of them.
+    """
+    seen: set[tuple[object, ...]] = set()
+    for index, kernel in enumerate(_unseen(kernels, seen, facts, has_ids=has_ids)):
+        kernel.index = index
+        yield kernel
+
+
+def _unseen(
+    kernels: Iterable[ExportedKernel], seen: set[tuple[object, ...]], facts: Facts, *, has_ids: bool
+) -> Iterator[ExportedKernel]:
+    least = _LEAST_TELLING if has_ids else _LEAST_TELLING_OF_TEXT
+    for kernel in kernels:
+        values = [(name, value) for name, value in kernel.numbers.items() if not name.startswith(_GIVEN)]
+        telling = sum(_varies(name) and _digits(value) >= _TELLING_DIGITS for name, value in values)
+        if kernel.launch and telling >= least:
+            key = (kernel.launch if has_ids else kernel.launch[1:], hash(frozenset(values)))
+            if key in seen:
+                facts.doubled += 1
+                continue
+            seen.add(key)
+        yield kernel
+
+
+def _varies(metric: str) -> bool:
+    """Return whether a metric is one of time, which differs from run to run; counts do not."""
+    return any(part in metric for part in ("cycle", "time", "per_second", "pct", "per_issue"))
 
 
 def repeated(exports: Mapping[Key, Sequence[ExportedKernel]]) -> dict[Key, tuple[Key, bool]]:

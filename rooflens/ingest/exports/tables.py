@@ -84,6 +84,10 @@ class Facts(Struct):
         coarse_times: How many launches have a duration scaled so far that fewer than three digits are left.
         is_without_units: Whether values were taken to be in base units, because the row or column of units is missing.
         broken_rows: How many rows end within a quoted cell, or were cut by other output.
+        is_cut: The file ends within a quoted cell.
+        cut: ID of a kernel whose text is not complete -> why.
+        empty: Names of kernels of which nothing but the name is there.
+        doubled: How many launches were there twice.
     """
 
     is_wanted: Callable[[str], bool]
@@ -93,10 +97,16 @@ class Facts(Struct):
     coarse_times: int = 0
     is_without_units: bool = False
     broken_rows: int = 0
+    is_cut: bool = False
+    cut: dict[str, str] = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
+    doubled: int = 0
 
     def notes(self) -> list[str]:
         """Say what was left out, one sentence each."""
         said = []
+        if self.doubled:
+            said.append(f"{count(self.doubled, 'launch')} twice in it, counted once")
         if self.broken_rows:
             said.append(f"left out {count(self.broken_rows, 'row')}, cut or broken")
         if self.unknown_labels:
@@ -180,14 +190,23 @@ def records(lines: Iterable[str], facts: Facts) -> Iterator[tuple[Header, list[s
             if found is not None:
                 header = found
                 yield header, None
-            elif header is not None and len(cells := _cells(record, header.delimiter)) > 1 and _is_row(cells, header):
+                continue
+            cells = _cells(record, header.delimiter) if header is not None else []
+            if facts.is_cut and cells:
+                cells.pop()  # the file ends within this value
+            if header is not None and len(cells) > 1 and _is_row(cells, header):
                 yield header, cells
+            else:
+                facts.broken_rows += facts.is_cut
     finally:
         csv.field_size_limit(limit)
 
 
 def _records(lines: Iterable[str], facts: Facts) -> Iterator[list[str]]:
-    """Join the lines of cells that hold line breaks; leave out the profiler's lines, and rows that are never closed."""
+    """Join the lines of cells that hold line breaks; leave out the profiler's lines, and rows that are never closed.
+
+    The last row is closed where the file ends: `Facts.is_cut` says so.
+    """
     held: list[str] = []
     for line in lines:
         bare = line.lstrip("\ufeff")
@@ -204,7 +223,9 @@ def _records(lines: Iterable[str], facts: Facts) -> Iterator[list[str]]:
             held = [bare]
         elif not _PROFILER_LINE.match(bare):
             yield [bare]
-    facts.broken_rows += bool(held)
+    if held:
+        facts.is_cut = True
+        yield [*held[:-1], f'{held[-1].rstrip()}"']
 
 
 def _starts_anew(line: str, held: Sequence[str]) -> bool:

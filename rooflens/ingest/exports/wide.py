@@ -41,6 +41,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
         _check_base_units(header, sample, facts)
     time = next((place for place, name, power in columns if name == _TIME and power), None)
     filler = _Filler(columns, sample, facts.style)
+    usual = min(len(header.names), max(map(len, sample), default=0))
     for cells in chain(sample, rows):
         if len(cells) > len(header.names):
             facts.broken_rows += 1
@@ -48,6 +49,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Ite
             kernel = identified(cells, header)
             if len(cells) < len(header.names):
                 cells.pop()  # the row ends early, and perhaps within this value
+                kernel.lost = "its row ends early" if len(cells) + 1 < usual or facts.is_cut else None
             filler.fill(kernel, cells)
             facts.coarse_times += time is not None and time < len(cells) and _is_coarse(cells[time])
             yield kernel

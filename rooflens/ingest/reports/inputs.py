@@ -40,8 +40,8 @@ ENDINGS = (PLAIN_SUFFIX, PACKED_SUFFIX, ".nsight-cuprof-report")
 
 GZIP_SUFFIX = ".gz"
 _TAKEN = (*ENDINGS, *(f"{ending}{GZIP_SUFFIX}" for ending in ENDINGS))
-_TABLES = (".csv", f".csv{GZIP_SUFFIX}")
-"""Endings of tables; those that ncu exported, as their first lines show, count as reports."""
+_TABLES = tuple(f"{ending}{packed}" for ending in (".csv", ".txt", ".log", ".out") for packed in ("", GZIP_SUFFIX))
+"""Endings of tables and texts; those that ncu printed, as their first lines show, count as reports."""
 
 _COMPANIONS = (UNPROFILED_SUFFIX, LOG_SUFFIX)
 
@@ -202,7 +202,7 @@ def is_report(path: Path) -> bool:
 
 
 def _is_exported(path: Path) -> bool:
-    """Return whether a file with the ending of a table is one that ncu exported."""
+    """Return whether a file with the ending of a table or a text is one that ncu printed."""
     if not path.name.endswith(_TABLES):
         return False
     try:
@@ -212,10 +212,11 @@ def _is_exported(path: Path) -> bool:
 
 
 def _is_table(path: Path, unpacked: bytes | None = None) -> bool:
-    """Return whether ncu exported a file, by how it begins."""
-    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - most reports are not exports
+    """Return whether ncu printed a file, by how it begins."""
+    from rooflens.ingest.exports.read import is_printed  # noqa: PLC0415 - most reports are not exports
+    from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
-    return is_export(first_bytes(path, HEAD_BYTES) if unpacked is None else unpacked)
+    return is_printed(first_bytes(path, HEAD_BYTES) if unpacked is None else unpacked)
 
 
 def _is_folder(given: str) -> bool:

@@ -95,7 +95,7 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
     """Read a report in memory, without a file or another process; instructions come without text.
 
     Args:
-        data: A plain report, or a CSV export.
+        data: A plain report, a CSV export, or ncu's text.
         source: The name that records and messages show.
         options: What to read.
 
@@ -111,9 +111,10 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
 def _is_export(data: Bytes) -> bool:
     if data[: len(MAGIC)] == MAGIC:
         return False
-    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - most reports are not exports
+    from rooflens.ingest.exports.read import is_printed  # noqa: PLC0415 - most reports are not exports
+    from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
-    return is_export(data[:HEAD_BYTES])
+    return is_printed(data[:HEAD_BYTES])
 
 
 def _is_text(path: Path) -> bool:
@@ -121,14 +122,15 @@ def _is_text(path: Path) -> bool:
     if first_bytes(path, len(MAGIC)) == MAGIC:
         return False
     from rooflens.ingest.exports.foreign import is_known  # noqa: PLC0415 - as above
-    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - as above
+    from rooflens.ingest.exports.read import is_printed  # noqa: PLC0415 - as above
+    from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError:
         return False
-    return is_export(head) or is_known(head)
+    return is_printed(head) or is_known(head)
 
 
 def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Report:
@@ -156,6 +158,8 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
             raw.add(found.index, {**dict.fromkeys(instances), **found.numbers, **found.texts}, instances)
         processes.setdefault(found.process_name)
         kernel = to_kernel(_raw_result(found), digest, source, synthetic=False)
+        if found.lost is not None and not kernel.failed:
+            kernel = replace(kernel, status="partial", status_reason=found.lost)
         kernels.append(_without_coarse_peaks(kernel, found, export.pct_digits))
     run = Run(
         digest=digest,
@@ -164,10 +168,10 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
         kernel_count=len(kernels),
         synthetic=False,
         process_name=next(iter(processes)) if len(processes) == 1 else None,
-        reader="csv",
+        reader="text" if export.is_text else "csv",
     )
     values, stored_instances = raw.finish() if raw else (None, None)
-    return Report(run, tuple(kernels), values, stored_instances, export.notes)
+    return Report(run, tuple(kernels), values, stored_instances, export.notes, export.loss)
 
 
 def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:

@@ -208,7 +208,7 @@ def version_name(run: Run) -> str:
 
 
 def _is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
-    if {a.kernel.gpu for a in one} != {a.kernel.gpu for a in other}:
+    if {a.kernel.gpu_model for a in one} != {a.kernel.gpu_model for a in other}:
         return False
     matches = match_launches([a.kernel for a in one], [a.kernel for a in other])
     same = sum(match.how == "same" for match in matches)
@@ -235,7 +235,7 @@ def is_of_others(comparison: Comparison) -> bool:
     kernels by GPU.
     """
     sides = (comparison.base, comparison.head)
-    base, head = ({one.kernel.gpu for one in side.timed} for side in sides)
+    base, head = ({one.kernel.gpu_model for one in side.timed} for side in sides)
     before, after = ({program_name(run) for run in side.runs} for side in sides)
     both = [change.how for change in comparison.changes if change.base and change.head]
     known = both if before & after else [how for how in both if how != "renamed"]
@@ -283,7 +283,7 @@ def _facts(side: Side) -> _Facts:
     return _Facts(
         kinds=frozenset(kernel.workload for kernel in well),
         replay=_known(run.replay_mode for run in side.runs),
-        gpus=_known(kernel.gpu for kernel in well),
+        gpus=_known(kernel.gpu_model for kernel in well),
         clock_control=_known(run.clock_control for run in side.runs),
         cache_control=_known(run.cache_control for run in side.runs),
         ncu=_known(run.ncu_version for run in side.runs),

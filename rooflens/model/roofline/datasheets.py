@@ -19,6 +19,7 @@ from typing import Any, Literal
 from rooflens.cache import keep, kept
 from rooflens.checking import Table, parse_toml
 from rooflens.errors import InputError, UnknownNameError, UsageError
+from rooflens.model.records import GUESSED
 
 _FOLDER = Path(__file__).parents[2] / "gpus"
 
@@ -312,7 +313,7 @@ def _datasheet(file: str, document: Table) -> Datasheet:
 
 def name_key(display_name: str) -> str:
     """Write the name of a GPU so that the ways to spell it are alike."""
-    return display_name.strip().casefold().removeprefix("nvidia ")
+    return display_name.removesuffix(GUESSED).strip().casefold().removeprefix("nvidia ")
 
 
 def _quantity(table: Table, unit: str) -> Quantity:

@@ -361,10 +361,19 @@ def test_without_gpu_and_shares_nothing_can_be_judged() -> None:
     assert len(kernels(written, "NVIDIA A10")) == 1
 
 
-def test_occupancy_is_no_share_of_a_roof() -> None:
-    """How many warps there were judges nothing either."""
-    occupancy = metric("sm__warps_active.avg.pct_of_peak_sustained_active", "%", "96.19")
-    assert "--gpu" in refusal(long_text(metric(TIME, "ns", "1000"), occupancy)).hint
+@pytest.mark.parametrize(
+    ("name", "unit", "value"),
+    [
+        ("sm__warps_active.avg.pct_of_peak_sustained_active", "%", "96.19"),
+        ("sm__maximum_warps_per_active_cycle_pct", "%", "100"),
+        ("launch__occupancy_limit_registers", "block", "4"),
+    ],
+)
+def test_occupancy_alone_opens(name: str, unit: str, value: str) -> None:
+    """How many warps there were, and could have been, needs no peak of the GPU."""
+    (found,) = kernels(long_text(metric(name, unit, value)))
+    assert name in found.numbers
+    assert found.lost is None
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -406,7 +415,7 @@ def test_values_without_units_must_be_whole() -> None:
         ("==ERROR== ERR_NVGPUCTRPERM - no permission\n", "ERR_NVGPUCTRPERM"),
         ("==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n", "No kernels were profiled"),
         ("==PROF== Connected to process 1\n==PROF== Disconnected from process 1\n", "only ncu's messages"),
-        ("  f (1, 1, 1)x(1, 1, 1), Context 1\n    Section: GPU Speed Of Light Throughput\n", "text output"),
+        ("  f (1, 1, 1)x(1, 1, 1), Context 1\n    Section: GPU Speed Of Light Throughput\n", "no metric"),
         ("Time (%),Total Time (ns),Instances,Avg (ns),Name\n99.0,1,2,3,f\n", "nsys"),
         ('"Type","Time(%)","Time","Calls"\n"GPU activities",1,2,3\n', "nvprof"),
         ('"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n', "nvprof"),

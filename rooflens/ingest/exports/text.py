@@ -1,0 +1,468 @@
+"""The text that ncu prints on a terminal, as the rows of its details page: one row for each metric, one for each rule.
+
+Only what all versions since 2019 share is relied on: the line that names a kernel, `Section:`, tables of three columns
+under lines of dashes, and rule results that begin with three letters. Everything between is left out: what the program
+and the profiler printed, colours, and the marks of the page that the text was copied from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from rooflens.errors import InputError
+from rooflens.ingest.exports.kernels import function_of
+from rooflens.ingest.exports.labels import BUSY, metric_of
+from rooflens.ingest.exports.numbers import is_number
+from rooflens.ingest.exports.tables import (
+    BLOCK,
+    CC,
+    CONTEXT,
+    DEVICE,
+    GRID,
+    HOST,
+    ID,
+    KERNEL,
+    METRIC,
+    PROCESS,
+    PROCESS_ID,
+    RULE,
+    RULE_TEXT,
+    SECTION,
+    SPEEDUP,
+    SPEEDUP_OF,
+    STREAM,
+    UNIT,
+    VALUE,
+    Facts,
+    Header,
+    open_text,
+)
+
+_COLUMNS = (
+    *(ID, PROCESS_ID, PROCESS, HOST, KERNEL, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC),
+    *(SECTION, METRIC, UNIT, VALUE, RULE, RULE_TEXT, SPEEDUP_OF, SPEEDUP),
+)
+HEADER = Header(_COLUMNS, ",", {name: place for place, name in enumerate(_COLUMNS)})
+"""The columns of the rows; those of a details page but for the type of a rule."""
+
+_MARKUP = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # colours, titles of windows
+    r"|^(?:\ufeff|\d{4}-\d\d-\d\dT[\d:.]+Z ?|\[\d+,\d+\]<std(?:out|err)>: ?|\[rank\d+\]: ?)+"  # byte order mark, logs
+    r"|^\s*(?:(?:>|//)(?: |$))+"  # quotes, comments
+)
+_SPACES = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u200b": ""})
+_SIZES = r"\([\d.,'\u202f ]+\)"
+_KERNEL = re.compile(
+    r"(?P<name>\S.*?)(?:, (?P<time>\d{4}-\w{1,12}-\d\d \d\d:\d\d:\d\d))?"
+    rf"(?: (?P<grid>{_SIZES}) ?x ?(?P<block>{_SIZES}))?"
+    r",\s+Context (?P<context>[\d.,]+)(?=,\s+(?:Stream|Device|CC) )(?:,\s+Stream (?P<stream>[\w.,]*\w))?"
+    r"(?:,\s+Device (?P<device>\d+))?(?:,\s+CC (?P<cc>\d+[.,]\d+))?(?P<summary>,\s+Invocations [\d.,]+)?\s*"
+)
+_CONTEXT = re.compile(r",\s+Context [\d.,]+")
+_LONGEST_TAIL, _LONGEST_PART = 200, 1_000
+"""How long the part after a kernel's name may be, and a part of the line that a terminal broke."""
+
+_PROCESS = re.compile(r"\[(?P<pid>\d+)\] (?P<name>.+)@(?P<host>\S+)\s*")
+_SECTION = re.compile(r"Section: (?P<name>.*?)(?: \(Overview\))?")
+_DASHES = re.compile(r"-{3,}(?: -{3,})+\s*")
+_HEADINGS = re.compile(r"Metric Name\s+Metric Unit\s+(?P<last>Metric Value|Minimum.*)\s*")
+_RULE = re.compile(r"(?:(?:OPT|INF|WRN)\s+|(?:OK|ERR|WARN|INFO)\s{2,})(?P<text>\S.*)")
+_PROFILER = re.compile(r"==[A-Z]+==")
+_SPEEDUP = re.compile(r"\s*Est\. (?P<local>Local )?Speedup: (?P<pct>[\d.,]+)\s?%\s*")
+_LONGEST_LINE = 20_000
+_MOST_JOINED = 40
+"""A kernel's name is put together again from so many lines at most."""
+
+_TABLE_COLUMNS = 3
+_MOST_GROUPS = 7
+"""So many groups of digits, with spaces between them, make one number at most."""
+
+_SECTIONS: Mapping[str, str] = {
+    "GPU Speed Of Light Throughput": "SpeedOfLight",
+    "GPU Speed Of Light": "SpeedOfLight",
+    "GPU Speed Of Light Roofline Chart": "SpeedOfLight_RooflineChart",
+    "PM Sampling": "PmSampling",
+    "Compute Workload Analysis": "ComputeWorkloadAnalysis",
+    "Memory Workload Analysis": "MemoryWorkloadAnalysis",
+    "Memory Workload Analysis Chart": "MemoryWorkloadAnalysis_Chart",
+    "Memory Workload Analysis Tables": "MemoryWorkloadAnalysis_Tables",
+    "Scheduler Statistics": "SchedulerStats",
+    "Warp State Statistics": "WarpStateStats",
+    "Instruction Statistics": "InstructionStats",
+    "Launch Statistics": "LaunchStats",
+    "GPU and Memory Workload Distribution": "WorkloadDistribution",
+    "Source Counters": "SourceCounters",
+}
+"""Section as the text names it -> as rule results do; others have the same name in both."""
+
+_RULES: Sequence[tuple[str, str]] = (
+    (r"exhibits? low compute throughput|of the available compute or memory performance", "SOLBottleneck"),
+    (r"grid is too small to fill|is more heavily utilized than|Compute and Memory are well-balanced", "SOLBottleneck"),
+    (r"The ratio of peak float|The achieved fp\d+ performance is", "SOLFPRoofline"),
+    (r"highest-utilized pipeline|pipelines? (?:is|are) (?:over|under)-utilized", "HighPipeUtilization"),
+    (r"L2 Compression unit|lts__average_gcomp", "MemoryL2Compression"),
+    (r"memory access pattern for shared", "SharedMemoryConflicts"),
+    (r"memory access pattern for", "MemoryCacheAccessPattern"),
+    (r"Every scheduler is capable of", "IssueSlotUtilization"),
+    (r"On average,? each warp of|for the top stall locations in your source", "CPIStall"),
+    (r"Instructions are executed in warps", "ThreadDivergence"),
+    (r"fused and .* non-fused FP\d+ instructions", "FPInstructions"),
+    (r"Threads are executed in groups of|grid for this launch is configured", "LaunchConfiguration"),
+    (r"If you execute __syncthreads\(\)|A wave of thread blocks", "LaunchConfiguration"),
+    (r"theoretical warps per scheduler this kernel can issue", "TheoreticalOccupancy"),
+    (r"^This \w+'s theoretical occupancy", "Occupancy"),
+    (r"difference between calculated theoretical", "AchievedOccupancy"),
+    (r"have a much (?:lower|higher) number of active cycles", "WorkloadImbalance"),
+    (r"[Uu]ncoalesced global access", "UncoalescedGlobalAccess"),
+    (r"[Uu]ncoalesced shared access", "UncoalescedSharedAccess"),
+    (r"Sampling interval is larger than", "PMSamplingData"),
+    (r"Sampling metrics were enabled", "PCSamplingData"),
+)
+"""Words of a rule's text -> the rule, which the text does not name; the first row that fits counts."""
+
+
+class _Kernel(Struct):
+    """The kernel whose lines are read.
+
+    Attributes:
+        cells: What identifies it, by column.
+        sections: Those seen so far.
+        has_rows: Whether anything of it was read.
+    """
+
+    cells: dict[str, str]
+    sections: set[str] = field(default_factory=set)
+    has_rows: bool = False
+
+
+class _Table(Struct):
+    """An open table.
+
+    Attributes:
+        columns: Start and end of each, from where its line of dashes begins.
+        indent: Where that is.
+        rows: How many rows it has so far.
+        is_headed: The last line was that of its headings.
+        held: The first part of a name that ncu broke.
+    """
+
+    columns: tuple[tuple[int, int], ...]
+    indent: int
+    rows: int = 0
+    is_headed: bool = False
+    held: str = ""
+
+
+def is_text(head: bytes) -> bool:
+    """Return whether a file is what ncu prints on a terminal, by its first bytes or all of it."""
+    plain = head.replace(b"\0", b"")  # of UTF-16
+    if b"Section:" not in plain and b"Context" not in plain:
+        return False
+    has_section = has_table = False
+    for line in _lines(head):
+        bare = line.strip()
+        if bare.endswith(_ENDS) and _KERNEL.fullmatch(bare):
+            return True
+        has_section = has_section or _SECTION.fullmatch(bare) is not None
+        has_table = has_table or _HEADINGS.fullmatch(bare) is not None or _dashed(bare) is not None
+        if has_section and has_table:
+            return True
+    return False
+
+
+_ENDS = tuple("0123456789")
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    """Yield the lines without colours, marks of quotes, and their ends."""
+    for line in open_text(data):
+        short = line[:_LONGEST_LINE].rstrip("\r\n")
+        first = short.lstrip()[:1]
+        if "\x1b" in short or (first and (first in ">/[\ufeff" or first.isdigit())):
+            short = _MARKUP.sub("", short)
+        yield short.translate(_SPACES).expandtabs()
+
+
+def _dashed(bare: str) -> tuple[tuple[int, int], ...] | None:
+    """Return the columns of a line of dashes; None where it is another line, or of the two columns between rules."""
+    if not bare.startswith("---") or not _DASHES.fullmatch(bare):
+        return None
+    columns = tuple(part.span() for part in re.finditer("-+", bare))
+    return columns if len(columns) >= _TABLE_COLUMNS else None
+
+
+def text_rows(data: bytes, facts: Facts) -> Iterator[list[str]]:
+    """Yield the rows of a text, each with its kernel, in the order of `HEADER`.
+
+    Raises:
+        InputError: It is a summary over launches.
+    """
+    return _Reader(facts).rows(_lines(data))
+
+
+class _Reader:
+    """Reads one text, line by line."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._process: Mapping[str, str] = {}
+        self._kernel: _Kernel | None = None
+        self._section, self._section_has_body = "", False
+        self._table: _Table | None = None
+        self._last: list[str] | None = None
+        self._rule: list[str] = []
+        self._rule_indent = 0
+        self._before: list[str] = []
+        self._header = ""
+        self._count = 0
+
+    def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        """Yield the rows, each as soon as no later line can add to it."""
+        for line in lines:
+            bare = line.strip()
+            done = self._structure(line, bare)
+            if done is None:
+                done = self._content(line, bare)
+            yield from done
+        if self._kernel is not None and (why := self._cut_at_the_end()):
+            self._facts.cut[self._kernel.cells[ID]] = why
+        yield from self._end_of_kernel()
+
+    def _cut_at_the_end(self) -> str:
+        """Say why the text cannot have been copied to its end, where it ends in a rule or right below a section."""
+        if self._rule and not self._rule[-1].endswith((".", ")", ":")):
+            return "its last rule ends early"
+        is_bare = self._section and not self._section_has_body and not self._rule
+        return f"its section `{self._section}` is empty" if is_bare else ""
+
+    def _structure(self, line: str, bare: str) -> list[list[str]] | None:
+        """Take a line that begins something; return the rows it ends, None where it is another line."""
+        if _PROFILER.match(bare):
+            return []
+        if not bare:
+            self._before = []
+            return [] if len(self._rule) == 1 and _SPEEDUP.fullmatch(self._rule[0]) else self._end_of_rule()
+        return self._heading(line, bare)
+
+    def _heading(self, line: str, bare: str) -> list[list[str]] | None:
+        """Take the line of a process, a kernel, a section or a table's columns; as `_structure`."""
+        if found := _PROCESS.fullmatch(bare):
+            done = self._end_of_kernel()
+            self._process = {PROCESS_ID: found["pid"], PROCESS: found["name"], HOST: found["host"]}
+            self._kernel, self._section = None, ""
+            return done
+        if found := _SECTION.fullmatch(bare):
+            done = self._finished()
+            self._begin_section(found["name"])
+            return done
+        if (kernel := self._kernel_of(line, bare)) is not None:
+            done = self._end_of_kernel()
+            if kernel["summary"]:
+                raise InputError(*_SUMMARY)
+            self._begin_kernel({name: part or "" for name, part in kernel.groupdict().items()})
+            self._header = kernel[0]
+            return done
+        if headings := _HEADINGS.fullmatch(bare):
+            if not headings["last"].startswith("Metric"):
+                raise InputError(*_SUMMARY)
+            if self._table is not None:
+                self._table.is_headed = True
+            return self._end_of_rule()
+        if not _DASHES.fullmatch(bare):
+            self._before = [*self._before[-_MOST_JOINED:], line]
+            self._header = ""
+        return None
+
+    def _kernel_of(self, line: str, bare: str) -> re.Match[str] | None:
+        """Match the line that names a kernel, with the lines before it where a terminal broke it."""
+        if not bare.endswith(_ENDS):
+            return None
+        if self._header:
+            whole = None if "Context" in bare else _KERNEL.fullmatch(_joined(self._header, line))
+            self._header = ""
+            if whole is not None:  # it was broken within what follows the name
+                self._count, self._kernel = self._count - 1, None
+                return whole
+        joined, whole = bare, _KERNEL.fullmatch(bare) if "Context" in bare else None
+        for before in reversed(self._before):
+            is_whole = whole is not None and _is_closed(whole["name"])
+            if is_whole or max(len(before), len(bare)) > _LONGEST_PART:
+                break
+            joined = _joined(before, line if joined is bare else joined)
+            whole = _KERNEL.fullmatch(joined.strip()) if _CONTEXT.search(joined) else None
+            if whole is None and len(joined) > _LONGEST_TAIL and not _CONTEXT.search(joined):
+                break
+        return whole if whole is not None and _is_closed(whole["name"]) else _KERNEL.fullmatch(bare)
+
+    def _begin_kernel(self, found: Mapping[str, str]) -> None:
+        names = ((KERNEL, "name"), (CONTEXT, "context"), (STREAM, "stream"), (DEVICE, "device"), (CC, "cc"))
+        sizes = {BLOCK: found.get("block", ""), GRID: found.get("grid", "")}
+        cells = {ID: str(self._count), **self._process, **{to: found.get(name, "") for to, name in names}, **sizes}
+        self._count += 1
+        self._kernel, self._section, self._before = _Kernel(cells), "", []
+
+    def _begin_section(self, name: str) -> None:
+        """Begin a section; of a text without kernels' names, one that was there already is the next kernel's."""
+        if self._kernel is None or (not self._kernel.cells[KERNEL] and name in self._kernel.sections):
+            self._begin_kernel({})
+        assert self._kernel is not None  # noqa: S101 - for the checker: it was just begun
+        self._kernel.sections.add(name)
+        self._section, self._section_has_body, self._before = name, False, []
+
+    def _content(self, line: str, bare: str) -> list[list[str]]:
+        """Take a line of a table or of a rule's text."""
+        if self._kernel is None:
+            return []
+        line = line.rstrip()
+        indent = len(line) - len(line.lstrip())
+        if bare.startswith("---") and _DASHES.fullmatch(bare):
+            done = self._end_of_rule()
+            self._dashes(_dashed(bare), indent)
+            return done
+        if self._table is None and (found := _RULE.fullmatch(bare)):
+            done = self._end_of_rule()
+            self._rule, self._rule_indent = [found["text"]], indent
+            return done
+        if self._rule:
+            if indent > self._rule_indent or not self._rule_indent:
+                self._rule.append(bare)
+                return []
+            return self._end_of_rule()
+        return self._row(line, bare, indent)
+
+    def _dashes(self, columns: tuple[tuple[int, int], ...] | None, indent: int) -> None:
+        """Open a table, go on below its headings, or close it."""
+        if columns is None:
+            return
+        if self._table is not None and not self._table.is_headed:
+            self._table = None
+        elif self._table is not None:
+            self._table.is_headed = False
+        else:
+            self._table = _Table(columns, indent)
+
+    def _row(self, line: str, bare: str, indent: int) -> list[list[str]]:
+        """Read the row of a table by its columns, else by the labels that are known."""
+        table = self._table
+        if table is not None and len(table.columns) == _TABLE_COLUMNS:
+            columns = [line[min(indent, table.indent) :][start:end] for start, end in _wide(table.columns)]
+            gaps = "".join(line[min(indent, table.indent) :][end : end + 1] for _, end in table.columns[:-1])
+            name, unit, value = (cell.strip() for cell in columns)
+            value = value.partition("  ")[0]  # what somebody noted behind it
+            width = table.columns[0][1]
+            if not gaps.strip() and name and not unit and not value and " " not in name:
+                return self._broken_name(table, name, width)
+            if not gaps.strip() and not name and value and not unit and self._last is not None and table.rows:
+                self._last[_COLUMNS.index(VALUE)] += value
+                return []
+            if not gaps.strip() and name and value and not columns[0].startswith(" ") and " " not in unit:
+                return self._take(table.held + name, unit, value)
+        return self._take(*loose) if (loose := _loose(bare)) else []
+
+    def _broken_name(self, table: _Table, name: str, width: int) -> list[list[str]]:
+        """Put together a name that is wider than its column, which ncu breaks: its value stands in either line."""
+        place = _COLUMNS.index(METRIC)
+        if len(name) == width and (self._last is None or len(self._last[place]) % width):
+            table.held += name
+        elif self._last is not None and len(self._last[place]) % width == 0:
+            self._last[place] += name
+        return []
+
+    def _take(self, name: str, unit: str, value: str) -> list[list[str]]:
+        """Keep a row until the next line shows that it is complete; return the one before."""
+        done = self._end_of_row()
+        if self._table is not None:
+            self._table.rows += 1
+            self._table.held, self._table.is_headed = "", False
+        self._last = self._cells({SECTION: self._section, METRIC: name, UNIT: unit, VALUE: value})
+        return done
+
+    def _cells(self, own: Mapping[str, str]) -> list[str]:
+        identity = {}
+        if self._kernel is not None:
+            identity, self._kernel.has_rows = self._kernel.cells, True
+        self._section_has_body = True
+        return [own.get(name) or identity.get(name, "") for name in _COLUMNS]
+
+    def _end_of_row(self) -> list[list[str]]:
+        done, self._last = [self._last] if self._last is not None else [], None
+        return done
+
+    def _end_of_rule(self) -> list[list[str]]:
+        """Return the rule whose text ends here, after the row before it."""
+        if not self._rule:
+            return []
+        parts, self._rule = self._rule, []
+        found = _SPEEDUP.fullmatch(parts[0])
+        message = " ".join(" ".join(parts[1:] if found else parts).split())
+        own = {SECTION: _SECTIONS.get(self._section, self._section), RULE: _rule_of(message, self._section)}
+        own[RULE_TEXT] = message
+        if found:
+            own |= {SPEEDUP_OF: "local" if found["local"] else "global", SPEEDUP: found["pct"]}
+        return [*self._end_of_row(), self._cells(own)]
+
+    def _finished(self) -> list[list[str]]:
+        """End all that is open; a table without its last line was cut, and so was its kernel."""
+        done = [*self._end_of_rule(), *self._end_of_row()]
+        if self._table is not None and self._kernel is not None and self._table.rows:
+            self._facts.cut[self._kernel.cells[ID]] = f"its table `{self._section or 'of metrics'}` is not complete"
+        self._table = None
+        return done
+
+    def _end_of_kernel(self) -> list[list[str]]:
+        """End all that is open, and remember a kernel of which nothing followed."""
+        done = self._finished()
+        if self._kernel is not None and not self._kernel.has_rows and self._kernel.cells[KERNEL]:
+            self._facts.empty.append(function_of(self._kernel.cells[KERNEL]))
+        return done
+
+
+_SUMMARY = (
+    "a summary over launches (`--print-summary`): each launch is needed",
+    "print it again without `--print-summary`",
+)
+
+
+def _wide(columns: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int | None]]:
+    """Let the last column go on to the end of the line."""
+    yield from columns[:-1]
+    yield columns[-1][0], None
+
+
+def _joined(first: str, second: str) -> str:
+    """Join two lines that a terminal made of one, whose blank at the break may be gone."""
+    is_indented = len(second) - len(second.lstrip()) > 1
+    gap = " " if first.endswith((",", ")")) and second[:1] in "(CSD" else ""
+    return f"{first}{gap}{second.lstrip() if is_indented else second}"
+
+
+def _is_closed(name: str) -> bool:
+    """Return whether the brackets of a kernel's name are all opened in it: otherwise it began in an earlier line."""
+    return name.count("(") >= name.count(")") and name.count("<") >= name.count(">") - name.count("->")
+
+
+def _loose(bare: str) -> tuple[str, str, str] | None:
+    """Split a line whose columns are lost into a known label, its unit and a number; None where it is another line."""
+    words = bare.split()
+    if (metric_of(" ".join(words[:-1]), "") or "").startswith("launch__"):  # which may be a word
+        return " ".join(words[:-1]), "", words[-1]
+    for count in range(1, min(len(words), _MOST_GROUPS + 1)):
+        value = " ".join(words[-count:])
+        if not is_number(value):
+            continue
+        for units in (1, 0):
+            name, unit = " ".join(words[: -count - units]), words[-count - 1] if units else ""
+            if len(words) > count + units and (metric_of(name, unit) is not None or (name in BUSY and unit == "%")):
+                return name, unit, value
+    return None
+
+
+def _rule_of(message: str, section: str) -> str:
+    """Name the rule that a text is of; its section where none is known to say that."""
+    if section == "Scheduler Statistics":  # whose second sentence is that of another rule
+        return "IssueSlotUtilization"
+    named = (name for words, name in _RULES if re.search(words, message))
+    return next(named, _SECTIONS.get(section, section) or "rule")
