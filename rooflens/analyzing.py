@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.jobs import Outcome
+    from rooflens.ingest.reports.jobs import Job, Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
     from rooflens.model.records import Analysis, Kernel, Run
@@ -198,7 +198,7 @@ def analyze_paths(paths: Iterable[str | Path]) -> Analyzed:
 def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their defaults
     inputs: Inputs,
     limits: Thresholds | None = None,
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    on_read: Callable[[Job], None] = lambda _: None,
     *,
     without_nvidia: bool = False,
     reading: ReadOptions | None = None,
@@ -207,7 +207,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
 ) -> Analyzed:
     """Read the reports that were found, in this process or by workers, and analyze every kernel.
 
-    `on_outcome` is called with each report once read. A `timeline` counts in place of the runs without the
+    `on_read` is called with each report once read. A `timeline` counts in place of the runs without the
     profiler that were kept.
 
     Raises:
@@ -218,12 +218,11 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     ahead: dict[tuple[str, str], Analyzed] = {}
 
     def heard(outcome: Outcome) -> None:
-        on_outcome(outcome)
         if not isinstance(outcome.result, InputError):  # while another process may still be reading
             run = outcome.result.run
             ahead[run.digest, run.source] = analyzer.analyze_file(run, outcome.result.kernels)
 
-    loaded = load_reports(inputs.jobs, heard, reading, executor)
+    loaded = load_reports(inputs.jobs, heard, reading, executor, on_read)
     found = replace(
         analyzer.begun,
         failures=loaded.failures,
