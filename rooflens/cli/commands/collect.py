@@ -194,7 +194,8 @@ def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
     output = output if output is None or target.launcher else expanded(output)
     if output is None:
         return OUTPUT_FOLDER / f"{target.name}.ncu-rep"
-    check_folder(output)
+    if output.parent != OUTPUT_FOLDER:
+        check_folder(output)
     return output if alone or target.case is None else output.with_stem(f"{output.stem}.{target.case.name}")
 
 
