@@ -59,7 +59,7 @@ def say(line: str) -> None:
     if sys.stderr.isatty():
         from rooflens.report.writers.terminal import wrapped
 
-        text = "\n  ".join(wrapped(text, shutil.get_terminal_size().columns - 2))
+        text = "\n".join(wrapped(text, shutil.get_terminal_size().columns, hang=2))
     click.echo(text, err=True)
 
 

@@ -102,7 +102,7 @@ class Bullets:
 
 
 SPARE = 3
-"""Columns worth no more than this are shown only where nothing is cut for them."""
+"""Columns worth no more than this are shown only where they hold something and nothing is cut for them."""
 
 
 @dataclass(frozen=True, slots=True)

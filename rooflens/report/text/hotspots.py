@@ -101,7 +101,7 @@ def _heading(listing: Listing) -> Words:
     name = code(cut_name(plain_name(kernel.name), NAME_WIDTH))
     samples = kernel.code_totals.get("samples")
     more = f", {count(int(samples), 'sample')}" if samples is not None else ""
-    return name, f" (result {kernel.index} of ", code(kernel.source), f"), {duration(kernel.duration_ns)}{more}"
+    return name, f": {duration(kernel.duration_ns)}{more} (result {kernel.index} of ", code(kernel.source), ")"
 
 
 def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:

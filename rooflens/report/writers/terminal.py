@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rooflens.format import NBSP, cut_apart, cut_end, printable, unbroken
+from rooflens.format import MISSING, NBSP, cut_apart, cut_end, printable, unbroken
 from rooflens.report.document import (
     SPARE,
     Block,
@@ -27,6 +27,7 @@ UNLIMITED = 200
 _GAP = "  "
 _INDENT = "  "
 _LEAST = 4
+_NOTHING = {"", "-", MISSING}
 _BREAKS = "/\\_,:;<>()[]-.="
 """Signs behind which a word breaks that is longer than a line."""
 
@@ -97,10 +98,10 @@ class _Paper:
         for line in item.items:
             yield from self._wrapped(line, f"{indent}- ")
 
-    def _wrapped(self, words: Words, mark: str = "", style: Style = "plain") -> Iterator[str]:
-        """Break a line at words, the next ones indented as far as the first; spans keep their own style."""
+    def _wrapped(self, words: Words, mark: str = "", style: Style = "plain", hang: int = 0) -> Iterator[str]:
+        """Break a line at words; spans keep their own style."""
         text = _text(words)
-        lines = [f"{mark}{text}".rstrip()] if self._width is None else wrapped(text, self._width, mark)
+        lines = [f"{mark}{text}".rstrip()] if self._width is None else wrapped(text, self._width, mark, hang)
         if not self._colour or style != "plain":
             return (self._set(line, style) for line in lines)
         styles = (span.style for span in spans(words) for char in printable(span.text) if char != " ")
@@ -121,7 +122,7 @@ class _Paper:
 
     def _table(self, table: Table) -> Iterator[str]:
         if table.title:
-            yield from self._wrapped(table.title, style="strong")
+            yield from self._wrapped(table.title, style="strong", hang=len(_INDENT))
         columns = table.columns
         rows = [[_texts(cell) for cell in row] for row in table.rows]
         widths = _widths(columns, rows, self._width or UNLIMITED)
@@ -172,12 +173,12 @@ def _aligned(text: str, width: int, *, right: bool) -> str:
     return space + text if right else text + space
 
 
-def wrapped(text: str, width: int, mark: str = "") -> list[str]:
-    """Break a text at spaces, but not between a number and its unit; further lines are indented as far as the first.
+def wrapped(text: str, width: int, mark: str = "", hang: int = 0) -> list[str]:
+    """Break a text at spaces, but not between a number and its unit; further lines are indented below it, or by `hang`.
 
     A word that is longer than a line is broken behind a sign in it.
     """
-    indent = " " * len(mark)
+    indent = " " * (hang or len(mark))
     lines, line = [], mark
     for word in unbroken(text).split(" "):
         rest = word
@@ -213,19 +214,20 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[list[str]]], widt
     }
     leaving = sorted((i for i in whole if i and columns[i].fit != "prose"), key=lambda i: (columns[i].worth, -i))
     spare = [i for i in leaving if columns[i].worth <= SPARE]
+    known = [i for i in whole if i not in spare or any("".join(row[i]) not in _NOTHING for row in rows)]
 
     def room(sizes: dict[int, int]) -> int:
         return width - sum(sizes[i] for i in shown) - len(_GAP) * (len(shown) - 1)
 
-    shown = [*whole]
+    shown = known
     if room(whole) >= 0:
-        return whole
-    shown = [i for i in whole if i not in spare]
-    has_prose = room(tight) >= 0
-    shown = [i for i in whole if has_prose or columns[i].fit != "prose"]
+        return {i: whole[i] for i in known}
+    shown = [i for i in known if i not in spare]
+    has_prose = room(roomy) >= 0
+    shown = [i for i in known if has_prose or columns[i].fit != "prose"]
     for sizes, some in ((roomy, spare), (tight, leaving[len(spare) :])):
         for i in some:
-            if room(sizes) < 0:
+            if i in shown and room(sizes) < 0:
                 shown.remove(i)
     sizes = {i: tight[i] for i in shown}
     for wanted in (roomy, whole):
