@@ -302,7 +302,7 @@ def _cut_around(name: str, place: int, width: int) -> str:
         name, place = name[inner:], place - inner
     tail = cut_end(name[_begin_of_number(name, place) :], max(2 * width // 3, width - 1 - place))
     head = name[: max(width - 1 - len(tail), 0)].rstrip(_OF_NUMBERS)
-    return f"{head}…{tail}" if tail else cut_middle(name, width)
+    return f"{head}…{tail}" if tail.strip("…") else cut_middle(name, width)
 
 
 _TYPE = re.compile(r"(?:fp|int|tf|bf)\d+")

@@ -26,7 +26,7 @@ from rooflens.ingest.reports.jobs import Job, Outcome
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.summary import summarize
 from rooflens.report.about import columns_document
-from rooflens.report.document import Column, Document, Table, spans
+from rooflens.report.document import Column, Document, Table, Words, spans
 from rooflens.report.text.digest import explain_document
 from rooflens.report.text.hotspots import hotspots_document, listings
 from rooflens.report.text.table import kernels_document
@@ -185,7 +185,9 @@ def alike(document: Document, width: int) -> Iterator[str]:
     if not Counter(to_terminal(prose, width).split()) >= Counter(short):
         yield "prose is broken within words"
     for table in (block for block in document if isinstance(block, Table)):
-        marked = (((*spans(first), f" #{i}"), *rest) for i, (first, *rest) in enumerate(table.rows))
+        marked: list[tuple[Words, ...]] = [
+            ((*spans(first), f" #{i}"), *rest) for i, (first, *rest) in enumerate(table.rows)
+        ]
         text = to_terminal((Table(table.columns, tuple(marked)),), width)
         rows = [
             " ".join(MARK.sub("", row).split())
