@@ -204,11 +204,12 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     reading: ReadOptions | None = None,
     executor: Workers | None = None,
     timeline: Timed | None = None,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
     """Read the reports that were found, in this process or by workers, and analyze every kernel.
 
-    `on_read` is called with each report once read. A `timeline` counts in place of the runs without the
-    profiler that were kept.
+    `on_read` is called for each report once read, `on_outcome` with what became of it. A `timeline` counts in place of
+    the runs without the profiler that were kept.
 
     Raises:
         InputError: No kernel of any report is on the timeline.
@@ -218,6 +219,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     ahead: dict[tuple[str, str], Analyzed] = {}
 
     def heard(outcome: Outcome) -> None:
+        on_outcome(outcome)
         if not isinstance(outcome.result, InputError):  # while another process may still be reading
             run = outcome.result.run
             ahead[run.digest, run.source] = analyzer.analyze_file(run, outcome.result.kernels)

@@ -138,7 +138,7 @@ def understood_document(source: str, used: Mapping[str, Sequence[str]], unread: 
     said = f"{count(len(unread), 'metric')} not understood, as no quantity is read from them: {shown}" if unread else ""
     again = f"{spare:,} more would give the same quantities again" if spare else ""
     return (
-        Table((Column("quantity"), _wrapping("read from")), rows, title),
+        Table((Column("quantity"), Column("read from", fit="prose", least=40)), rows, title),
         paragraph(said or "every metric that was asked for is understood", again),
     )
 

@@ -41,7 +41,7 @@ _COLUMNS = (
 )
 
 
-_LAUNCH = (Column("a launch", right=True, from_width=96), Column("in ncu", right=True, from_width=96))
+_LAUNCH = (Column("a launch", right=True, worth=3), Column("in ncu", right=True, worth=3))
 """Time of a launch without the profiler, and of the one in the report: where both are known."""
 
 
