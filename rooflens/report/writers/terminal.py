@@ -105,7 +105,7 @@ class _Paper:
         if not self._colour or style != "plain":
             return (self._set(line, style) for line in lines)
         styles = (span.style for span in spans(words) for char in printable(span.text) if char != " ")
-        return (mark + self._spanned(line[len(mark) :], styles) for line in lines)
+        return (line[: len(mark)] + self._spanned(line[len(mark) :], styles) for line in lines)
 
     def _spanned(self, line: str, styles: Iterator[Style]) -> str:
         """Set each part of a line in the style of its span."""
