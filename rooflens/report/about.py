@@ -97,7 +97,7 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
     if counter.near:
         yield f"No column of the table `kernels` is read from it, but from {_names(counter.near)}."
     yield _collected(counter)
-    yield f"More about its family: docs/reference/counters/{counter.page}.md"
+    yield f"More about its family: docs/reference/counters/{counter.page}"
 
 
 def _collected(counter: CounterAbout) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support import markdown
 from support.loops import for_all
 
 from rooflens.cli.commands.about import about as command
@@ -79,7 +80,7 @@ def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
     assert "Unit: an L2 slice." in text
     assert "`lts__t_sectors_op_write`" in text
     assert "Collected: in no tier" in text
-    assert text.endswith("docs/reference/counters/l2.md\n")
+    assert text.endswith("docs/reference/counters/memory.md#l2\n")
 
 
 @for_all(
@@ -87,7 +88,7 @@ def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
     [
         ("dram_bytes", "Read from, the first that is there: `dram__bytes`, `dram__bytes_read`"),
         ("launch__waves_per_multiprocessor", "Collected: for every kernel"),
-        ("sm__pipe_tensor_op_hmma_cycles_active.avg", "docs/reference/counters/tensor.md"),
+        ("sm__pipe_tensor_op_hmma_cycles_active.avg", "docs/reference/counters/arithmetic.md#tensor-instructions"),
         ("smsp__pcsamp_warps_issue_stalled_no_instructions", "`rooflens about stalls/no_instruction`"),
         ("gpu__time_duration.sum", "Read for `duration_ns`: GPU time of the launch."),
         ("dram__bytes.sum.per_second", "`.per_second`: divided by the time"),
@@ -103,7 +104,9 @@ def test_every_family_has_a_page() -> None:
     pages = {about.page for row in COUNTERS if (about := about_counter(row.name)) is not None}
     folder = Path(__file__).parents[3] / "docs/reference/counters"
     assert pages == set(FAMILIES)
-    assert all((folder / f"{page}.md").is_file() for page in {*pages, *(page for _, page in PAGE_OF_PART), "index"})
+    for page, _, section in (name.partition("#") for name in {*pages, *(page for _, page in PAGE_OF_PART), "index.md"}):
+        assert not section or section in markdown.anchors(folder / page), f"{page}#{section}"
+        assert (folder / page).is_file()
 
 
 def test_all_names_are_listed_without_one() -> None:
