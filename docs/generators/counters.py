@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from generators.about import page_of
 from generators.texts import table, unit_of
 from rooflens.format import MISSING
 from rooflens.model.about import FAMILIES
@@ -143,4 +144,4 @@ def _uses(name: str) -> Iterator[str]:
 def _findings(need: str) -> Iterator[str]:
     for rule in RULES:
         if any(need in group for group in rule.needs):
-            yield f"[`{rule.id}`](../findings/{rule.id}.md)"
+            yield f"[`{rule.id}`](../{page_of(f'findings/{rule.id}')}.md)"

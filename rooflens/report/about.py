@@ -23,8 +23,7 @@ def about_document(page: About) -> Document:
     tries: list[Words] = [f"{sentence_case(one)}." for one in page.tries]
     return (
         Heading(page.title, 1),
-        paragraph(f"For anyone who sees the {KINDS[page.kind]} `{page.name}`."),
-        paragraph(page.meaning),
+        paragraph(f"{sentence_case(KINDS[page.kind])} `{page.name}`. {page.meaning}"),
         bullets([*page.parts, *needs_words(page.needs)]),
         Heading("What to try"),
         bullets(tries, numbered=True),
@@ -70,7 +69,7 @@ def about_page(page: About, link: Callable[[str], str] = str) -> str:
         link: Turns names of other pages into links.
     """
     document = about_document(page)
-    lines = f"{to_markdown(document[:2])}\n\n{link(to_markdown(document[2:]))}".splitlines()
+    lines = f"{to_markdown(document[:1])}\n\n{link(to_markdown(document[1:]))}".splitlines()
     marks = (_MARK.match(line) for line in lines)
     parts = (
         wrapped(line[mark.end() :] if mark else line, WIDTH, mark[0] if mark else "") or [""]

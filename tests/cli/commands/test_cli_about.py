@@ -40,18 +40,18 @@ def test_a_name_may_be_written_as_a_card_does(name: str) -> None:
 def test_a_name_of_two_things_shows_both_and_its_kind_one() -> None:
     """`bank_conflicts` is a finding and a flag; `flags/bank_conflicts` is one."""
     both, one = _shown("bank_conflicts"), _shown("flags/bank_conflicts")
-    assert both.count("For anyone who sees the ") == 2
+    assert "Finding `bank_conflicts`." in both
     assert one in both
-    assert "the flag `bank_conflicts`" in one
+    assert "Flag `bank_conflicts`." in one
 
 
 @pytest.mark.parametrize("name", ["Long Scoreboard", "stalls/long_scoreboard"])
 def test_a_stall_reason_is_found_as_ncu_writes_it(name: str) -> None:
-    """The row of ncu's table leads to the page, which has its counter; the finding about it has a page of its own."""
+    """The row of ncu's table leads to the page, which has its counter; the finding about it is printed by its own name."""
     text = _shown("long_scoreboard")
     assert _shown(name) == text
     assert "`smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active`" in text
-    assert "the finding `stall_long_scoreboard`" in _shown("stall_long_scoreboard")
+    assert "Finding `stall_long_scoreboard`." in _shown("stall_long_scoreboard")
 
 
 def test_a_stall_reason_is_found_as_samples_spell_it() -> None:
