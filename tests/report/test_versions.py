@@ -3,7 +3,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from support import samples
 
-from rooflens.report.versions import report_labels
+from rooflens.model.compare.versions import report_labels
 from rooflens.writing.rendering import default_title
 
 RUN = samples.report([]).run

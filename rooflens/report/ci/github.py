@@ -8,9 +8,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from rooflens.format import count, cut_name, duration, percent, plain_name
-from rooflens.model.compare.across import TWO, Sides
 from rooflens.model.compare.compare import Change
 from rooflens.model.compare.gate import Compared, Gate, Gated
+from rooflens.model.compare.ladder import NO_SIDES, Sides
 from rooflens.model.compare.lines import SlowerLine, slower_lines
 from rooflens.model.compare.sentences import growth_words
 from rooflens.report.ci.annotations import Annotation, inert
@@ -101,7 +101,7 @@ def to_summary(
     texts = [to_markdown(head)]
     size = len(texts[0])
     for shown, one in enumerate(ordered):
-        text = to_markdown(comparison_document([one], None, TWO if shown else sides))
+        text = to_markdown(comparison_document([one], None, NO_SIDES if shown else sides))
         if shown and size + len(text) > MAX_CHARACTERS:
             texts.append(f"and {count(len(ordered) - shown, 'program')} with smaller differences: truncated")
             break

@@ -69,7 +69,10 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
         launches.setdefault(launch.gpu, []).append(launch)
     at_stake = {gpu: sum(launch.at_stake_ns for launch in those) for gpu, those in launches.items()}
     gpus = sorted(launches, key=at_stake.__getitem__, reverse=True)
-    planes = sorted((plane(gpu, launches[gpu], content.report_labels) for gpu in gpus), key=lambda one: not one.points)
+    planes = sorted(
+        (plane(gpu, launches[gpu], content.report_labels, content.lines) for gpu in gpus),
+        key=lambda one: not one.points,
+    )
     ranks = {row.group.representative.key: row.rank for row in ranking(content)}
     return tuple(_roofline_figure(f"roofline-{i}", placed, content, ranks) for i, placed in enumerate(planes))
 
@@ -112,7 +115,7 @@ def _spec(placed: Plane, title: str, content: Content, ranks: Mapping[str, int])
         placed,
         title=title,
         picked=next((key for key in ranks if key in keys), next(iter(keys), "")),
-        ranks=ranks if len(content.kernels) > 1 else {},
+        ranks=ranks if len(content.kernels) > 1 and content.ladder is None else {},
         datasheet=datasheet_roofs(placed),
     )
 
@@ -184,5 +187,5 @@ def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         "report/charts",
         content=content,
         figures=figures,
-        time=_time_figure(content) if content.total_ns and len(content.kernels) > 1 else None,
+        time=_time_figure(content) if content.total_ns and len(content.kernels) > 1 and not content.ladder else None,
     )
