@@ -13,7 +13,7 @@ from rooflens.model.compare.causes import MOST_NAMED, work_words
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.ladder import Ladder, Rung, Series
-from rooflens.model.compare.sentences import factor_words, spread_words, timing_words
+from rooflens.model.compare.sentences import factor_words, spread_words
 from rooflens.model.records import Analysis
 from rooflens.model.summary import first_move
 from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words
@@ -100,12 +100,17 @@ def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
 
 def headline(ladder: Ladder) -> str:
     """Say which version is the fastest, and how much faster than the first: the whole ladder in a line."""
-    fastest, count = ladder.fastest, len(ladder.rungs)
+    fastest, count = ladder.fastest, f"{len(ladder.rungs)} versions"
     if fastest is None:
-        return f"{count} versions"
-    against = timing_words(fastest.to_first, ladder.threshold) if fastest.to_first else ""
+        return count
+    if fastest.to_first is None:
+        return f"{count}, the first is the fastest"
     first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
-    return f"{count} versions, fastest {fastest.label}" + (f": {against}, against {first.label}" if against else "")
+    words = factor_words(fastest.to_first, ladder.threshold)
+    runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
+    return (
+        f"{count}, fastest {fastest.label}: {words} {'than' if 'x faster' in words else 'against'} {first.label}{runs}"
+    )
 
 
 def subject(ladder: Ladder) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rooflens.format import natural
 from rooflens.model.compare.causes import Cause, causes, same_work
-from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Side, Spread, Timing, added, times, under_wave
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Comparison, Side, Spread, Timing, added, times, under_wave
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.pairing import Pair, Unpaired, program_name
@@ -177,6 +177,10 @@ class Sides(Struct, frozen=True):
     def climbed(self) -> tuple[Ladder, ...]:
         """The ladders of more than two sides: two are said by their pair."""
         return tuple(ladder for ladder in self.ladders if len(ladder.rungs) > 2)
+
+    def climbs(self, comparison: Comparison) -> bool:
+        """Return whether a pair of sides is part of a ladder of more than two."""
+        return any(ladder.rungs[0].side.digests == comparison.base.digests for ladder in self.climbed)
 
 
 NO_SIDES = Sides()

@@ -75,9 +75,10 @@ def in_order(runs: Sequence[Run]) -> tuple[Run, ...]:
     by_name = sorted(once.values(), key=lambda run: natural(run.source))
     numbers = [_NUMBERED.match(label) for label in path_labels([run.source for run in by_name])]
     unnumbered = [run for run, number in zip(by_name, numbers, strict=True) if number is None]
-    if len(unnumbered) > 1 or len({number[1].casefold() for number in numbers if number}) != 1:
-        return tuple(sorted(by_name, key=lambda run: run.created_unix_s or float("inf")))
     numbered = [run for run in by_name if run not in unnumbered]
+    is_one_count = len({number[1].casefold() for number in numbers if number}) == 1
+    if len(unnumbered) > 1 or len(numbered) < 2 or not is_one_count:
+        return tuple(sorted(by_name, key=lambda run: run.created_unix_s or float("inf")))
     latest = max(run.created_unix_s or float("inf") for run in numbered)
     is_last = any((run.created_unix_s or 0) > latest for run in unnumbered)
     return (*numbered, *unnumbered) if is_last else (*unnumbered, *numbered)

@@ -35,7 +35,7 @@ from rooflens.report.html.embed import json_block
 from rooflens.report.html.ladder import ladder_section
 from rooflens.report.html.parts import Figure, Table
 from rooflens.report.html.templates import render
-from rooflens.report.ladder import headline, ladder_warnings
+from rooflens.report.ladder import ladder_warnings
 
 MAX_PROGRAMS = 5
 """Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
@@ -118,7 +118,7 @@ def render_comparison(compared: Sequence[Compared], gated: Gated | None, sides: 
         () if several else all_programs[0].counts,
         [
             _gate(gated, [one.words for one in sides.unpaired]),
-            *(ladder_section(one, notes=ladder_warnings(one, compared)) for one in climbed),
+            *(ladder_section(one, notes=ladder_warnings(one, compared), named=len(climbed) > 1) for one in climbed),
             *([_overview(all_programs, len(sections))] if several and not climbed else []),
             *(_program(section, several=several, first=i == 0) for i, section in enumerate(sections)),
             render("comparison/method", threshold=given_percent(compared[0].comparison.threshold)),
@@ -134,17 +134,21 @@ def _told(compared: Sequence[Compared], sides: Sides) -> list[Compared]:
     """Choose the pairs that have a section: of a ladder the last and the fastest version, each against the first."""
     shown = {
         frozenset((ladder.rungs[0].side.digests, rung.side.digests))
-        for ladder in sides.ladders
+        for ladder in sides.climbed
         for rung in ladder.rungs[1:]
         if rung.is_fastest or rung is ladder.rungs[-1]
     }
     pairs = [(one.comparison.base.digests, one.comparison.head.digests) for one in compared]
-    return [one for one, pair in zip(compared, pairs, strict=True) if not sides.climbed or frozenset(pair) in shown]
+    return [
+        one
+        for one, pair in zip(compared, pairs, strict=True)
+        if not sides.climbs(one.comparison) or frozenset(pair) in shown
+    ]
 
 
 def _title(found: Sequence[Program], sides: Sides) -> str:
     if len(sides.climbed) == 1:
-        return f"{sides.climbed[0].program}: {headline(sides.climbed[0])}"
+        return f"{sides.climbed[0].program}: {len(sides.climbed[0].rungs)} versions"
     if len(found) > 1:
         return f"{len(found)} programs, before and after"
     return found[0].title

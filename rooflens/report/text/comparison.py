@@ -269,9 +269,8 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
 
 def comparison_document(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> Document:
     """Show the ladder of each program with more than two sides, else what became of its kernels, and the gate."""
-    climbed = {rung.side.digests for ladder in sides.climbed for rung in ladder.rungs[:1]}
     blocks = [block for ladder in sides.climbed for block in ladder_blocks(ladder, compared)]
-    blocks += [block for one in compared if one.comparison.base.digests not in climbed for block in _blocks(one)]
+    blocks += [block for one in compared if not sides.climbs(one.comparison) for block in _blocks(one)]
     if sides.unpaired:
         blocks.append(bullets([one.words for one in sides.unpaired]))
     return (*blocks, *(gate_document(gated) if gated else ()))

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens.analyzing import analyze_paths
-from rooflens.model.compare.across import NO_SIDES
 from rooflens.model.compare.compare import Side, compare
 from rooflens.model.compare.gate import Compared, Gate
+from rooflens.model.compare.ladder import NO_SIDES
 from rooflens.model.records import Analysis, Hotspot
 from rooflens.report.ci.github import MAX_ANNOTATIONS, MAX_CHARACTERS, annotations_of, hot_lines, to_summary
 
