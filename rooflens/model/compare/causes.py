@@ -235,10 +235,10 @@ def _waits(old: Kernel, new: Kernel, *, is_faster: bool) -> Iterator[Cause]:
 
 
 def same_work(before: Analysis, after: Analysis) -> bool | None:
-    """Return whether two versions do the same job; None where no counted work tells.
+    """Return whether two kernels do the same job; None where the counted work does not tell.
 
-    As many operations are the same job, and so are fewer ones of as many threads. Another amount in another number of
-    threads is another size.
+    As many operations are the same job. Another amount may be, where as many threads do it: of another number of
+    threads it is another size.
     """
     old, new = before.flop_total, after.flop_total
     if not old or not new:
@@ -246,7 +246,7 @@ def same_work(before: Analysis, after: Analysis) -> bool | None:
     if max(old, new) <= (1 + _SEEN) * min(old, new):
         return True
     threads = [prod(one.kernel.grid or ()) * prod(one.kernel.block or ()) for one in (before, after)]
-    return not differs(*threads)
+    return False if differs(*threads) else None
 
 
 def work_words(before: Analysis, after: Analysis) -> str:

@@ -253,7 +253,7 @@ def _compared(rungs: Sequence[Rung], series: Sequence[Series]) -> Iterator[Rung]
     for at, rung in enumerate(rungs):
         judged = replace(rung, apart=apart[at], is_fastest=at == fastest and len(known) > 1)
         earlier = [other for other in known if other < at]
-        if earlier and apart[at] != "work":
+        if earlier and rung.analysis and apart[at] != "work":
             before = earlier[-1]
             old, new = _most_changed(series, before, at) or (rungs[before].analysis, rung.analysis)
             judged = replace(

@@ -71,7 +71,7 @@ def version(
     file: str, name: str = "gemm", *, flop: float = 1e9, gpu: str = "Tesla T4", **counters: float
 ) -> AnalyzedReport:
     """Make a report of one kernel in 1 ms."""
-    (work,) = (samples.analysis(samples.Sample(name, "memory", 1_000_000, "dram", {"dram": 1e8}, {"fp32": flop})),)
+    (work,) = (samples.analysis(samples.Sample(name, "memory", 1_000, "dram", {"dram": 1e8}, {"fp32": flop})),)
     kernel = replace(work.kernel, gpu=gpu, counters={**work.kernel.counters, **counters}, digest=file)
     return AnalyzedReport(replace(RUN, source=f"runs/{file}.ncu-rep", digest=file), (replace(work, kernel=kernel),))
 
