@@ -129,8 +129,9 @@ def try_next(ladder: Ladder) -> str:
         return ""
     verdict = fastest.analysis.verdict
     gain = gain_words(verdict.gain, fastest.analysis.kernel.duration_ns)
-    numbers = ", ".join(filter(None, (gain, limit_factor_words(verdict.limit))))
-    return f"next, from {fastest.label}: {first_move(fastest.analysis)}" + (f" ({numbers})" if numbers else "")
+    limit = limit_factor_words(verdict.limit).partition(" (")[0]
+    said = (f"next, from {fastest.label}: {first_move(fastest.analysis)}", gain, limit)
+    return "; ".join(filter(None, said))
 
 
 def ladder_warnings(ladder: Ladder, compared: Iterable[Compared]) -> list[str]:

@@ -27,10 +27,13 @@ from rooflens.model.compare.pairing import (
 )
 from rooflens.model.keys import function_of
 from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
-from rooflens.model.summary import median_launch, summarize
+from rooflens.model.summary import summarize
 
 MOST_SIDES = 50
 """Versions that one ladder holds."""
+
+SHARED = 0.5
+"""Part of the time that is in kernels of one name where two reports of a folder are versions of one program."""
 
 SAME_INSTRUCTIONS = 0.02
 """Executed instructions of two recordings of one program differ by less: spinning and data change them a little."""
@@ -115,22 +118,39 @@ class Family(Struct, frozen=True):
 
 
 class _Version(Struct, frozen=True):
-    """The recordings of one version, and the median launch of its longest kernel."""
+    """The recordings of one version, and the median launch and part of the time of each kernel, longest first."""
 
     reports: list[AnalyzedReport]
-    main: Analysis
+    kernels: dict[str, tuple[Analysis, float]]
 
     @property
     def run(self) -> Run:
         return self.reports[0].run
 
+    @property
+    def main(self) -> Analysis:
+        """The longest kernel."""
+        return next(iter(self.kernels.values()))[0]
+
+    def shared(self, other: _Version) -> float:
+        """Return the part of the time that is in kernels of one name, the smaller of both sides."""
+        both = self.kernels.keys() & other.kernels.keys()
+        return sum(min(self.kernels[name][1], other.kernels[name][1]) for name in both)
+
+    def same_work(self, other: _Version) -> bool | None:
+        """Return whether a kernel that both have does the same in both, the longest such one; else the longest ones."""
+        for name in (*self.kernels, *other.kernels):
+            if name in self.kernels and name in other.kernels:
+                return same_work(self.kernels[name][0], other.kernels[name][0])
+        return same_work(self.main, other.main)
+
 
 def families(reports: Sequence[AnalyzedReport]) -> tuple[Family, ...]:
     """Find the programs that have several versions among reports, those with most versions first.
 
-    Reports belong together where their files name one program, or where those of one folder have a longest kernel of
-    one name, or of as much work; and where most of these kernels do the same work. A single version on another GPU
-    belongs to those that it continues.
+    Reports belong together where their files name one program, or where those of one folder have kernels of one name
+    for most of their time, or a longest one of as much work; and where most of them do the same work. A single version
+    on another GPU belongs to those that it continues.
     """
     known = {report.run.digest: report for report in reports if timed(report.analyses)}
     versions = _recordings([known[run.digest] for run in in_order([report.run for report in known.values()])])
@@ -186,23 +206,26 @@ def _recordings(reports: Iterable[AnalyzedReport]) -> list[_Version]:
     """Put the recordings of each version together."""
     versions: list[_Version] = []
     for report in reports:
-        main = median_launch([launch.analysis for launch in summarize(timed(report.analyses))[0].launches])
+        kernels: dict[str, tuple[Analysis, float]] = {}
+        for kernel in summarize(timed(report.analyses)):
+            kernels.setdefault(function_of(kernel.name), (kernel.analysis, kernel.time_share or 0.0))
+        found = _Version([report], kernels)
         name = version_name(report.run)
-        alike = (one for one in versions if version_name(one.run) == name and _has_same_code(one, report, main))
+        alike = (one for one in versions if version_name(one.run) == name and _has_same_code(one, found))
         same = next(alike, None)
         if same is None:
-            versions.append(_Version([report], main))
+            versions.append(found)
         else:
             same.reports.append(report)
     return versions
 
 
-def _has_same_code(version: _Version, report: AnalyzedReport, main: Analysis) -> bool:
+def _has_same_code(one: _Version, other: _Version) -> bool:
     for name in ("registers_per_thread", "smem_static_per_block_bytes", "executed_inst"):
-        low, high = sorted(one.kernel.counters.get(name) or 0.0 for one in (version.main, main))
+        low, high = sorted(version.main.kernel.counters.get(name) or 0.0 for version in (one, other))
         if low and high > (1 + SAME_INSTRUCTIONS) * low:
             return False
-    return is_repeated(version.reports[0].analyses, report.analyses)
+    return is_repeated(one.reports[0].analyses, other.reports[0].analyses)
 
 
 def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool) -> bool:
@@ -216,13 +239,12 @@ def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool)
 def _is_of_one_program(one: _Version, other: _Version) -> bool:
     if program_name(one.run) == program_name(other.run):
         return True
-    names = {function_of(version.main.kernel.name) for version in (one, other)}
-    is_alike = len(names) == 1 or same_work(one.main, other.main) is True
+    is_alike = one.shared(other) >= SHARED or same_work(one.main, other.main) is True
     return is_alike and PurePath(one.run.source).parent == PurePath(other.run.source).parent
 
 
 def _is_one_job(group: Sequence[_Version]) -> bool:
-    return 2 * max(sum(same_work(one.main, other.main) is not False for other in group) for one in group) > len(group)
+    return 2 * max(sum(one.same_work(other) is not False for other in group) for one in group) > len(group)
 
 
 def _family(versions: Sequence[_Version]) -> Family:

@@ -131,12 +131,12 @@ def render_comparison(compared: Sequence[Compared], gated: Gated | None, sides: 
 
 
 def _told(compared: Sequence[Compared], sides: Sides) -> list[Compared]:
-    """Choose the pairs that have a section: of a ladder the last and the fastest version, each against the first."""
+    """Choose the pairs that have a section: of a ladder the fastest and the last version, each against the first."""
     shown = {
         frozenset((ladder.rungs[0].side.digests, rung.side.digests))
         for ladder in sides.climbed
-        for rung in ladder.rungs[1:]
-        if rung.is_fastest or rung is ladder.rungs[-1]
+        for rung in (ladder.fastest, *[one for one in ladder.rungs if one.to_first][-1:])
+        if rung is not None
     }
     pairs = [(one.comparison.base.digests, one.comparison.head.digests) for one in compared]
     return [

@@ -190,5 +190,5 @@ def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
         "report/charts",
         content=content,
         figures=figures,
-        time=_time_figure(content) if content.total_ns and len(content.kernels) > 1 and not content.ladder else None,
+        time=_time_figure(content) if content.total_ns and len(content.kernels) > 1 else None,
     )
