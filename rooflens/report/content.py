@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from rooflens.model.compare.ladder import ladder
 from rooflens.model.compare.versions import MOST_SIDES, families, report_labels
-from rooflens.model.records import timed
+from rooflens.model.records import ratio, timed
 from rooflens.model.summary import by_stake, counted_ns, ranked_launches, rest_of, summarize, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.errors import InputError
     from rooflens.model.compare.ladder import Ladder
@@ -138,7 +138,8 @@ def build_content(
     """Derive all rows of the page from the records."""
     analyses = [analysis for report in reports for analysis in report.analyses]
     total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
-    summaries = summarize(analyses)
+    climbed = _ladder(reports)
+    summaries = tuple(map(_of_own_report(reports), summarize(analyses))) if climbed else summarize(analyses)
     kernels = tuple(kernel for kernel in summaries if not kernel.is_failed)
     launches = ranked_launches(summaries, total_ns)
     is_crowd = len(analyses) > MAX_LAUNCHES
@@ -155,8 +156,22 @@ def build_content(
         aggregated=is_crowd,
         other=rest_of(kernels, drawn, total_ns),
         report_labels=report_labels([report.run for report in reports]),
-        ladder=_ladder(reports),
+        ladder=climbed,
     )
+
+
+def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary], KernelSummary]:
+    """Make shares those of a kernel's own report: nothing is added up over versions."""
+    totals = {one.run.digest: sum(counted_ns(a) or 0.0 for a in one.analyses) for one in reports}
+
+    def shared(kernel: KernelSummary) -> KernelSummary:
+        whole_ns = totals[kernel.analysis.kernel.digest]
+        launches = tuple(replace(one, time_share=ratio(one.duration_ns, whole_ns)) for one in kernel.launches)
+        representative = launches[kernel.launches.index(kernel.representative)]
+        share = ratio(kernel.duration_ns, whole_ns)
+        return replace(kernel, launches=launches, representative=representative, time_share=share)
+
+    return shared
 
 
 def _ladder(reports: Sequence[AnalyzedReport]) -> Ladder | None:

@@ -185,7 +185,7 @@ def _time_figure(content: Content) -> Figure:
 
 
 def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
-    """Show the roofline of each GPU, and the time by kernel where there are several."""
+    """Show the roofline of each GPU, and the time by kernel where there are several, and no versions of one program."""
     return render(
         "report/charts",
         content=content,

@@ -289,7 +289,7 @@ def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator
     rows = ladder_rows(ladder.rungs, ladder.threshold)
     cells = tuple((row.marked, row.time, row.against_first, row.limiter, row.changed) for row in rows)
     yield Table(columns, cells)
-    yield paragraph(f"  {subject(ladder)}")
+    yield paragraph(subject(ladder))
     if advice := try_next(ladder):
         yield paragraph(advice)
     if len(ladder.series) > 1:
