@@ -307,7 +307,7 @@ def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator
         )
         yield from rest_note(len(ladder.series), KERNELS_SHOWN, " that take less time")
     if found := ladder_warnings(ladder, compared):
-        yield bullets(found)
+        yield bullets([*found])
 
 
 def _blocks(program: Compared) -> Iterator[Block]:

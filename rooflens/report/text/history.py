@@ -8,7 +8,7 @@ from typing import Any
 from rooflens.format import cut_name, date, plain_name
 from rooflens.model.compare.ladder import Point, Series, rungs_of
 from rooflens.report.data import json_text
-from rooflens.report.document import Column, Document, Table, code, rest_note
+from rooflens.report.document import Column, Document, Table, Words, code, rest_note
 from rooflens.report.ladder import BLOCKS, KERNELS_SHOWN, NAME_WIDTH, ladder_rows, series_cells
 
 SCHEMA_VERSION = 1
@@ -27,7 +27,9 @@ def overview_document(series: Sequence[Series], blocks: str = BLOCKS) -> Documen
         Column("time", from_width=100),
         Column("verdict", fit="wrap"),
     )
-    rows = ((code(plain_name(one.name)), one.program, *series_cells(one, blocks)) for one in series[:KERNELS_SHOWN])
+    rows: list[tuple[Words, ...]] = [
+        (code(plain_name(one.name)), one.program, *series_cells(one, blocks)) for one in series[:KERNELS_SHOWN]
+    ]
     return (Table(columns, tuple(rows)), *rest_note(len(series), KERNELS_SHOWN, " that take less time"))
 
 
