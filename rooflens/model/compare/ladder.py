@@ -270,14 +270,14 @@ def _compared(rungs: Sequence[Rung], series: Sequence[Series]) -> Iterator[Rung]
 
 def _apart(rungs: Sequence[Rung], *, is_kernel: bool) -> list[str]:
     """Say of each version why its time is compared with none: another GPU or other work than most have."""
-    gpus = Counter(rung.analysis.kernel.gpu for rung in rungs if rung.analysis)
+    gpus = Counter(rung.analysis.kernel.gpu_model for rung in rungs if rung.analysis)
     gpu = gpus.most_common(1)[0][0] if gpus else None
-    own = [rung.analysis for rung in rungs if rung.analysis and rung.analysis.kernel.gpu == gpu]
+    own = [rung.analysis for rung in rungs if rung.analysis and rung.analysis.kernel.gpu_model == gpu]
     alike = {id(one): sum(same_work(one, other) is not False for other in own) for one in own}
     usual = max(own, key=lambda one: alike[id(one)], default=None)
     found = []
     for rung in rungs:
-        is_else = rung.analysis is not None and rung.analysis.kernel.gpu != gpu
+        is_else = rung.analysis is not None and rung.analysis.kernel.gpu_model != gpu
         is_other = is_kernel and rung.analysis and usual and same_work(usual, rung.analysis) is False
         found.append("GPU" if is_else else "work" if is_other else "")
     return found

@@ -231,7 +231,8 @@ def _has_same_code(one: _Version, other: _Version) -> bool:
 def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool) -> bool:
     """Return whether a version belongs to others that ran on the same GPU, or elsewhere."""
     return any(
-        (version.main.kernel.gpu != other.main.kernel.gpu) is elsewhere and _is_of_one_program(version, other)
+        (version.main.kernel.gpu_model != other.main.kernel.gpu_model) is elsewhere
+        and _is_of_one_program(version, other)
         for other in group
     )
 
