@@ -115,7 +115,7 @@ def _level_of(before: Analysis, after: Analysis) -> str:
 
 def _sectors(old: Kernel, new: Kernel) -> Iterator[Cause]:
     """Compare how many sectors a request takes, where the part of them that is needed changed."""
-    found: dict[bool, list[tuple[str, float, float]]] = {True: [], False: []}
+    found: dict[bool, list[tuple[str, float, float, str]]] = {True: [], False: []}
     for access in ("load", "store"):
         was, now = (
             ratio(kernel.counters.get(f"global_{access}_sectors"), kernel.counters.get(f"global_{access}_requests"))
@@ -125,15 +125,18 @@ def _sectors(old: Kernel, new: Kernel) -> Iterator[Cause]:
         if not was or not now or used is None or uses is None:
             continue
         if abs(uses - used) >= _SEEN and differs(was, now):
-            found[uses > used].append((f"{access}s", was, now))
+            # Wider accesses take more sectors a request, and may need all of them.
+            is_plain = (now < was) is (uses > used)
+            sectors = f"{significant(was)} to {significant(now)} sectors a request"
+            shares = f"{percent(used)} to {percent(uses)} of their sectors used"
+            found[uses > used].append((f"{access}s", was, now, sectors if is_plain else shares))
         elif access == "load" and now > _WIDER * was and uses > 1 - _SEEN:
             yield Cause("wide", log(now / was), f"loads {significant(now / was)}x as wide", helps=True)
     for helps, accesses in found.items():
         if accesses:
-            _, was, now = max(accesses, key=lambda one: abs(log(one[2] / one[1])))
-            names = " and ".join(name for name, _, _ in accesses)
-            how = f"{'better' if helps else 'worse'} coalesced"
-            words = f"{names} {how} ({significant(was)} to {significant(now)} sectors a request)"
+            _, was, now, numbers = max(accesses, key=lambda one: abs(log(one[2] / one[1])))
+            names = " and ".join(name for name, *_ in accesses)
+            words = f"{names} {'better' if helps else 'worse'} coalesced ({numbers})"
             yield Cause("sectors", abs(log(now / was)), words, helps)
 
 

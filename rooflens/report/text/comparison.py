@@ -283,7 +283,7 @@ def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator
         Column("version", fit="middle", most=NAME_WIDTH),
         Column("time", right=True),
         Column("x first", right=True),
-        Column("limited by", fit="wrap", least=12),
+        Column("limited by", fit="wrap", least=12, from_width=100),
         Column("what changed", fit="wrap", least=24),
     )
     rows = ladder_rows(ladder.rungs, ladder.threshold)

@@ -269,6 +269,17 @@ def test_other_launch_counts_are_compared_by_the_mean_launch() -> None:
     assert Gate(0.05, per_kernel=True).judge([Compared("app", found)]).failures[1:] == []
 
 
+def test_a_program_that_only_launches_more_is_no_slower() -> None:
+    """The headline speaks of the mean launch, or of as many launches of each kernel; the total is what it is."""
+    first, second = samples.every_verdict()[:2]
+    found = compare(side(1.0, analyses=[first]), side(1.0, analyses=[first, first]))
+    assert found.total.factor == pytest.approx(0.5)
+    assert total_sentence(found) == "mean launch (1 -> 2) unchanged (1 run each)"
+    found = compare(side(1.0, analyses=[first, second]), side(1.0, analyses=[first, first, second]))
+    assert found.speed.factor == pytest.approx(1.0)
+    assert total_sentence(found) == "GPU time of as many launches (2 -> 3) unchanged (1 run each)"
+
+
 def test_sides_that_hold_another_version_each_are_paired() -> None:
     """Programs whose names differ by their version meet, where the same name is on neither side."""
     kernels = tuple(samples.every_verdict())
