@@ -195,7 +195,7 @@ def load_analyzed(
     reading: ReadOptions | None = None,
     selection: Selection | None = None,
     timeline: Path | None = None,
-    on_outcome: Callable[[Outcome], None] | None = None,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -210,7 +210,7 @@ def load_analyzed(
         reading: How the reports are read; `gpu` chooses kernels of a store.
         selection: Which launches are wanted; all by default. No verdict depends on it.
         timeline: What the program does without ncu, in place of what was kept of that.
-        on_outcome: Called with each report of the paths once read, in place of the bar of progress.
+        on_outcome: Called with what became of each report of the paths.
 
     Raises:
         UsageError: Neither was given, or both; or a pattern cannot be read.
@@ -255,11 +255,12 @@ def load_analyzed(
             found = analyze_inputs(
                 inputs,
                 limits,
-                on_outcome or advance,
+                advance,
                 without_nvidia=without_nvidia,
                 reading=reading,
                 executor=workers,
                 timeline=read,
+                on_outcome=on_outcome,
             )
     _print_warnings(found)
     return chosen(found, chooser) if chooser else found

@@ -107,7 +107,7 @@ def test_a_compressed_report_says_the_same_as_the_plain_one(fixtures: Path, tmp_
 
 def test_the_page_is_written_and_kept(report: Path, tmp_path: Path) -> None:
     """The page is a whole file; an existing one is kept unless forced."""
-    page = tmp_path / "out" / "page.html"
+    page = tmp_path / "page.html"
     assert run("report", report, "-o", page).stderr.splitlines()[-1] == f"wrote {page}"
     assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
     page.write_text("mine")

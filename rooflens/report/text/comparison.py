@@ -280,11 +280,11 @@ def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator
     """Show the versions of a program one below the other, what to try next, and its other kernels."""
     yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
     columns = (
-        Column("version", fit="middle", most=NAME_WIDTH),
-        Column("time", right=True),
-        Column("x first", right=True),
-        Column("limited by", fit="wrap", least=12, from_width=100),
-        Column("what changed", fit="wrap", least=24),
+        Column("version", fit="name", most=NAME_WIDTH),
+        Column("time", right=True, worth=8),
+        Column("x first", right=True, worth=7),
+        Column("limited by", fit="wrap", worth=4),
+        Column("what changed", fit="prose", least=36),
     )
     rows = ladder_rows(ladder.rungs, ladder.threshold)
     cells = tuple((row.marked, row.time, row.against_first, row.limiter, row.changed) for row in rows)
@@ -296,12 +296,12 @@ def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator
         yield Table(
             (
                 Column("kernel", fit="name", most=NAME_WIDTH),
-                Column("versions", right=True),
+                Column("versions", right=True, worth=4),
                 Column("first", right=True),
-                Column("last", right=True),
-                Column("faster", right=True),
-                Column("time", from_width=100),
-                Column("limited by", fit="wrap"),
+                Column("last", right=True, worth=7),
+                Column("faster", right=True, worth=8),
+                Column("time", worth=3),
+                Column("limited by", fit="wrap", least=24),
             ),
             tuple((code(plain_name(one.name)), *series_cells(one)) for one in ladder.series[:KERNELS_SHOWN]),
         )
@@ -319,7 +319,7 @@ def _blocks(program: Compared) -> Iterator[Block]:
         Column("kernel", fit="name", most=NAME_WIDTH),
         Column("before", right=True),
         Column("after", right=True),
-        Column("what became of it", fit="wrap", least=30),
+        Column("what became of it", fit="prose", least=48),
     )
     yield Table(columns, tuple(_lines(comparison)))
     yield from rest_note(len(comparison.changes), KERNELS_SHOWN, " with smaller differences")

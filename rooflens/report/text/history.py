@@ -19,13 +19,13 @@ def overview_document(series: Sequence[Series], blocks: str = BLOCKS) -> Documen
     """Show a line for each kernel: its time over the runs, and what its verdict was and is."""
     columns = (
         Column("kernel", fit="name", most=NAME_WIDTH),
-        Column("program", fit="middle", from_width=100),
-        Column("runs", right=True),
-        Column("first", right=True),
-        Column("last", right=True),
-        Column("faster", right=True),
-        Column("time", from_width=100),
-        Column("verdict", fit="wrap"),
+        Column("program", fit="name", worth=7),
+        Column("runs", right=True, worth=4),
+        Column("first", right=True, worth=5),
+        Column("last", right=True, worth=7),
+        Column("faster", right=True, worth=8),
+        Column("time", worth=3),
+        Column("verdict", fit="wrap", least=24),
     )
     rows: list[tuple[Words, ...]] = [
         (code(plain_name(one.name)), one.program, *series_cells(one, blocks)) for one in series[:KERNELS_SHOWN]
@@ -37,12 +37,12 @@ def runs_document(series: Sequence[Series]) -> Document:
     """Show each kernel run by run."""
     recorded, report, time, factor, limited, changed = RUN_COLUMNS
     columns = (
-        Column(recorded, from_width=100),
-        Column(report, fit="wrap", least=16),
-        Column(time, right=True),
-        Column(factor, right=True),
-        Column(limited, fit="wrap", least=12),
-        Column(changed, fit="wrap", least=24),
+        Column(recorded),
+        Column(report, fit="wrap", worth=6, least=20),
+        Column(time, right=True, worth=8),
+        Column(factor, right=True, worth=7),
+        Column(limited, fit="wrap", worth=4),
+        Column(changed, fit="prose", least=36),
     )
     return tuple(
         Table(

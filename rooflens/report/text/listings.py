@@ -26,8 +26,8 @@ _COSTS: tuple[tuple[Kind, str], ...] = (
 def gpu_table(gpus: Sequence[Datasheet]) -> Table:
     """Make a table of GPUs: datasheet bandwidth, fastest link in one direction, and dense peaks at boost clock."""
     numbers = ("CC", "SMs", "boost", "DRAM", "link", *(name.replace("_", " ") for name in _COLUMNS))
-    leaving = {"link": 140, "boost": 120, "SMs": 100, "fp64": 120, "tensor fp8": 100}
-    columns = (Column(heading, right=True, from_width=leaving.get(heading, 0)) for heading in numbers)
+    worth = {"link": 1, "boost": 2, "fp64": 3, "SMs": 3, "tensor fp8": 4}
+    columns = (Column(heading, right=True, worth=worth.get(heading, 6)) for heading in numbers)
     rows = (
         (
             gpu.name.removeprefix("NVIDIA "),
@@ -41,7 +41,7 @@ def gpu_table(gpus: Sequence[Datasheet]) -> Table:
         )
         for gpu in gpus
     )
-    return Table((Column("gpu", fit="middle"), Column("short name"), *columns), tuple(rows))
+    return Table((Column("gpu", fit="name"), Column("short name", worth=9), *columns), tuple(rows))
 
 
 def _fastest_link(gpu: Datasheet) -> str:
@@ -53,11 +53,8 @@ def _fastest_link(gpu: Datasheet) -> str:
 def gpu_details(gpu: Datasheet) -> Table:
     """Make a table of one GPU's numbers, each with its source."""
     rows = ((label, value, source) for label, (value, source) in _quantities(gpu).items())
-    return Table((Column("number"), Column("value"), _wrapping("source")), tuple(rows), gpu.name)
-
-
-def _wrapping(heading: str) -> Column:
-    return Column(heading, fit="wrap", least=24)
+    columns = (Column("number"), Column("value", fit="wrap", least=20), Column("source", fit="prose", least=24))
+    return Table(columns, tuple(rows), gpu.name)
 
 
 def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
@@ -99,7 +96,12 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_pa
         hardware_passes: What NVIDIA's scheduler says; None where it is not installed.
     """
     title = f"{chip}, {detail}: {count(len(metrics), 'metric')}, {passes_text(metrics, hardware_passes)}"
-    columns = (Column("metric"), Column("counted by"), Column("from tier"), _wrapping("meaning"))
+    columns = (
+        Column("metric", fit="wrap", least=40),
+        Column("counted by", worth=4),
+        Column("from tier"),
+        Column("meaning", fit="prose", least=24),
+    )
     return Table(columns, tuple((one.name, one.kind, one.detail, one.meaning) for one in metrics), title)
 
 
@@ -115,7 +117,7 @@ def findings_table(chip: str, metrics: Sequence[Metric]) -> Table:
         for rule in RULES
         for number, group in enumerate(rule.needs)
     )
-    columns = (Column("finding"), _wrapping("told from"), Column("from tier"))
+    columns = (Column("finding"), Column("told from", fit="wrap", worth=6, least=24), Column("from tier"))
     return Table(columns, tuple(rows), f"{chip}: what findings are told from; one line is enough")
 
 
@@ -136,7 +138,7 @@ def understood_document(source: str, used: Mapping[str, Sequence[str]], unread: 
     said = f"{count(len(unread), 'metric')} not understood, as no quantity is read from them: {shown}" if unread else ""
     again = f"{spare:,} more would give the same quantities again" if spare else ""
     return (
-        Table((Column("quantity"), _wrapping("read from")), rows, title),
+        Table((Column("quantity"), Column("read from", fit="prose", least=40)), rows, title),
         paragraph(said or "every metric that was asked for is understood", again),
     )
 
@@ -163,7 +165,12 @@ def untold_table(
         for row in found
         for number, group in enumerate(row.ways)
     )
-    columns = (Column("finding"), Column("kernels"), _wrapping("lacks"), Column("from tier"))
+    columns = (
+        Column("finding"),
+        Column("kernels"),
+        Column("lacks", fit="wrap", worth=6, least=24),
+        Column("from tier"),
+    )
     return Table(columns, tuple(rows), (code(source), f": {count(len(found), 'finding')}{of}"))
 
 
