@@ -30,5 +30,6 @@ def ladder_section(
         rows=list(zip(rows, links or [""] * len(rows), strict=True)),
         subject=subject(ladder),
         next_move=try_next(ladder),
+        named=named,
         notes=notes,
     )
