@@ -67,20 +67,18 @@ def tables() -> dict[str, Callable[[], Mapping[str, list[str]]]]:
     """Return what makes the tables of each page, by its file below docs/reference; every GPU is on one."""
     known = {capability for capabilities in GENERATIONS.values() for capability in capabilities}
     assert {board.compute_capability for board in load_datasheets()} <= known, "a generation lacks its page"
-    return {
-        "gpus/index.md": _index,
-        **{f"gpus/{page}.md": partial(_page, page) for page in _SECTIONS},
-    }
+    return {f"gpus/{page}.md": partial(_page, page) for page in _SECTIONS}
 
 
-def _index() -> dict[str, list[str]]:
+def rates() -> list[str]:
+    """Make the table of operations a cycle, by generation, each with its page."""
     rows = (
-        (f"[{name}]({page}.md)", ", ".join(GENERATIONS[name]), *_rates(_boards(name)))
+        (f"[{name}](gpus/{page}.md)", ", ".join(GENERATIONS[name]), *_rates(_boards(name)))
         for page, names in _SECTIONS.items()
         for name in names
     )
     head = ("generation", "CC", *(_title(key) for key in _INDEXED))
-    return {"rates": table(head, rows)}
+    return table(head, rows)
 
 
 _INDEXED = ("fp64", "fp32", "fp16", "tensor_fp64", "tensor_fp16", "tensor_fp8", "tensor_int8")
