@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/bounds": "",
     "model/calibration": "",
     "model/unprofiled": "",
-    "model/records": "model/bounds model/calibration model/unprofiled",
+    "model/records": "format model/bounds model/calibration model/unprofiled",
     "model/failed": "errors model/records",
     "model/keys": "model/records",
     "model/timeline": "model/records model/keys model/unprofiled",

@@ -7,12 +7,10 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from rooflens.format import GUESSED
 from rooflens.model.bounds import Bound
 from rooflens.model.calibration import Attainable
 from rooflens.model.unprofiled import InProgram, Unprofiled
-
-GUESSED = " (guessed)"
-"""Ends the name of a GPU that the file does not give, wherever it is shown."""
 
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from rooflens.cache import keep, kept
 from rooflens.checking import Table, parse_toml
 from rooflens.errors import InputError, UnknownNameError, UsageError
-from rooflens.model.records import GUESSED
+from rooflens.format import GUESSED
 
 _FOLDER = Path(__file__).parents[2] / "gpus"
 
