@@ -20,7 +20,7 @@ from rooflens.format import duration
 from rooflens.model.bounds import BOUNDS, Bound
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.keys import short_names
-from rooflens.model.records import Analysis, Bottleneck, ratio, timed
+from rooflens.model.records import Analysis, Bottleneck, Place, ratio, timed
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 
@@ -418,6 +418,10 @@ def first_move(analysis: Analysis) -> str:
 
 def place_of_move(analysis: Analysis) -> str:
     """Return file and line that the first move is about; empty where not known."""
-    places = (place.hotspot for move in analysis.verdict.moves[:1] for place in move.where)
-    found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
+    return place_of(place for move in analysis.verdict.moves[:1] for place in move.where)
+
+
+def place_of(places: Iterable[Place]) -> str:
+    """Return file and line of the first place that has both; empty where none has."""
+    found = next((place.hotspot for place in places if place.hotspot.file and place.hotspot.line), None)
     return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""

@@ -15,7 +15,6 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
-from rooflens.report.html.templates import render
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import first_screen, header
@@ -24,7 +23,7 @@ from rooflens.report.page.method import explanations, method
 from rooflens.report.page.other_gpu import what_if
 from rooflens.report.page.selectors import items
 from rooflens.report.page.sweeps import sweeps
-from rooflens.report.summary import facts, synthetic_words
+from rooflens.report.summary import headline, synthetic_words
 
 Section = Callable[[Content], Markup]
 
@@ -92,8 +91,8 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     anchors = [("first", "Overview"), *(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
-        facts(content),
-        [render("report/banner", content=content), first_screen(content, anchors, figures)],
+        headline(content),
+        [first_screen(content, anchors, figures)],
         head=header(content),
         synthetic=synthetic_words(content),
         blocks=[

@@ -19,7 +19,7 @@
 const lens = (() => {
   const DEFAULTS = Object.freeze({
     gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
-    top: 100, q: "", k: "", datasheet: "", boost: "", sort: "", cols: "",
+    top: 100, q: "", k: "", move: "", datasheet: "", boost: "", sort: "", cols: "",
   });
   const FILTERS = ["gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
@@ -98,6 +98,7 @@ const lens = (() => {
   // What is isolated is never filtered away: choosing it lifts the filters, and filters that hide it let it go.
   function set(part) {
     const next = { ...state, ...part };
+    if (next.k !== state.k && !("move" in part)) next.move = "";
     if (next.k && hiddenBy(next)[next.k]) Object.assign(next, part.k ? unfiltered() : { k: "" });
     change(next);
     remember();
