@@ -317,7 +317,9 @@ def headline(content: Content) -> list[str]:
         f"SM {clock}" if clock else "",
         fmt.span(dates[0], dates[-1]) if dates else "",
     ]
-    return [*(one for one in where if one), *counts(content)]
+    # A page of one launch says its time beside its name.
+    alone = len(content.kernels) == 1 and len(content.analyses) == 1
+    return [*(one for one in where if one), *([] if alone else counts(content))]
 
 
 def facts(content: Content) -> list[str]:

@@ -159,7 +159,7 @@ def verdict(content: Content) -> Markup:
         sentence=cannot_tell(content) or without_move(analysis.verdict),
         stage_full=stage_full_words(analysis),
         moves=moves,
-        chosen=next((at for at, move in enumerate(moves) if move.figure), -1),
+        chosen=0 if moves and moves[0].figure else -1,
         hot=hot_lines(analysis.kernel),
         classes=summary(content),
     )

@@ -34,7 +34,6 @@ ANCHORS: Mapping[Section, tuple[str, str]] = {
     kernels: ("kernels", "Kernels"),
     sweeps: ("sweeps", "Sweeps"),
     predicted: ("predicted", "Predicted and measured"),
-    what_if: ("what-if", "On another GPU"),
     method: ("method", "Method"),
 }
 """Name in the address of a section that the bar at the top links to, and its words."""
@@ -88,7 +87,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     content = with_predictions(content, predictions, rules)
     figures = roofline_figures(content)
     below = {section: written for section in SECTIONS if (written := section(content)).strip()}
-    anchors = [("first", "Overview"), *(ANCHORS[section] for section in below if section in ANCHORS)]
+    anchors = [*(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
         headline(content),

@@ -89,7 +89,7 @@ def default_level(plane: Plane) -> str:
 def _subtitle(plane: Plane) -> str:
     if not plane.points:
         return bars_heading(plane)
-    notes = ["Area: share of GPU time"]
+    notes = ["Area: share of GPU time"] if len({point.launch.key for point in plane.points}) > 1 else []
     roofs = plane.level_roofs + plane.pipe_roofs
     if any(p.launch.estimated for p in plane.points):
         notes.append("hollow: FLOPs estimated")

@@ -15,6 +15,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, Gain
 from rooflens.model.summary import Launch, place_of
+from rooflens.model.verdict.library import library_of
 from rooflens.report.plane.marks import AT, QUIET
 from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.rows import rounded
@@ -34,13 +35,16 @@ class Choice(Struct, frozen=True):
 
 
 def choices(analysis: Analysis) -> tuple[Choice, ...]:
-    """List the moves of a kernel: those of its verdict, then those of other findings whose gain can be modelled."""
+    """List the moves of a kernel: those of its verdict, then those of other findings whose gain can be modelled.
+
+    Nobody who calls a library can make the latter.
+    """
     moves = [Choice(move.text, move.gain, place_of(move.where), move.finding) for move in analysis.verdict.moves]
     said = {move.finding for move in moves}
     more = (
         Choice(finding.move, finding.gain, place_of(finding.where), finding.id)
         for finding in analysis.findings
-        if finding.gain and finding.id not in said
+        if finding.gain and finding.id not in said and not library_of(analysis.kernel)
     )
     return (*moves, *more)
 

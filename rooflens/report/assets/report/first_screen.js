@@ -184,6 +184,11 @@
   for (const entry of entries) {
     entry.addEventListener("click", (event) => {
       const { k } = entry.dataset;
+      if (event.ctrlKey || event.metaKey) {
+        event.preventDefault();
+        lens.join(k);
+        return;
+      }
       if (!event.target.closest("a") && getSelection().isCollapsed) lens.set({ k: k === lens.state.k ? "" : k });
     });
   }

@@ -72,7 +72,8 @@
     figure.view.addEventListener("click", (event, item) => {
       const moved = from && Math.hypot(event.clientX - from[0], event.clientY - from[1]) > STILL_PX;
       const key = item?.datum?.k;
-      if (!moved && key) lens.set({ k: key === lens.state.k ? "" : key });
+      if (!moved && key && (event.ctrlKey || event.metaKey)) lens.join(key);
+      else if (!moved && key) lens.set({ k: key === lens.state.k ? "" : key });
     });
   }
 
