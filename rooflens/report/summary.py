@@ -309,17 +309,15 @@ def cannot_tell(content: Content) -> str:
 
 
 def headline(content: Content) -> list[str]:
-    """List GPU, clock and date, then what was measured: what a reader must know before the first number."""
+    """List GPU and date, then what was measured: what a reader must know before the first number; charts say the clock.
+
+    A page of one launch says its time beside its name.
+    """
     dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
-    clock = _clock_words(content).partition(",")[0] if len(content.gpus) == 1 else ""
-    where = [
-        _listed(content.gpus, "GPUs"),
-        f"SM {clock}" if clock else "",
-        fmt.span(dates[0], dates[-1]) if dates else "",
-    ]
-    # A page of one launch says its time beside its name.
+    gpus = content.gpus[0] if len(content.gpus) == 1 else fmt.count(len(content.gpus), "GPU") if content.gpus else ""
+    when = fmt.span(dates[0], dates[-1]) if dates else ""
     alone = len(content.kernels) == 1 and len(content.analyses) == 1
-    return [*(one for one in where if one), *([] if alone else counts(content))]
+    return [*filter(None, (gpus, when)), *([] if alone else counts(content))]
 
 
 def facts(content: Content) -> list[str]:

@@ -89,7 +89,7 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
 def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[str, int]) -> RooflineFigure:
     clock, found = clock_text(placed.clocks_hz), boost(placed)
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
-    heading = "Memory levels" if placed.placed and not placed.points else "Roofline"
+    heading = "Roofline" if placed.points else "Memory levels" if placed.placed else "Speed Of Light"
     why = [] if placed.points else reasons(placed)
     notes = [
         REASON_SENTENCES[one] + (f"`{collecting(content, placed.gpu)}`." if one == UNCOUNTED else "") for one in why

@@ -92,7 +92,7 @@
     const tally = byId("tally");
     const others = tally?.parentElement.dataset.others;
     const rest = others ? `, ${others} more in one sum` : "";
-    if (tally) tally.textContent = text || `${count.format(every)} ${noun}${rest}`;
+    if (tally) tally.textContent = text || (rest ? `${count.format(every)} ${noun}${rest}` : "");
     if (byId("clear")) byId("clear").hidden = !lens.filtered();
     if (byId("shown")) byId("shown").textContent = text;
     document.documentElement.classList.toggle("filtered", lens.filtered());
