@@ -21,13 +21,14 @@ from rooflens.report.page.first_screen import first_screen, header
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.method import explanations, method
 from rooflens.report.page.other_gpu import what_if
+from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
 from rooflens.report.page.sweeps import sweeps
 from rooflens.report.summary import headline, synthetic_words
 
 Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (kernels, sweeps, predicted, what_if, explanations, method)
+SECTIONS: tuple[Section, ...] = (program_map, kernels, sweeps, predicted, what_if, explanations, method)
 """The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {
@@ -55,6 +56,7 @@ LATE_SCRIPTS = (
     "report/cards.js",
     "report/words.js",
     "report/kernels_csv.js",
+    "report/program_map.js",
     "report/other_gpu.js",
 )
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`. The first ones
