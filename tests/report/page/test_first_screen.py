@@ -271,7 +271,7 @@ def test_rare_filters_open_on_demand() -> None:
     mixed = [
         replace(analysis, kernel=replace(analysis.kernel, gpu=chips[i % 2].name, nvtx_range=f"range {i}",
                                          process=f"python {i}", device=i, index=i))
-        for i, analysis in enumerate(samples.every_verdict())
+        for i, analysis in enumerate([*samples.every_verdict(), *samples.many(12)])
     ]  # fmt: skip
     runs = as_versions(mixed)
     html = rendered(runs, "many filters")
