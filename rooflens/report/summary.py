@@ -311,13 +311,15 @@ def cannot_tell(content: Content) -> str:
 def headline(content: Content) -> list[str]:
     """List GPU and date, then what was measured: what a reader must know before the first number; charts say the clock.
 
-    A page of one launch says its time beside its name.
+    A page of one launch says its time beside its name; one of several reports has their dates and launches in its list.
     """
     dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
     gpus = content.gpus[0] if len(content.gpus) == 1 else fmt.count(len(content.gpus), "GPU") if content.gpus else ""
-    when = fmt.span(dates[0], dates[-1]) if dates else ""
+    when = dates[0] if dates and len(content.runs) == 1 else ""
     alone = len(content.kernels) == 1 and len(content.analyses) == 1
-    return [*filter(None, (gpus, when)), *([] if alone else counts(content))]
+    several = len(content.runs) > 1
+    what = [] if alone else [one for one in counts(content) if not (several and "launch" in one)]
+    return [*filter(None, (gpus, when)), *what]
 
 
 def facts(content: Content) -> list[str]:
