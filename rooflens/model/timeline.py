@@ -11,7 +11,7 @@ from heapq import merge
 from statistics import median, median_low
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflens.model.keys import function_of, bare_name
+from rooflens.model.keys import bare_name, function_of
 from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Shape, Unprofiled
 
 if TYPE_CHECKING:

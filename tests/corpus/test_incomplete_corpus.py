@@ -12,7 +12,7 @@ from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
-from rooflens.model.keys import function_of, bare_name
+from rooflens.model.keys import bare_name, function_of
 from rooflens.model.records import Kernel
 
 

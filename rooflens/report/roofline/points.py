@@ -68,7 +68,11 @@ _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointe
 
 def points_layer(plane: Plane) -> alt.LayerChart:
     """Draw the launches, with the levels, the gap, the path through its run and the ring of the picked one."""
-    course = [_over("course", list(course_layers(PICKED)))] if course_rows(plane) else []
+    course = (
+        [_over("course", list(course_layers(PICKED, [roof.peak for roof in plane.pipe_roofs])))]
+        if course_rows(plane)
+        else []
+    )
     dots = _dots(plane).properties(name="dots").add_params(ZOOM)
     ring = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED}")
     ring = ring.mark_point(style="ring", size=alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)"), **QUIET).encode(**AT)

@@ -7,7 +7,7 @@ from support.loops import for_all
 
 from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.metrics.stored import THREAD_TABLES, WARP_TABLE
-from rooflens.ingest.reports.results import RawResult, is_measured, bare_name, to_kernel, with_code
+from rooflens.ingest.reports.results import RawResult, bare_name, is_measured, to_kernel, with_code
 from rooflens.model.records import Hotspot, Kernel, Rule, Series
 
 NUMBERS = {"gpu__time_duration.sum": 1e6, "sm__cycles_elapsed.avg.per_second": 1.5e9}
