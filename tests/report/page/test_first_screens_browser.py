@@ -84,7 +84,7 @@ BEFORE_MOVE = """() => {
 
 WIDER = """() => [...document.querySelectorAll('body *')].filter((one) => {
   const { right, width } = one.getBoundingClientRect();
-  return width && right > innerWidth + 1 && !one.closest('.scroll, svg, .visually-hidden, .skip, dialog');
+  return width && one.checkVisibility() && right > innerWidth + 1 && !one.closest('.scroll, svg, .visually-hidden, .skip, dialog');
 }).map((one) => `${one.tagName}.${one.className}: ${one.textContent.slice(0, 40)}`).slice(0, 3)
  .concat(document.scrollingElement.scrollWidth > innerWidth ? ["the page"] : [])"""
 
