@@ -84,7 +84,8 @@ BEFORE_MOVE = """() => {
 
 WIDER = """() => [...document.querySelectorAll('body *')].filter((one) => {
   const { right, width } = one.getBoundingClientRect();
-  return width && one.checkVisibility() && right > innerWidth + 1 && !one.closest('.scroll, svg, .visually-hidden, .skip, dialog');
+  const isSeen = width && one.checkVisibility() && !one.closest('.scroll, svg, .visually-hidden, .skip, dialog');
+  return isSeen && right > innerWidth + 1;
 }).map((one) => `${one.tagName}.${one.className}: ${one.textContent.slice(0, 40)}`).slice(0, 3)
  .concat(document.scrollingElement.scrollWidth > innerWidth ? ["the page"] : [])"""
 
