@@ -255,7 +255,7 @@ def memory_moves(
             moved, asked = f" than {si(dram_bytes, 'B')}" if dram_bytes else "", ratio(asked_bytes, dram_bytes)
             if asked and asked <= 1 - default_thresholds().wasted_sector_share:
                 moved += f" (the SMs asked for {si(asked_bytes, 'B')})"
-            full = f"{memory_label(kernel.gpu)} is full: only moving less{moved} helps"
+            full = f"{memory_label(kernel.gpu)} is full, so only moving less{moved} helps"
             only = full if at_roof else f"move less{moved}"
             first = f"{only}: fuse with a neighbour so that intermediates stay on chip"
         case "l2":

@@ -34,7 +34,7 @@ def test_an_unnamed_level_has_a_general_move() -> None:
 def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
     """The move names the bytes there are; below the roof it does not say that nothing else helps."""
     first = advice.memory_moves(make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
-    assert first.startswith("DRAM is full: only moving less than 3.00 GB helps")
+    assert first.startswith("DRAM is full, so only moving less than 3.00 GB helps")
     assert advice.memory_moves(make_kernel(), levels(), "dram", at_roof=False)[0].startswith("move less: fuse")
 
 
@@ -309,7 +309,7 @@ def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
 def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, said: str) -> None:
     """A fill of 264.2 MB moves 303.7: fewer bytes help, and a tenth or more of them are not the kernel's own."""
     first = advice.memory_moves(make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes)[0]
-    assert first.startswith(f"DRAM is full: only moving less than 304 MB{said} helps: fuse")
+    assert first.startswith(f"DRAM is full, so only moving less than 304 MB{said} helps: fuse")
 
 
 @pytest.mark.parametrize(("flags", "told"), [((), True), (("atomics_cross_twice",), False)])
