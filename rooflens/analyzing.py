@@ -30,7 +30,7 @@ from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.findings.siblings import with_siblings
-from rooflens.model.keys import Keys, function_of, launch_id
+from rooflens.model.keys import Keys, function_of, launch_id, short_names
 from rooflens.model.records import AnalyzedReport, Outside, ratio
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
@@ -452,7 +452,7 @@ def _outsides(
         placed, lacking = place(kernels, unprofiled)
     fewest = 0 if is_all and unprofiled and unprofiled.launches is not None else 1
     compulsory_bytes = _compulsory_bytes(run, kernels)
-    outsides, named = [], Keys()
+    outsides, named, short = [], Keys(), short_names(kernel.name for kernel in kernels)
     for kernel, (ran, in_program) in zip(kernels, placed, strict=True):
         launches = max(fewest if not ran else 1, round(ran))
         outsides.append(
@@ -463,6 +463,7 @@ def _outsides(
                 launches=launches,
                 compulsory_bytes=compulsory_bytes if launches == 1 else None,
                 key=named.next(launch_id(kernel)),
+                short_name=short[kernel.name],
             )
         )
     if is_all or not lacking or not _should_hold_each(run):

@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/unprofiled": "",
     "model/records": "format model/bounds model/calibration model/unprofiled",
     "model/failed": "errors model/records",
-    "model/keys": "model/records",
+    "model/keys": "format model/records",
     "model/timeline": "model/records model/keys model/unprofiled",
     "model/selecting": "errors format model/records model/keys",
     "model/cases": "errors model/bounds model/records",
@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/about": "errors format model/bounds model/counters model/knowledge model/verdict model/findings",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
-    "model/summary": "format model/bounds model/failed model/records model/roofline model/verdict",
+    "model/summary": "format model/bounds model/failed model/keys model/records model/roofline model/verdict",
     "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
