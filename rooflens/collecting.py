@@ -21,6 +21,7 @@ from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, R
 from rooflens.ingest.ncu.command import (
     NEWEST,
     PM_SAMPLING_SINCE,
+    RANGE_MODES,
     REGEX,
     SOURCE_NAMES_SINCE,
     build_argv,
@@ -222,7 +223,8 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
         choice = _chip(request.chip, gpu)
         plain, profiled = _programs(request.target, _architecture(gpu, choice.chip), dry_run=dry_run)
         also = () if request.chip or gpu is None else tuple(chip_of(capability).chip for capability in gpu.also)
-        names, lacking = _metrics(ncu, (choice.chip, *also), request.detail)
+        ranged = request.collection.replay_mode in RANGE_MODES
+        names, lacking = _metrics(ncu, (choice.chip, *also), request.detail, ranged=ranged)
         clocks, clocks_said = _clocks(ncu, gpu, request.collection.clock_control)
         in_step = any(part.startswith(ONE_NCU) for part in request.collection.options)
         variables = {**_ENVIRONMENT, **(_IN_STEP if in_step else {})}
@@ -265,17 +267,22 @@ def _replay_said(target: Target) -> Iterator[None]:
         raise told from error
 
 
-def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail) -> tuple[tuple[str, ...], str]:
+def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail, *, ranged: bool = False) -> tuple[tuple[str, ...], str]:
     """Return the names of a tier that this ncu knows on all of these chips, and a sentence about those it lacks.
 
     What ncu counts without the hardware (`launch__*`, opcode tables, samples) is in none of its lists; counts by
-    instruction have their names since a known release.
+    instruction have their names since a known release, and ncu refuses them where it replays ranges.
     """
     wanted = _of_all([metrics_for(chip, detail) for chip in chips])
+    said = []
+    if ranged:
+        countable = [metric for metric in wanted if metric.kind != "sass" and "__sass_" not in metric.name]
+        by_instruction = f"{len(wanted) - len(countable)} of {len(wanted)} metrics count by instruction"
+        wanted, said = countable, [f"{by_instruction}, which ncu does not do for ranges"]
     known = [None if ncu is NEWEST else known_metrics(ncu, chip) for chip in chips]
     lacking = {metric.name for metric in wanted if any(_lacks(ncu, names, metric) for names in known)}
-    word = f"this ncu lacks {len(lacking)} of {len(wanted)} metrics, which a newer one has" if lacking else ""
-    return tuple(metric.name for metric in wanted if metric.name not in lacking), word
+    said += [f"this ncu lacks {len(lacking)} of {len(wanted)} metrics, which a newer one has"] if lacking else []
+    return tuple(metric.name for metric in wanted if metric.name not in lacking), "; ".join(said)
 
 
 def _of_all(tiers: Sequence[Sequence[Metric]]) -> list[Metric]:
@@ -510,7 +517,7 @@ def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
     Otherwise ncu profiles the first launches: all there are, or as many as may be where nobody counted them.
     """
     collection, counts = plan.collection, unprofiled.launch_counts
-    is_more = bool(unprofiled.launches) and unprofiled.launches > collection.max_launches * unprofiled.iterations
+    is_more = (unprofiled.launches or 0) > collection.max_launches * unprofiled.iterations
     if not counts or not is_more or not can_profile_one_of_each(collection):
         return plan
     kernel = collection.kernel
@@ -527,7 +534,8 @@ def _longest(counts: Sequence[LaunchCount], most: int) -> str | None:
         if not waits_for_ranks(entry.name):
             shapes[function_of(entry.name)] += 1
             times_ns[function_of(entry.name)] += _total_ns(entry)
-    left, names = most, []
+    left = most
+    names: list[str] = []
     for name, _ in times_ns.most_common():
         left -= shapes[name]
         if left >= 0 or not names:

@@ -81,6 +81,10 @@ FAILURES = {
     "metric": Says(
         log=f"{_CONNECTED}==ERROR== Failed to find metric regex:^nonsense__x.sum(\\.(sum|min|max|avg))?$\n{_SHUTDOWN}"
     ),
+    "range_metric": Says(
+        log="==WARNING== Please consult the documentation for current range-based replay mode limitations and "
+        "requirements.\n==ERROR== Metric sm__sass_inst_executed.sum is not supported in range replay.\n"
+    ),
     "section": Says(
         log="==ERROR== Option '--section Nope' did not match any section.\n"
         "==ERROR== Use --list-sections to see the list of available sections.\n"

@@ -37,7 +37,7 @@ _BANNER = "Nsight Compute"
 _PER_SHAPE = ("--filter-mode", "per-launch-config")
 REGEX = "regex:"
 """Begins an expression instead of a kernel's name."""
-_RANGE_MODES = ("range", "app-range")
+RANGE_MODES = ("range", "app-range")
 _INSTALL_PATTERNS = (
     "usr/local/cuda/bin/ncu",
     "usr/local/cuda-*/bin/ncu",
@@ -310,7 +310,7 @@ def can_profile_one_of_each(collection: Collection) -> bool:
     expression with a colon.
     """
     chosen = collection.launch_skip is not None or collection.launch_count is not None or collection.kill
-    in_part = collection.nvtx_include or not collection.from_start or collection.replay_mode in _RANGE_MODES
+    in_part = collection.nvtx_include or not collection.from_start or collection.replay_mode in RANGE_MODES
     has_colon = ":" in (collection.kernel or "").removeprefix(REGEX)
     return not (chosen or in_part or names_kernels(collection.options) or collection.recorded or has_colon)
 

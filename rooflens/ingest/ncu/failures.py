@@ -235,6 +235,12 @@ FAILURES = (
         "`rooflens metrics` lists the names for each chip; --chip tells rooflens which GPU it is",
     ),
     Failure(
+        r"Metric (\S+) is not supported in range replay",
+        InputError,
+        "ncu cannot count `{}` for ranges",
+        "leave it out of --metrics, or use `--replay-mode kernel`",
+    ),
+    Failure(
         r"Option '--section (\S+)' did not match any section",
         InputError,
         "ncu has no section `{}`",

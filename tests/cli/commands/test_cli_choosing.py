@@ -100,6 +100,17 @@ def test_the_users_own_choice_stays(gpu_box: Path, calls: Path, options: tuple[s
     assert option(calls, "--launch-count") == ("3" if "3" in options else "200")
 
 
+def test_ranges_are_not_counted_by_instruction(gpu_box: Path, calls: Path) -> None:
+    """The real ncu refuses such counters where it replays ranges, and with one of them the whole profile."""
+    result = run("collect", "--replay-mode", "range", "--detail", "deep", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 0
+    asked = (option(calls, "--metrics") or "").split(",")
+    assert [name for name in asked if "sass" in name] == []
+    assert "dram__bytes_read.sum" in asked
+    assert "metrics count by instruction, which ncu does not do for ranges" in result.stderr
+    assert (gpu_box / "x.ncu-rep").exists()
+
+
 def test_without_a_list_the_first_launches_are_profiled(gpu_box: Path, calls: Path) -> None:
     """Nobody counted: no mode of ncu chooses, and nothing is said about names. The trial does not start the program."""
     result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)

@@ -38,7 +38,7 @@ PROGRAM = ("python", "train.py", "--epochs", "1")
 
 
 def test_the_whole_command_line() -> None:
-    """By default the first launches are profiled, with their NVTX ranges and cold caches, on clocks that ncu chooses."""
+    """By default the first launches are profiled, with NVTX ranges and cold caches, on clocks that ncu chooses."""
     assert build_argv(NEW, COLLECTION) == (*HEAD, *HOW, *FIRST, *METRICS, *PROGRAM)
 
 

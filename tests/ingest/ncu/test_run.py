@@ -90,6 +90,7 @@ EXPECTED = {
     "lock": (3, "lock file belongs to another user", "TMPDIR"),
     "temporary_folder": (3, "temporary folder", "TMPDIR"),
     "metric": (1, "no metric `nonsense__x.sum`", "rooflens metrics"),
+    "range_metric": (1, "cannot count `sm__sass_inst_executed.sum` for ranges", "--replay-mode kernel"),
     "section": (1, "ncu has no section `Nope`", "--list-sections"),
     "option": (3, "too old for `--graph-profiling`", "newer"),
     "old_filter_mode": (3, "too old for `--filter-mode`", "newer"),
