@@ -20,6 +20,7 @@ from rooflens.model.counters.chips import (
     THOR,
     TU10X,
     VOLTA,
+    XAVIER,
 )
 from rooflens.model.counters.metric import PEAK, Ask, Detail
 
@@ -51,6 +52,7 @@ _AMPERE = GA100 | GA10X | ORIN
 
 TENSOR_COUNTERS: tuple[TensorCounters, ...] = (
     TensorCounters(VOLTA, "", _FP16),
+    TensorCounters(XAVIER, "", ("int8",)),
     TensorCounters(TU10X, "", ("fp16_bf16_tf32_dst_fp32", "fp16_dst_fp16", "int1", "int4", "int8")),
     TensorCounters(_AMPERE | AD10X, "", (*_HMMA, "int4", "int8"), split=True),
     TensorCounters(_AMPERE | AD10X | GH100, "", ("fp64", "int1")),

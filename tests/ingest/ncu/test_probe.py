@@ -41,7 +41,7 @@ def test_the_probe_launches_one_thread(tmp_path: Path, fails: int, status: int) 
     """It calls the driver in order with what the calls before gave, and ends at the first that fails, with its name."""
     (tmp_path / "cuda.c").write_text(CUDA)
     library = tmp_path / "libcuda.so.1"
-    build = ["gcc", "-shared", "-fPIC", f"-DFAILS={fails}", "-o", library, tmp_path / "cuda.c"]
+    build = ["gcc", "-shared", "-fPIC", f"-DFAILS={fails}", "-o", str(library), str(tmp_path / "cuda.c")]
     subprocess.run(build, check=True)  # noqa: S603 - our own stand-in
     done = subprocess.run(  # noqa: S603 - our own script
         [sys.executable, "-IS", probe.__file__],
@@ -63,7 +63,7 @@ def test_the_probes_kernel_assembles(tmp_path: Path, architecture: str) -> None:
     if nvcc is None:
         pytest.skip("no nvcc on this machine")
     (tmp_path / "probe.ptx").write_text(probe.PTX.strip() + "\n")
-    argv = [nvcc, "-cubin", f"-arch={architecture}", "-o", tmp_path / "probe.cubin", tmp_path / "probe.ptx"]
+    argv = [nvcc, "-cubin", f"-arch={architecture}", "-o", str(tmp_path / "probe.cubin"), str(tmp_path / "probe.ptx")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - nvcc
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "probe.cubin").stat().st_size > 0
