@@ -366,7 +366,7 @@ class Recording:
     starts: int | None
 
 
-def profile(
+def profile(  # noqa: PLR0913 - each is one thing of how it is carried out
     plan: Plan,
     on_progress: Callable[[Progress], None] = lambda _: None,
     *,

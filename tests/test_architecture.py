@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/counters model/store",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
-    "model/timeline",
+    "model/timeline model/keys",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
     "model/bounds": "",
     "model/calibration": "",

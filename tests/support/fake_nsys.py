@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-Launched = tuple[str, int, int, int]
-"""Name of a kernel, blocks of its grid, how often it is launched, and how long it runs in nanoseconds."""
+Launched = tuple[str, int, int, int, int]
+"""Name of a kernel, blocks of its grid, threads of a block, how often it is launched, and how long it runs in nanoseconds."""
 
 _SCRIPT = """#!/bin/sh
 if [ "$2" = --help ]; then echo "  --cuda-graph-trace="; exit; fi
@@ -30,10 +30,10 @@ def install(folder: Path, launched: Iterable[Launched]) -> Path:
         columns = "start, end, deviceId, demangledName, gridX, gridY, gridZ, blockX, blockY, blockZ"
         database.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL ({columns})")
         start = 0
-        for number, (name, grid, count, time_ns) in enumerate(launched):
+        for number, (name, grid, block, count, time_ns) in enumerate(launched):
             database.execute("INSERT INTO StringIds VALUES (?, ?)", (number, name))
             for _ in range(count):
-                row = (start, start + time_ns, 0, number, grid, 1, 1, 128, 1, 1)
+                row = (start, start + time_ns, 0, number, grid, 1, 1, block, 1, 1)
                 database.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({','.join('?' * 10)})", row)  # noqa: S608 - marks
                 start += time_ns
     path = folder / "nsys"

@@ -19,10 +19,10 @@ from rooflens.ingest.ncu.unprofiled import read_unprofiled
 PROGRAM = (sys.executable, "-Sc", "open('started', 'a').write('x')")
 """Counts how often it is started: one letter each time."""
 ATTENTION = (
-    ("void attention_scores_gemm<256, 128, 64>(float *)", 16384, 150, 300),
-    ("void attention_scale_softmax<2048>(float *)", 262144, 100, 100),
-    ("void gone<1>(float *)", 7, 10, 4500),
-    ("ncclDevKernel_AllReduce(int)", 8, 1, 500),
+    ("void attention_scores_gemm<256, 128, 64>(float *)", 16384, 256, 150, 300),
+    ("void attention_scale_softmax<2048>(float *)", 262144, 128, 100, 100),
+    ("void gone<1>(float *)", 7, 128, 10, 4500),
+    ("ncclDevKernel_AllReduce(int)", 8, 128, 1, 500),
 )
 """The first two are in the stand-in's report, and take 55,000 of 100,500 ns."""
 
@@ -83,7 +83,7 @@ def test_few_launches_are_all_profiled(gpu_box: Path, calls: Path) -> None:
 
 def test_of_too_many_shapes_the_longest_are_profiled(gpu_box: Path, calls: Path) -> None:
     """Kernels are named in the order of their time as long as their shapes fit, and what is left out is said."""
-    shapes = [(f"many<{n}>(int)", n, 1, 10 + n) for n in range(29)]
+    shapes = [(f"many<{n}>(int)", n, 128, 1, 10 + n) for n in range(29)]
     fake_nsys.install(gpu_box.parent / "bin", [*ATTENTION, *shapes])
     result = run("collect", "--max-launches", 3, "-o", "x.ncu-rep", "--", *PROGRAM)
     names = "attention_scores_gemm|gone|attention_scale_softmax"
@@ -135,14 +135,14 @@ class profiler:
 """
 
 
-def event(name: str, grid: int, time_us: float) -> dict[str, object]:
+def event(name: str, grid: int, block: int) -> dict[str, object]:
     """Make the entry of a kernel as PyTorch's profiler writes it."""
     return {
         "ph": "X",
         "cat": "kernel",
         "name": name,
-        "dur": time_us,
-        "args": {"grid": [grid, 1, 1], "block": [128, 1, 1]},
+        "dur": 3.0,
+        "args": {"grid": [grid, 1, 1], "block": [block, 1, 1]},
     }
 
 
@@ -153,9 +153,7 @@ def torch_here(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir()
     (folder / "torch.py").write_text(TORCH)
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    seen = [
-        event(f"void {name.partition('(')[0][5:]}(float *)", 8, 3.0) for name, *_ in ATTENTION[:2] for _ in range(150)
-    ]
+    seen = [event(name, grid, block) for name, grid, block, *_ in ATTENTION[:2] for _ in range(150)]
     other = [{"cat": "cuda_runtime", "name": "cudaLaunchKernel"}, {"cat": "gpu_memcpy", "name": "Memcpy HtoD"}]
     monkeypatch.setenv("FAKE_TRACE", json.dumps({"traceEvents": [*seen, *other]}))
 
