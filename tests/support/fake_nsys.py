@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Launched = tuple[str, int, int, int, int]
-"""Name of a kernel, blocks of its grid, threads of a block, how often it is launched, and how long it runs in nanoseconds."""
+"""Name of a kernel, blocks of its grid, threads of a block, how often it runs, and for how many nanoseconds."""
 
 _SCRIPT = """#!/bin/sh
 if [ "$2" = --help ]; then echo "  --cuda-graph-trace="; exit; fi
