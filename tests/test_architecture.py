@@ -26,7 +26,8 @@ MAY_IMPORT: dict[str, str] = {
     "local_gpu": "errors processes",
     "analyzing": "format errors files ingest/* model/* workloads",
     "machine": "",
-    "collecting": "errors local_gpu ingest/ncu ingest/reports ingest/timelines model/cases model/counters "
+    "collecting": "errors local_gpu ingest/ncu ingest/reports ingest/timelines model/cases model/counters model/keys "
+    "model/records model/timeline "
     "model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
@@ -46,7 +47,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/counters model/store",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
-    "model/timeline",
+    "model/timeline model/keys",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
     "model/bounds": "",
     "model/calibration": "",
@@ -112,7 +113,7 @@ ONLY_IN = {
     "click": {"cli"},
     "ncu_report": {"ingest/reports/nvidia.py"},
     "google": {"ingest/messages/messages.py", "ingest/reports/container.py"},
-    "torch": {"workloads"},
+    "torch": {"workloads", "ingest/ncu/under_torch.py"},
     "altair": {"api", "report"},
     "pandas": {"api"},
     "polars": {"api"},
@@ -140,7 +141,7 @@ ONLY_IN = {
     "mcp_types": {"mcp/server.py"},
     "pydantic": {"mcp/answers.py"},
     "multiprocessing": {"ingest/running.py"},
-    "ctypes": {"ingest/ncu/passes.py", "ingest/reports/child.py", "api/marking.py"},
+    "ctypes": {"ingest/ncu/passes.py", "ingest/ncu/probe.py", "ingest/reports/child.py", "api/marking.py"},
     "pytest": {"gating/pytest_plugin.py"},
     "subprocess": {"processes.py"},
 }

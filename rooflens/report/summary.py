@@ -56,7 +56,12 @@ SAME_WORK_RATIO = 0.9
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
 
-CLOCK_WORDS = {"base": "locked to base by ncu", "none": "as found", "boost": "locked to boost by ncu"}
+CLOCK_WORDS = {
+    "base": "locked to base by ncu",
+    "boost": "locked to boost by ncu",
+    "force-boost": "locked to boost by ncu",
+    "none": "as found",
+}
 
 
 class Segment(Struct, frozen=True):
