@@ -54,6 +54,12 @@ class Kernel:
         name = cut_name(plain_name(self.name), _NAME_WIDTH)
         return f"<Kernel {name!r}: {duration(self.gpu_time_ns)}, {self.verdict.bound}>"
 
+    def _repr_html_(self) -> str:
+        """Write what a notebook shows: verdict and findings, without script."""
+        from rooflens.api.rendering import kernel_html
+
+        return kernel_html(self._analysis)
+
     @property
     def analysis(self) -> Analysis:
         """The whole record behind commands and pages (`rooflens.model.records`)."""
