@@ -77,9 +77,9 @@ the counts where a report has both.
    more than a tenth off, the profiler's passes saw different runs, as happens with short kernels.
 
 [Why is my kernel latency-bound?](../../tutorials/latency-bound.md) works out how many warps hide how long a wait.
-[Samples and stall ratios](../counters/execution.md#samples-and-stall-ratios) explains what a sample and a counted cycle are. Where one reason takes
-much of a warp's time, rooflens makes a [finding](../findings/index.md) `stall_REASON`, which is on the reason's page.
-`rooflens about REASON` prints it offline.
+[Samples and stall ratios](../counters/execution.md#samples-and-stall-ratios) explains what a sample and a counted cycle
+are. Where one reason takes much of a warp's time, rooflens makes a [finding](../findings/index.md) `stall_REASON`,
+which is on the reason's page. `rooflens about REASON` prints it offline.
 """,
 }
 _STALL_GROUPS = {

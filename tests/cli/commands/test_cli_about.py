@@ -47,7 +47,7 @@ def test_a_name_of_two_things_shows_both_and_its_kind_one() -> None:
 
 @pytest.mark.parametrize("name", ["Long Scoreboard", "stalls/long_scoreboard"])
 def test_a_stall_reason_is_found_as_ncu_writes_it(name: str) -> None:
-    """The row of ncu's table leads to the page, which has its counter; the finding about it is printed by its own name."""
+    """The row of ncu's table leads to the page, which has its counter; the finding has its own name."""
     text = _shown("long_scoreboard")
     assert _shown(name) == text
     assert "`smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active`" in text
