@@ -68,8 +68,8 @@ def test_every_page_opens_with_its_subject() -> None:
 
 
 def test_the_documentation_stays_small() -> None:
-    """At most 110 pages are stored; a page more is a page less, or a section."""
-    assert len(PAGES) <= 108
+    """At most 110 pages are stored, the agents' skill and a transcript among them: merge by subject before adding one."""
+    assert len(PAGES) + 2 <= 110
 
 
 def test_files_of_the_package_are_where_a_page_says() -> None:
