@@ -101,9 +101,10 @@ def pages() -> dict[str, Callable[[], str]]:
 
 
 def page_of(address: str) -> str:
-    """Return the page that an item is on: the finding of a stall reason is on the page of the reason."""
-    reason = f"stalls/{address.removeprefix(f'findings/{STALL}')}"
-    return reason if reason in everything() else address
+    """Return the page that an item is on: a stall reason and its finding share one, as do a finding and its flag."""
+    kind, _, name = address.partition("/")
+    shared = {"findings": f"stalls/{name.removeprefix(STALL)}", "flags": f"findings/{name}"}.get(kind)
+    return shared if shared in everything() else address
 
 
 def _has_page(page: About) -> bool:
@@ -190,21 +191,22 @@ def _page(page: About) -> str:
     title, _, rest = about_page(page, link=partial(_linked, page)).partition("\n\n")
     opening, _, rest = rest.partition("\n\n")
     text = "\n\n".join((title, opening, MADE, rest + "\n## An example", "\n".join(_example(page)))) + "\n"
-    finding = everything().get(f"findings/{STALL}{page.name}") if page.kind == "stalls" else None
-    return text + _as_a_finding(finding) if finding else text
+    others = [other for other in everything().values() if other != page and page_of(other.address) == page.address]
+    return "".join((text, *map(_as_another, others)))
 
 
-def _as_a_finding(finding: About) -> str:
-    """Write the finding about a stall reason as a section of the reason's page."""
-    _, _, rest = about_page(finding, link=partial(_linked, finding)).partition("\n\n")
+def _as_another(page: About) -> str:
+    """Write an item as a section of the page that it shares."""
+    _, _, rest = about_page(page, link=partial(_linked, page)).partition("\n\n")
     text = rest.replace("\n## ", "\n### ")
-    return "\n\n".join(("\n## As a finding", text + "\n### Where it is found", "\n".join(_example(finding)))) + "\n"
+    heading = f"\n## As a {KINDS[page.kind]}"
+    return "\n\n".join((heading, text + "\n### Where it is found", "\n".join(_example(page)))) + "\n"
 
 
-def _address(kind: Kind, page: About) -> str:
-    """Return the address of an item's page, from another of this kind."""
+def _address(start: str, page: About) -> str:
+    """Return where an item's page is, from a folder."""
     folder, _, name = page_of(page.address).partition("/")
-    return f"{name}.md" if folder == kind else f"../{folder}/{name}.md"
+    return f"{name}.md" if folder == start else f"../{folder}/{name}.md"
 
 
 def _linked(page: About, text: str) -> str:
@@ -215,8 +217,8 @@ def _linked(page: About, text: str) -> str:
         kind = next((kind for kind in ("findings", "flags", "stalls") if f"{kind}/{name}" in everything()), None)
         if name == page.name or kind is None or page_of(f"{kind}/{name}") == page_of(page.address):
             return match[0]
-        on: Kind = "stalls" if page_of(page.address).startswith("stalls/") else page.kind
-        return f"[`{name}`]({_address(on, everything()[f'{kind}/{name}'])})"
+        folder = page_of(page.address).partition("/")[0]
+        return f"[`{name}`]({_address(folder, everything()[f'{kind}/{name}'])})"
 
     return re.sub(r"`(\w+)`", link, text)
 
