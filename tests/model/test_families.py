@@ -12,7 +12,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "kernels"
 NAMES = {
     "ampere_sgemm_128x64_nn": "gemm.md",
     "naiveMatMul": "gemm.md",
-    "gemv2T_kernel_val": "gemm.md#few-rows-gemv-and-skinny-products",
+    "gemv2T_kernel_val": "gemm.md#few-rows",
     "flash_fwd_splitkv_kernel": "attention-decode.md",
     "flash_fwd_kernel": "attention-prefill.md",
     "DeviceRadixSortHistogramKernel": "sort.md",
