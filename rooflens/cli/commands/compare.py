@@ -54,7 +54,10 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 )
 @with_output(FORMATS)
 @click.option(
-    "--fail-on", metavar="PER_CENT", help="Exit with code 5 if GPU time grew by more than this, beyond noise."
+    "--fail-on",
+    metavar="PER_CENT",
+    help="Exit with code 5 if GPU time grew by more than this, beyond noise; by more than 10 % where a side has a "
+    "single run.",
 )
 @click.option("--per-kernel", is_flag=True, help="With --fail-on: judge every kernel, not only the total.")
 @click.option(
