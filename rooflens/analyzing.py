@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.jobs import Outcome
+    from rooflens.ingest.reports.jobs import Job, Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
     from rooflens.model.records import Analysis, Kernel, Run
@@ -198,17 +198,18 @@ def analyze_paths(paths: Iterable[str | Path]) -> Analyzed:
 def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their defaults
     inputs: Inputs,
     limits: Thresholds | None = None,
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    on_read: Callable[[Job], None] = lambda _: None,
     *,
     without_nvidia: bool = False,
     reading: ReadOptions | None = None,
     executor: Workers | None = None,
     timeline: Timed | None = None,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
     """Read the reports that were found, in this process or by workers, and analyze every kernel.
 
-    `on_outcome` is called with each report once read. A `timeline` counts in place of the runs without the
-    profiler that were kept.
+    `on_read` is called for each report once read, `on_outcome` with what became of it. A `timeline` counts in place of
+    the runs without the profiler that were kept.
 
     Raises:
         InputError: No kernel of any report is on the timeline.
@@ -223,7 +224,7 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
             run = outcome.result.run
             ahead[run.digest, run.source] = analyzer.analyze_file(run, outcome.result.kernels)
 
-    loaded = load_reports(inputs.jobs, heard, reading, executor)
+    loaded = load_reports(inputs.jobs, heard, reading, executor, on_read)
     found = replace(
         analyzer.begun,
         failures=loaded.failures,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 NBSP = "\u00a0"
 MISSING = "\u2013"
@@ -43,7 +43,7 @@ tab, marks of direction, separators of lines and paragraphs."""
 _DIGITS = re.compile("([0-9]+)")
 
 _BEFORE_UNIT = re.compile(
-    r"(?<=\d) (?=%|[kMGTPE] (?:inst|op)\b|[kMGTPEmnµ]?(?:s|B|FLOP|op|inst|Hz)\b)|(?<= [kMGTPE]) (?=inst|op)"
+    r"(?<=\d) (?=%|[kMGTPE] [a-z]|[kMGTPEmnµ]?(?:s|B|FLOP|op|inst|Hz)\b)|(?<=\d [kMGTPE]) (?=[a-z])"
 )
 
 
@@ -174,8 +174,11 @@ def bare_intensity(flop_per_byte: float | None) -> str:
 
 def count(amount: int, noun: str) -> str:
     """Write an amount with its noun: `1 kernel`, `1,204 launches`."""
-    plural = "es" if noun.endswith(("ch", "s")) else "s"
-    return f"{amount:,} {noun}{'' if amount == 1 else plural}"
+    if amount == 1:
+        return f"1 {noun}"
+    if noun.endswith("ty"):
+        return f"{amount:,} {noun[:-1]}ies"
+    return f"{amount:,} {noun}{'es' if noun.endswith(('ch', 's')) else 's'}"
 
 
 def date(unix_s: int | None) -> str:
@@ -223,18 +226,35 @@ def plain_name(name: str) -> str:
 
 
 def cut_middle(text: str, width: int) -> str:
-    """Shorten a text to so many characters by cutting its middle: names differ at both ends."""
+    """Shorten a text to so many characters by cutting its middle: names differ at both ends. No number is cut."""
     if len(text) <= width:
         return text
     if width < 3:
         return text[:width]
-    head = width // 2
-    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+    start = len(text) - (width - 1 - width // 2)
+    whole = _begin_of_number(text, start)
+    if len(text) - whole > 2 * width // 3:
+        whole = len(text) - len(text[start:].lstrip(_OF_NUMBERS))
+    tail = text[whole:]
+    return f"{text[: width - 1 - len(tail)].rstrip(_OF_NUMBERS)}…{tail}"
+
+
+_OF_NUMBERS = "0123456789.,"
+
+
+def _begin_of_number(text: str, start: int) -> int:
+    """Return the place before a number that a place is in, with the character in front of it."""
+    return max(len(text[:start].rstrip(_OF_NUMBERS)) - 1, 0) if text[start : start + 1] in _DIGITS_ALONE else start
+
+
+_DIGITS_ALONE = frozenset("0123456789")
 
 
 def cut_end(text: str, width: int) -> str:
     """Shorten a sentence to a number of characters by cutting its end, because the beginning says what to do."""
-    return text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}…"
+    if len(text) <= width:
+        return text
+    return f"{text[: max(width - 1, 0)].rstrip().rstrip(_OF_NUMBERS).rstrip()}…"
 
 
 def cut_name(name: str, width: int) -> str:
@@ -251,6 +271,38 @@ def cut_name(name: str, width: int) -> str:
     if left < _SHORTEST_ARGUMENTS:
         return cut_middle(function, width)
     return function + cut_middle(bracket + arguments, left)
+
+
+def cut_apart(widths: Mapping[str, int]) -> dict[str, str]:
+    """Shorten each name to its width, so that different names stay different: what differs is kept."""
+    cut = {name: cut_name(name, max(width, 1)) for name, width in widths.items()}
+    for _ in range(_ROUNDS):
+        alike: dict[str, list[str]] = {}
+        for name, text in cut.items():
+            alike.setdefault(text, []).append(name)
+        if len(alike) == len(cut):
+            break
+        for names in alike.values():
+            if len(names) > 1:
+                pairs = enumerate(zip(min(names), max(names), strict=False))
+                same = next((i for i, (one, other) in pairs if one != other), len(min(names)))
+                cut.update({name: _cut_around(name, same, widths[name]) for name in names})
+    return cut
+
+
+_ROUNDS = 8
+
+
+def _cut_around(name: str, place: int, width: int) -> str:
+    """Keep the beginning of a name and what is at a place of it; namespaces go where they do not differ."""
+    if len(name) <= width:
+        return name
+    inner = name.rfind("::", 0, min(place, len(name.partition("<")[0]))) + 2
+    if inner > 1:
+        name, place = name[inner:], place - inner
+    tail = cut_end(name[_begin_of_number(name, place) :], max(2 * width // 3, width - 1 - place))
+    head = name[: max(width - 1 - len(tail), 0)].rstrip(_OF_NUMBERS)
+    return f"{head}…{tail}" if tail.strip("…") else cut_middle(name, width)
 
 
 _TYPE = re.compile(r"(?:fp|int|tf|bf)\d+")

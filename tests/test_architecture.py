@@ -78,7 +78,7 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "report/sizes": "",
     "report/labels": "format model/records model/counters model/knowledge model/verdict",
-    "report/about": "format model/about model/knowledge report/document report/writers",
+    "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
     "report/program": "format model/*",
     "report/versions": "format model/records model/compare",
     "report/content": "format errors model/* report/versions",

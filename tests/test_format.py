@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from support.loops import for_all
 
 from rooflens import format as fmt
-from rooflens.format import cut_middle, duration, percent, si, significant
+from rooflens.format import cut_apart, cut_middle, duration, percent, si, significant
 
 
 @for_all(
@@ -151,9 +152,27 @@ def test_cuts_leave_both_ends(text: str, width: int, expected: str) -> None:
 
 
 @for_all("width", range(41))
-def test_a_cut_is_exactly_as_wide_as_asked(width: int) -> None:
-    """A name longer than the width comes out at exactly the width."""
-    assert len(cut_middle("kernel<float, 128, 128, 32, true, false, 4>", width)) == width
+def test_a_cut_is_no_wider_than_asked_and_leaves_numbers_whole(width: int) -> None:
+    """A name longer than the width has at most that many characters, and no part of a number in it."""
+    name = "kernel<float, 128, 128, 32, true, false, 4>"
+    cut = cut_middle(name, width)
+    assert width - 5 < len(cut) <= width
+    assert set(re.findall(r"\d+", cut)) <= {"128", "32", "4"}
+    assert not re.search(r"\d…|…\d", cut)
+
+
+@for_all("width", range(12, 90))
+def test_names_are_cut_apart(width: int) -> None:
+    """Names that are cut keep what sets them apart, in the middle too, and namespaces go first."""
+    names = [f"cub::DeviceRadixSort{what}Kernel" for what in ("Onesweep", "Histogram", "ExclusiveSum")]
+    names += [f"gemm<float, {rows}, {rows // 2}, true, false, true, RowMajor>" for rows in (64, 128, 256)]
+    cut = cut_apart(dict.fromkeys(names, width))
+    assert len(set(cut.values())) == len(names)
+    assert max(map(len, cut.values())) <= width
+    assert not any(re.search(r"\d…|…\d", text) for text in cut.values())
+    assert all(
+        text.startswith(("D", "gemm", "…") if width > 12 else text[0]) for text in cut.values() if "::" not in text
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from generators import about, chips, cli, columns, counters, gpus, json_fields, metrics, thresholds, workloads
+from generators import (
+    about,
+    chips,
+    cli,
+    columns,
+    counters,
+    gpus,
+    json_fields,
+    metrics,
+    partial_sets,
+    thresholds,
+    workloads,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +34,7 @@ PAGES: dict[str, Callable[[], str]] = {
 """Page of docs/reference -> what writes its text; none of them is in the repository."""
 TABLES: dict[str, Callable[[], Mapping[str, Sequence[str]]]] = {
     "gpus.md": gpus.tables,
+    "partial-sets.md": partial_sets.tables,
     "workloads.md": workloads.tables,
     **chips.tables(),
     **counters.tables(),

@@ -18,6 +18,7 @@ from rooflens.model.counters.recipes import (
     MemoryBus,
     Peak,
     PerSm,
+    Quotient,
     RateOverShare,
     Same,
     Share,
@@ -94,6 +95,8 @@ def _ways(recipe: Recipe) -> Iterator[str]:
             yield from (f"`{name}` / time" for name in names)
         case CyclesOverRate(bases=bases):
             yield from (f"`{base}` / its rate" for base in bases)
+        case Quotient(part=part, whole=whole, scale=scale):
+            yield f"`{part}` / `{whole}`{_times(scale)}"
         case _:
             yield _formula(recipe)
 

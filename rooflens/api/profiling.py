@@ -226,11 +226,12 @@ def check_place(file: Path, *, force: bool) -> None:
     """Refuse to overwrite a report without `force`, under either name that ncu may give it.
 
     Raises:
-        UsageError: A report is there and `force` is False, or something other than a report is there.
+        UsageError: A report is there and `force` is False, or something other than a report, or its folder is missing.
     """
     from rooflens.ingest.ncu.run import both_names
-    from rooflens.writing.outputs import check_free
+    from rooflens.writing.outputs import check_folder, check_free
 
+    check_folder(file)
     for name in both_names(file):
         check_free(name, force=force, hint="give another name, or force=True to overwrite it")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import click
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 from rooflens.format import count, harmless, printable
-from rooflens.writing.outputs import check_free, format_of, refuse_report
+from rooflens.writing.outputs import check_folder, check_free, format_of, refuse_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,9 +32,35 @@ def echo(text: str, *, nl: bool = True) -> None:
     click.echo(harmless(text), nl=nl)
 
 
+def echo_command(argv: Sequence[str]) -> None:
+    """Print a command; on a terminal in lines that fit, which a shell reads as one."""
+    width = terminal_width()
+    if width is None:
+        echo(shlex.join(argv))
+        return
+    lines = [""]
+    for word in map(shlex.quote, argv):
+        rest = f"{lines[-1]} {word}" if lines[-1] else word
+        if len(rest) > width - 2 and lines[-1]:
+            lines[-1] += " \\"
+            rest = f"  {word}"
+        else:
+            lines.pop()
+        while len(rest) > width - 1 and (end := rest.rfind(",", 0, width - 1) + 1) and "'" not in rest:
+            lines.append(f"{rest[:end]}\\")
+            rest = rest[end:]
+        lines.append(rest)
+    echo("\n".join(lines))
+
+
 def say(line: str) -> None:
-    """Print one line to stderr, and one it stays, whatever names are in it."""
-    click.echo(printable(line), err=True)
+    """Print one line to stderr: one it stays, whatever names are in it, but that a terminal's width wraps it."""
+    text = printable(line)
+    if sys.stderr.isatty():
+        from rooflens.report.writers.terminal import wrapped
+
+        text = "\n".join(wrapped(text, shutil.get_terminal_size().columns, hang=2))
+    click.echo(text, err=True)
 
 
 def show_error(error: RooflensError, about: str = "") -> None:
@@ -191,5 +218,6 @@ def check_output(output: Path | None, style: str | None, formats: Sequence[str],
         raise UsageError("a table is for the terminal", "choose another --format for a file, for example json")
     if output is not None:
         refuse_report(output)
+        check_folder(output)
         check_free(output, force=force)
     return style

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.load import Ingested
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.jobs import Job
+    from rooflens.ingest.reports.jobs import Job, Outcome
     from rooflens.ingest.reports.report import Reader, ReadOptions
     from rooflens.model.selecting import Chooser, Selection
 
@@ -195,6 +195,7 @@ def load_analyzed(
     reading: ReadOptions | None = None,
     selection: Selection | None = None,
     timeline: Path | None = None,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -209,6 +210,7 @@ def load_analyzed(
         reading: How the reports are read; `gpu` chooses kernels of a store.
         selection: Which launches are wanted; all by default. No verdict depends on it.
         timeline: What the program does without ncu, in place of what was kept of that.
+        on_outcome: Called with what became of each report of the paths.
 
     Raises:
         UsageError: Neither was given, or both; or a pattern cannot be read.
@@ -258,6 +260,7 @@ def load_analyzed(
                 reading=reading,
                 executor=workers,
                 timeline=read,
+                on_outcome=on_outcome,
             )
     _print_warnings(found)
     return chosen(found, chooser) if chooser else found

@@ -36,7 +36,7 @@ What limits each GPU kernel, and how far is it from that limit?
   I have neither
     rooflens predict gemm --m 4096 --n 4096 --k 4096 --gpu h100-sxm
 
-`rooflens --help` lists all commands, `rooflens COMMAND --help` explains one, with examples."""
+`rooflens --help` lists all commands, `rooflens COMMAND --help` explains one."""
 
 
 def _newest_report(folder: Path) -> str | None:

@@ -112,17 +112,19 @@ def load_reports(
     on_outcome: Callable[[Outcome], None] = lambda _: None,
     options: ReadOptions | None = None,
     executor: ExecutorChoice | Workers | None = None,
+    on_read: Callable[[Job], None] = lambda _: None,
 ) -> Loaded:
     """Read reports into memory.
 
     Args:
         jobs: Files to read.
-        on_outcome: Called for each report as it is read.
+        on_outcome: Called with what became of each report.
         options: What to read.
         executor: Where to read them; by default in this process.
+        on_read: Called for each report as it is read.
     """
     loaded = Loaded()
-    for batch in _batches(partial(read_group, options or ReadOptions()), jobs, jobs, executor):
+    for batch in _batches(partial(read_group, options or ReadOptions()), jobs, jobs, executor, on_read):
         for outcome in batch.outcomes:
             on_outcome(outcome)
             if isinstance(outcome.result, Report) and outcome.result.run.digest in loaded.digests:
@@ -133,9 +135,12 @@ def load_reports(
     return loaded
 
 
-def read_group(options: ReadOptions, jobs: Sequence[Job]) -> Batch:
+def read_group(options: ReadOptions, jobs: Sequence[Job], on_read: Callable[[Job], None] = lambda _: None) -> Batch:
     """Read some reports, here or on a worker; NVIDIA's disassembler, which is slow to start, tells of all at once."""
-    outcomes = [read_one(job, replace(options, texts_later=not job.address)) for job in jobs]
+    outcomes = []
+    for job in jobs:
+        outcomes.append(read_one(job, replace(options, texts_later=not job.address)))
+        on_read(job)
     lacking = [
         (place, outcome.job.path, outcome.result)
         for place, outcome in enumerate(outcomes)
@@ -181,7 +186,7 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
     Args:
         jobs: Files to read.
         store: Where to.
-        on_read: Called for each report that was read.
+        on_read: Called for each report as it is read.
         unprofiled_of: Finds a report's un-profiled run, to be stored with it; it can be imported by its name. If it
             raises InputError, the report is stored without.
         options: What to read of each report; by default its values too.
@@ -191,7 +196,7 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
     ingested, held = Ingested(), _Held(store, unprofiled_of)
     unread: list[tuple[str, InputError]] = []
     with store.writing() as writer:
-        for batch in _batches(tabulate, jobs, _new(jobs, held, ingested), executor):
+        for batch in _batches(tabulate, jobs, _new(jobs, held, ingested), executor, on_read):
             counts = [writer.add_reports(tables)["kernel_count"].to_pylist() for tables in batch.tables]
             new = [count for one in counts for count in one]
             ingested.report_count += len(new)
@@ -203,19 +208,21 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
                     ingested.skipped_count += 1  # unless it is among those just written
                 else:
                     unread.append(ingested.failures[-1])
-                on_read(outcome.job)
         held.write(writer, unread)
     ingested.failures.sort(key=lambda failure: failure[0])
     return ingested
 
 
 def tabulate_group(
-    options: ReadOptions, unprofiled_of: Callable[[Path], Unprofiled | None], jobs: Sequence[Job]
+    options: ReadOptions,
+    unprofiled_of: Callable[[Path], Unprofiled | None],
+    jobs: Sequence[Job],
+    on_read: Callable[[Job], None] = lambda _: None,
 ) -> Batch:
     """Read some reports, here or on a worker, and make their tables."""
     from rooflens.model.store.tables import ReportRows  # noqa: PLC0415 - pyarrow: only where it is needed
 
-    outcomes = list(read_group(options, jobs).outcomes)
+    outcomes = list(read_group(options, jobs, on_read).outcomes)
     rows: dict[int, ReportRows] = {}
     warnings: list[tuple[str, InputError]] = []
     for number, (job, report) in enumerate((outcome.job, outcome.result) for outcome in outcomes):
@@ -257,10 +264,11 @@ def _refusal(error: Exception) -> InputError:
 
 
 def _batches(
-    read: Callable[[Sequence[Job]], Batch],
+    read: Callable[..., Batch],
     all_jobs: Sequence[Job],
     jobs: Iterable[Job],
     executor: ExecutorChoice | Workers | None,
+    on_read: Callable[[Job], None],
 ) -> Iterator[Batch]:
     """Read reports in groups where it was asked for; each of the jobs comes out, with an outcome."""
     total_bytes = sum(map(bytes_of, all_jobs))
@@ -273,7 +281,7 @@ def _batches(
 
     results: Iterable[tuple[tuple[Job, ...], Batch | InputError]]
     if executor is None:
-        results = ((group, read(group)) for group in groups(1))
+        results = ((group, read(group, on_read)) for group in groups(1))
     else:
         from rooflens.ingest.running import Workers, find_workers, run  # noqa: PLC0415 - 20 ms: only where it is wanted
 
@@ -283,6 +291,8 @@ def _batches(
         batch = Batch([Outcome(job, result) for job in group]) if isinstance(result, InputError) else result
         for outcome in batch.outcomes:
             without_answer.pop(outcome.job, None)
+            if executor is not None:
+                on_read(outcome.job)
         yield batch
     if without_answer:
         yield Batch([Outcome(job, InputError("no answer came back for it", BUG_HINT)) for job in without_answer])

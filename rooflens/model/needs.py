@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from rooflens.model.counters.chips import PM_SAMPLED
 from rooflens.model.counters.metric import DETAILS, Detail, Metric
-from rooflens.model.counters.recipes import Exact, Recipe, bases_of
+from rooflens.model.counters.recipes import Exact, Quotient, Recipe, bases_of
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import CODE, IN_PROGRAM, FindingRule, held_of, holdings_of
@@ -101,6 +101,8 @@ def _tier_of_recipe(recipe: Recipe, asked: Mapping[str, int]) -> int | None:
         tiers = (0 if name.startswith(_UNASKED) else asked.get(name) for name in recipe.names)
         return min((tier for tier in tiers if tier is not None), default=None)
     groups = getattr(recipe, "groups", None) or tuple((base,) for base in bases_of(recipe))
+    if isinstance(recipe, Quotient):
+        groups = (bases_of(recipe),)
     bases: dict[str, int] = {}
     for name, tier in asked.items():
         base = name.partition(".")[0]

@@ -9,7 +9,8 @@ from textwrap import wrap
 
 from rooflens.format import sentence_case
 from rooflens.model.about import About, CounterAbout, everything
-from rooflens.model.knowledge.items import KINDS
+from rooflens.model.catalogue import kernel_quantities
+from rooflens.model.knowledge.items import KINDS, column_heads
 from rooflens.report.document import Column, Document, Heading, Table, Words, bullets, code, paragraph
 from rooflens.report.writers.markdown import to_markdown
 
@@ -40,6 +41,20 @@ def list_document() -> Document:
         )
         for kind, one in KINDS.items()
     )
+
+
+def columns_document(name: str = "columns") -> Document:
+    """Explain the heads of tables, by command: those of this name, or all `columns`; nothing where none has it."""
+    quantities = {
+        one.key.label or one.label.lower(): f"{one.key.meaning or one.label}: `--columns {one.name}`"
+        for one in kernel_quantities().values()
+    }
+    found = (
+        (command, [(head, words) for head, words in heads.items() if name in {"columns", head}])
+        for command, heads in (*column_heads().items(), ("analyze --columns", quantities))
+    )
+    columns = (Column("column", least=20), Column("meaning", fit="wrap", least=24))
+    return tuple(Table(columns, tuple(rows), code(f"rooflens {command}")) for command, rows in found if rows)
 
 
 def counter_document(counter: CounterAbout) -> Document:

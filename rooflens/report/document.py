@@ -101,23 +101,28 @@ class Bullets:
     numbered: bool = False
 
 
+SPARE = 3
+"""Columns worth no more than this are shown only where they hold something and nothing is cut for them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a table.
 
     Attributes:
         right: Set to the right, as numbers are.
-        fit: What becomes of a cell on a terminal that is too narrow: a number is kept, a `name` loses its middle by its
-            first span, other texts their `middle` or `end`, or take more lines (`wrap`).
-        from_width: Least width of a terminal that shows the column; where room lacks still, the highest leaves first.
-        least: Characters to which it shrinks before any other column goes below its own.
-        most: Characters of a cell at most where not all columns have room; 0 for any number.
+        fit: How a cell gives way on a narrow terminal: a number is kept; of a `name` the middle of its first span is
+            cut, so that rows stay different; of code the `end` is cut; other texts `wrap`, and `prose` goes below its
+            row where it has no room beside it.
+        worth: Where room lacks, the columns worth least leave first, but never the first column, nor prose.
+        least: Characters that a column which gives way keeps before another one leaves.
+        most: Characters of a cell for which columns worth least leave; 0 for any number.
     """
 
     heading: str
     right: bool = False
-    fit: Literal["keep", "name", "middle", "end", "wrap"] = "keep"
-    from_width: int = 0
+    fit: Literal["keep", "name", "end", "wrap", "prose"] = "keep"
+    worth: int = 5
     least: int = 12
     most: int = 0
 

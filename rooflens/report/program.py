@@ -40,10 +40,13 @@ def _words(program: Unprofiled, held: float | None) -> str:
     if program.gap_share is None:
         return ""
     overlap = f"; two or more ran at once for {duration(program.overlap_ns)}" if program.overlap_ns else ""
-    gaps = f"for {duration(program.gap_ns)} of {duration(program.wall_ns)} ({percent(program.gap_share)})"
+    wall = duration(program.wall_ns)
+    part = f"; the report's kernels take {percent(held)} of the kernel time" if held and held < _ALL else ""
+    if not program.gap_ns:
+        return f"without the profiler the GPU was busy for all of {wall}{overlap}{part}"
+    gaps = f"for {duration(program.gap_ns)} of {wall} ({percent(program.gap_share)})"
     after = [_after(one) for one in program.gaps_after[:GAPS_NAMED]]
     longest = f"; the longest gaps come after {', '.join(after)}" if after else ""
-    part = f"; the report's kernels take {percent(held)} of the kernel time" if held and held < _ALL else ""
     return f"without the profiler no kernel ran {gaps}{longest}{overlap}{part}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from rooflens.errors import InputError, UsageError
 from rooflens.files import refuse_special
@@ -55,8 +56,21 @@ def check_named(file: Path, formats: Sequence[str], *, force: bool) -> str:
             f"the extension of `{file}` names no format that this can be written in", f"choose one of {endings}"
         )
     refuse_report(file, "give another name")
+    check_folder(file)
     check_free(file, force=force, hint="give another name, or force=True to overwrite it")
     return style
+
+
+def check_folder(output: Path) -> None:
+    """Refuse to write into a folder that does not exist: it may be a slip of the pen.
+
+    Raises:
+        UsageError: The folder is missing.
+    """
+    if not output.parent.is_dir():
+        raise UsageError(
+            f"there is no folder `{output.parent}`", f"make it first: `mkdir -p {quote(str(output.parent))}`"
+        )
 
 
 def refuse_report(output: Path, hint: str = "name another file with -o, for example page.html") -> None:

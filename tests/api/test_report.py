@@ -171,7 +171,7 @@ def test_the_table_in_a_notebook_is_inert(tmp_path: Path) -> None:
     parser = HTMLParser()
     parser.handle_starttag = lambda tag, attrs: tags.extend([tag, *(name for name, _ in attrs)])  # type: ignore[method-assign]
     parser.feed(html)
-    assert set(tags) == {"div", "p", "caption", "code", "table", "thead", "tbody", "tr", "th", "td", "style"}
+    assert set(tags) == {"div", "p", "caption", "code", "table", "thead", "tbody", "tr", "th", "td", "style", "small"}
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", html)
     assert tags.count("tr") == 2
     assert "style" not in re.findall(r"<(\w+)", html)

@@ -107,7 +107,7 @@ def test_a_compressed_report_says_the_same_as_the_plain_one(fixtures: Path, tmp_
 
 def test_the_page_is_written_and_kept(report: Path, tmp_path: Path) -> None:
     """The page is a whole file; an existing one is kept unless forced."""
-    page = tmp_path / "out" / "page.html"
+    page = tmp_path / "page.html"
     assert run("report", report, "-o", page).stderr.splitlines()[-1] == f"wrote {page}"
     assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
     page.write_text("mine")
@@ -165,6 +165,35 @@ def test_metrics_says_what_a_report_cannot_tell(tmp_path: Path) -> None:
     assert "thread_divergence" in said.stdout
     assert "1 of 1" in said.stdout
     assert "short_kernel" not in said.stdout
+
+
+def test_metrics_says_what_a_list_gave(tmp_path: Path) -> None:
+    """`--report` names the quantity of each metric, and apart from them the names that nothing reads."""
+    stored = {
+        "gpu__time_duration.sum": 1e6,
+        "smsp__warps_issue_stalled_barrier.sum": 30.0,
+        "smsp__warps_active.sum": 100.0,
+        "sm__my_own.sum": 1.0,
+    }
+    path = write_report(tmp_path / "list.ncu-rep", ReportSpec([KernelSpec("kernel(float *)", stored)]))
+    said = run("metrics", "--report", path, "--chip", "gh100").stdout
+    assert "2 quantities read" in said
+    assert re.search(r"stall_barrier_share +smsp__warps_issue_stalled_barrier\.sum / smsp__warps_active\.sum", said)
+    assert "1 metric not understood, as no quantity is read from them: sm__my_own.sum\n" in said
+    assert "`rooflens metrics --chip gh100 --detail deep --names` lists their names" in said
+    everything = write_report(
+        tmp_path / "one.ncu-rep", ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e6})])
+    )
+    assert "every metric that was asked for is understood" in run("metrics", "--report", everything).stdout
+
+
+def test_metrics_of_a_report_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    """Nothing is said of a file that holds no kernels, and the exit code is 1."""
+    path = tmp_path / "empty.csv"
+    path.write_text("", encoding="utf-8")
+    said = run("metrics", "--report", path)
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert "the file is empty" in said.stderr
 
 
 def test_metrics_needs_a_chip_or_a_report() -> None:

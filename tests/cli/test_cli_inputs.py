@@ -246,6 +246,7 @@ GPU = ("--gpu", "NVIDIA H100 80GB HBM3")
 def test_a_store_among_reports_is_passed_over_as_one(tmp_path: Path) -> None:
     """Its files are no reports that were left unread, and what a folder gives does not depend on it."""
     (tmp_path / "a.ncu-rep").write_bytes(REPORT)
+    (tmp_path / "results").mkdir()
     assert run("ingest", tmp_path, "--store", tmp_path / "results" / "store").exit_code == 0
     result = run("analyze", tmp_path, "--format", "csv")
     assert len(result.stdout.splitlines()) == 2

@@ -112,17 +112,18 @@ def _names(move: str, wanted: set[str]) -> bool:
 def test_states_of_one_product_are_told_apart(outcomes: Path) -> None:
     """Eleven counters are enough for a cause and a limit of each state; limits follow the times they are of.
 
-    Shares are of active cycles and times of other runs, so that a third may lie below what the best version reached.
+    Shares are of active cycles and times of other runs, so that a few may lie below what the best version reached.
     """
     inputs = find_inputs([str(outcomes / "matmul_states.csv")])
     found = analyze_inputs(inputs, reading=ReadOptions(gpu="rtx-3070-laptop"))
     states = [one for report in found.reports for one in report.analyses]
     assert len(states) == 100
-    assert [one.kernel.name for one in states if one.verdict.cause == NOT_MEASURED] == []
+    told = [one.verdict.resource or one.verdict.cause not in {None, NOT_MEASURED} for one in states]
+    assert all(told)  # the full unit by name, or what warps wait for behind it
     reached = [(one.kernel.duration_ns or 0.0) / 1e6 / _BEST_MS for one in states]
     limits = [one.verdict.limit.factor or 0.0 for one in states]
-    assert sum(limit < best / _SPREAD for limit, best in zip(limits, reached, strict=True)) <= 33
-    assert pd.Series(limits).rank().corr(pd.Series(reached).rank()) >= 0.85
+    assert sum(limit < best / _SPREAD for limit, best in zip(limits, reached, strict=True)) <= 5
+    assert pd.Series(limits).rank().corr(pd.Series(reached).rank()) >= 0.9
 
 
 def test_no_published_time_is_below_the_floor(outcomes: Path) -> None:

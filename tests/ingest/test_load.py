@@ -284,7 +284,7 @@ def test_a_report_that_comes_back_without_an_answer_is_named(
     """What went in is counted against what came out: nothing is lost in silence."""
     read = load.read_group
 
-    def lose(options: ReadOptions, group: Sequence[Job]) -> load.Batch:
+    def lose(options: ReadOptions, group: Sequence[Job], *_: object) -> load.Batch:
         return load.Batch([one for one in read(options, group).outcomes if one.job != jobs[5]])
 
     monkeypatch.setattr(load, "read_group", lose)

@@ -100,6 +100,17 @@ def test_numbers_are_never_cut_on_a_narrow_terminal(fixtures: Path) -> None:
     assert not offenders, "\n".join(offenders)
 
 
+def test_colour_changes_no_character(fixtures: Path) -> None:
+    """What a coloured terminal shows is what a plain one shows, indents of wrapped lists included."""
+    differing = [
+        name
+        for name, document in documents(fixtures).items()
+        if re.sub(r"\x1b\[\d+m| +(?=\x1b\[0m\n)", "", to_terminal(document, 80, colour=True))
+        != to_terminal(document, 80)
+    ]
+    assert differing == []
+
+
 def test_nothing_of_a_report_is_mark_up() -> None:
     """A hostile name stays text in a heading, a list, a table and a sentence, with every writer."""
     name = code(HOSTILE)

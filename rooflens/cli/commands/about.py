@@ -28,6 +28,7 @@ def _names() -> Iterable[str]:
         "rooflens about flags/bank_conflicts",
         "rooflens about long_scoreboard",
         "rooflens about dram__bytes.sum",
+        "rooflens about columns",
     ),
 )
 @click.argument("name", required=False, shell_complete=completed_by(_names))
@@ -35,14 +36,17 @@ def about(name: str | None) -> None:
     """Explain a verdict, finding, flag, stall reason or counter: how to confirm it, and what to try.
 
     NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card; or it is a counter, of which it
-    says what is counted and what is read from it. Without NAME all but the counters are listed.
+    says what is counted and what is read from it; or it is the head of a column, and `columns` explains all of them.
+    Without NAME all but counters and columns are listed.
     """
     from rooflens.model.about import about_counter, find_about
-    from rooflens.report.about import about_document, counter_document, list_document
+    from rooflens.report.about import about_document, columns_document, counter_document, list_document
 
     if name is None:
         show(list_document())
     elif (counter := about_counter(name)) is not None:
         show(counter_document(counter))
+    elif columns := columns_document(name):
+        show(columns)
     else:
         show(tuple(block for page in find_about(name) for block in about_document(page)))

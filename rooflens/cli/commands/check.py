@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command(
     short_help="Check kernels against a checklist: best run, stability, plateau.",
     epilog=examples(
-        "rooflens check saxpy_1.ncu-rep saxpy_2.ncu-rep saxpy_3.ncu-rep --best-of 3 --min-share 60% --stable 60%",
+        "rooflens check saxpy_1.ncu-rep saxpy_2.ncu-rep --best-of 2 --min-share 60%",
         "rooflens check ladder/ --plateau 3% --steps 2",
         "rooflens check report.ncu-rep --kernel x_279 --level dram --min-share 30%",
     ),

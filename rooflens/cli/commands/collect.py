@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import sys
 from dataclasses import replace
@@ -11,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from rooflens.cli.console import echo, say, show_error
+from rooflens.cli.console import echo_command, say, show_error
 from rooflens.cli.usage import CHIPS, WORKLOADS, complete_cases, examples
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import printable
-from rooflens.writing.outputs import check_free
+from rooflens.writing.outputs import check_folder, check_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -195,6 +194,8 @@ def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
     output = output if output is None or target.launcher else expanded(output)
     if output is None:
         return OUTPUT_FOLDER / f"{target.name}.ncu-rep"
+    if output.parent != OUTPUT_FOLDER:
+        check_folder(output)
     return output if alone or target.case is None else output.with_stem(f"{output.stem}.{target.case.name}")
 
 
@@ -266,7 +267,7 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> li
 
     plan = collecting.make_plan(_request(target, report, options), dry_run=options["dry_run"])
     if options["dry_run"]:
-        echo(shlex.join(plan.argv))
+        echo_command(plan.argv)
         return []
     timeline = _read_timeline(options)
     _announce(plan)
@@ -304,7 +305,7 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
     if options["dry_run"]:
         only = replace(plan.collection, program=("@",))
         argv = [part.replace(f"%{RANK}", RANK) for part in build_argv(plan.ncu, only)[:-1]]
-        echo(shlex.join(rank_argv(launcher, argv, ranks)))
+        echo_command(rank_argv(launcher, argv, ranks))
         return []
     _announce(plan)
     if options["kernel"] == NO_COMMUNICATION:

@@ -12,9 +12,9 @@ SHELLS = ("bash", "zsh", "fish")
 
 @click.command(
     epilog=examples(
-        'eval "$(rooflens completion bash)"                 # in ~/.bashrc',
-        'eval "$(rooflens completion zsh)"                  # in ~/.zshrc',
-        "rooflens completion fish | source                  # in ~/.config/fish/config.fish",
+        'eval "$(rooflens completion bash)"  # in ~/.bashrc',
+        'eval "$(rooflens completion zsh)"   # in ~/.zshrc',
+        "rooflens completion fish | source   # in ~/.config/fish/config.fish",
     )
 )
 @click.argument("shell", type=click.Choice(SHELLS))

@@ -64,7 +64,7 @@ def predict(ctx: click.Context) -> None:
 
     \b
     rooflens predict gemm --m 4096 --n 4096 --k 4096 --dtype bf16 --gpu h100-sxm
-    rooflens predict gemm --n 128:8192:x2 --m n --k n --gpu a100-sxm4-80gb --gpu b200
+    rooflens predict gemm --n 128:8192:x2 --m n --k n --gpu h200 --gpu b200
     rooflens predict decode --tensor-parallel 1,2,4,8 --gpu h100-sxm
     rooflens predict all-reduce --bytes 1048576:1073741824:x4 --gpus 8 --link pcie
     """  # noqa: D301 - click's mark for lines that stay as they are

@@ -16,7 +16,7 @@ from rooflens.cli.usage import examples
     epilog=examples(
         "rooflens profile attention",
         "rooflens profile -- python train.py",
-        'rooflens profile --kernel "regex:gemm" --nvtx-include step -- ./app --size 4096',
+        'rooflens profile --kernel "regex:gemm" --nvtx-include step -- ./app',
     ),
 )
 @with_options

@@ -14,7 +14,7 @@ from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyz
 from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
-from rooflens.writing.outputs import check_free, format_of, refuse_report
+from rooflens.writing.outputs import check_folder, check_free, format_of, refuse_report
 
 if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions
@@ -126,6 +126,7 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None
         if style == "png" and _stdout_is_terminal():
             raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
         return
+    check_folder(output)
     check_free(output, force=force)
 
 

@@ -26,6 +26,7 @@ from rooflens.model.counters.recipes import (
     MemoryBus,
     Peak,
     PerSm,
+    Quotient,
     RateOverShare,
     Recipe,
     Same,
@@ -91,7 +92,7 @@ _FORMULAS: Mapping[str, Callable[[Way, Values, Values], float]] = {
     "rate": lambda way, stored, known: stored[way.needs[0]] * _duration_s(known),
     "cycle rate": lambda way, stored, known: stored[way.needs[0]] * known.get(way.by[0], nan) * _duration_s(known),
     "over time": lambda way, stored, known: stored[way.needs[0]] / _duration_s(known),
-    "over rate": lambda way, stored, _: stored[way.needs[0]] / _positive(stored[way.needs[1]]) * way.scale,
+    "over": lambda way, stored, _: stored[way.needs[0]] / _positive(stored[way.needs[1]]) * way.scale,
     "over share": lambda way, stored, known: (
         _positive(way.parts[0].value(stored, known))
         / (_at_least(stored[way.needs[0]], MIN_PCT_FOR_PEAK) / 100)
@@ -264,7 +265,7 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
             yield from _ways_by_cycles(recipe)
 
 
-def _ways_by_cycles(recipe: Share | ShareOfCycles | CyclesOverTime | CyclesOverRate) -> Iterator[Way]:
+def _ways_by_cycles(recipe: Share | ShareOfCycles | CyclesOverTime | CyclesOverRate | Quotient) -> Iterator[Way]:
     """Yield the ways from per cents of a period and from counts of cycles; those from active cycles come last."""
     match recipe:
         case Share(bases=bases):
@@ -279,7 +280,9 @@ def _ways_by_cycles(recipe: Share | ShareOfCycles | CyclesOverTime | CyclesOverR
             yield from (Way((name,), "over time", f"{name} / t") for name in names)
         case CyclesOverRate(bases=bases, scale=scale):
             for name in (f"{base}.{rollup}" for base in bases for rollup in _ROLLUPS):
-                yield Way((name, f"{name}.per_second"), "over rate", f"{name} / {name}.per_second", scale)
+                yield Way((name, f"{name}.per_second"), "over", f"{name} / {name}.per_second", scale)
+        case Quotient(part=part, whole=whole, scale=scale):
+            yield Way((part, whole), "over", f"{part} / {whole}", scale)
 
 
 _FORMS: tuple[tuple[str, str, str], ...] = (

@@ -16,6 +16,7 @@ from rooflens.format import count
 from rooflens.ingest.metrics.code import Code, Instructions
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, THREAD_TABLES, WARP_TABLE, Texts, Value
 from rooflens.ingest.reports.resolve import resolve
+from rooflens.model.counters.balance import STALLS
 from rooflens.model.counters.plausible import (
     BLOCK,
     CAPABILITY,
@@ -70,7 +71,6 @@ _WANTED_PREFIXES = (
     "sm__ops_path_tensor_",
     "smsp__pcsamp_warps_issue_stalled_",
     "warpsampling:smsp__pcsamp_warps_issue_stalled_",
-    "smsp__average_warps_issue_stalled_",
     GPU,
     _CAPABILITY,
     "launch__grid_dim_",
@@ -84,7 +84,9 @@ _NAMES_KEPT, _SETS_KEPT, _SIZES_KEPT = 1 << 14, 256, 1024
 """Sizes of the caches by name and by set of names: a report has some hundreds of names, and a handful of sets."""
 
 _SAMPLED_STALL = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
-_COUNTED_STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio$")
+_SAMPLES, _ISSUED_SAMPLES = "smsp__pcsamp_sample_count", "smsp__pcsamp_warps_issue_stalled_selected"
+_NEARLY_ALL = 0.85
+"""Reasons that make up this part of all stalls are all of them: passes differ by a tenth."""
 
 
 class RawResult(Struct, frozen=True):
@@ -159,7 +161,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         warp_opcodes=dict(raw.tables.get(WARP_TABLE, {})),
         tensor_ops=resolved.tensor_ops,
         tensor_peaks_per_s=resolved.tensor_peaks_per_s,
-        stalls=stalls_of(raw.numbers),
+        stalls=stalls_of(raw.numbers, resolved.values),
         rules=tuple(map(_checked_rule, raw.rules)),
         series=raw.series,
     )
@@ -201,10 +203,9 @@ def checked(kernel: Kernel) -> Kernel:
 @lru_cache(maxsize=_SETS_KEPT)
 def limits_of_others(names: tuple[str, ...]) -> tuple[tuple[str, Limit], ...]:
     """Return the limits of the numbers that are read outside the table of counters."""
-    stalls = (name for reasons in stall_names(names) for name in reasons.values())
     return (
         *((name, limit) for prefix, limit in _LIMITED for name in names if name.startswith(prefix)),
-        *((name, COUNT) for name in stalls),
+        *((name, COUNT) for name in stall_names(names).values()),
     )
 
 
@@ -303,27 +304,30 @@ def _dim3(sizes: Sequence[float | None], limit: Limit) -> Size:
     return x, y, z
 
 
-def stalls_of(numbers: Mapping[str, float]) -> dict[str, float]:
+def stalls_of(numbers: Mapping[str, float], counters: Mapping[str, float]) -> dict[str, float]:
     """Return the share of each stall reason, 0 to 1 and summing to 1: of samples if there are any, else of counters.
 
-    Issued samples (`selected`) are not stalls; the result is empty if stalls were not measured.
+    Issued samples (`selected`) are not stalls; the result is empty if stalls were not measured, or only a few of the
+    reasons: their shares of the whole are not known.
     """
-    for names in stall_names(tuple(numbers)):
-        stalls = {reason: numbers[name] for reason, name in names.items()}
+    samples = {reason: numbers[name] for reason, name in stall_names(tuple(numbers)).items()}
+    ways = [(samples, numbers.get(_SAMPLES, 0.0) - numbers.get(_ISSUED_SAMPLES, 0.0))]
+    # Of the cycles between two instructions of a warp, one is that in which it issues.
+    if latency := counters.get("warp_latency_cycles"):
+        for form, whole in (("cycles", latency - 1), ("share", 1 - 1 / latency)):
+            ways.append(({reason: counters.get(f"stall_{reason}_{form}", 0.0) for reason in sorted(STALLS)}, whole))
+    for stalls, whole in ways:
         total = sum(stalls.values())
-        if total > 0:
+        if total > 0 and total >= _NEARLY_ALL * whole:
             return {reason: value / total for reason, value in stalls.items() if value > 0}
     return {}
 
 
 @lru_cache(maxsize=_SETS_KEPT)
-def stall_names(names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
-    """Return the metric of each stall reason, first for sampled stalls, then for counted ones."""
-    return tuple(
-        {
-            match[1]: name
-            for name in names
-            if (match := pattern.match(name)) and match[1] != "selected" and not match[1].endswith("_not_issued")
-        }
-        for pattern in (_SAMPLED_STALL, _COUNTED_STALL)
-    )
+def stall_names(names: tuple[str, ...]) -> dict[str, str]:
+    """Return the metric of each sampled stall reason."""
+    return {
+        match[1]: name
+        for name in names
+        if (match := _SAMPLED_STALL.match(name)) and match[1] != "selected" and not match[1].endswith("_not_issued")
+    }

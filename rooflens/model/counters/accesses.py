@@ -72,6 +72,7 @@ LOCAL: tuple[Counter, ...] = (
         "sass__inst_executed_register_spilling_mem_local",
     ),
     exact("spill_requests", "requests of spilled registers to local memory", "derived__local_spilling_requests"),
+    exact("smem_spill_requests", "requests of spilled registers to shared memory", "derived__shared_spilling_requests"),
 )
 
 USE: tuple[Counter, ...] = (

@@ -85,11 +85,14 @@ PIPES: tuple[Counter, ...] = (
         "sm__pipe_tc_cycles_active",
         "sm__inst_executed_pipe_tensor",
         asked=(Ask("quick", later=GV100), Ask("standard", base="sm__inst_executed_pipe_tensor", chips=GV100)),
-        of_active=(
-            "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
-            "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
-            "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
-        ),
+    ),
+    exact(
+        "tensor_active_share",
+        "cycles the tensor pipe was busy, of those in which an SM had work",
+        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+        "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
+        "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
+        scale=0.01,
     ),
     share(
         "tensor_float_busy_share",
@@ -226,6 +229,12 @@ REPORT: tuple[Counter, ...] = (
     nvidias("sol_sm_memory_share", "throughput of the SM's memory instructions", "sm__memory_throughput"),
     nvidias("sol_l2_share", "L2 throughput", "lts__throughput"),
     nvidias("sol_l1_share", "L1 throughput", "l1tex__throughput"),
+    exact(
+        "sol_l1_active_share",
+        "NVIDIA's L1 throughput, of the cycles in which L1 had work",
+        "l1tex__throughput.avg.pct_of_peak_sustained_active",
+        scale=0.01,
+    ),
     nvidias("sol_instructions_share", "instruction throughput", "sm__instruction_throughput"),
     exact(
         "executed_inst_per_cycle",

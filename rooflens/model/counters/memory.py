@@ -303,6 +303,12 @@ L2: tuple[Counter, ...] = (
         scale=0.01,
         asked=(Ask("deep", "share of L2 look-ups that hit"),),
     ),
+    exact(
+        "l2_compression_rate",
+        "share of the sectors offered for compression that L2 compressed",
+        "lts__average_gcomp_input_sector_success_rate.pct",
+        scale=0.01,
+    ),
 )
 
 L1: tuple[Counter, ...] = (

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from rooflens.model.counters.aliases import aliases_of
 from rooflens.model.counters.chips import GV100
 from rooflens.model.counters.metric import LOAD, PEAK, SHARE, Ask
 
@@ -81,6 +82,15 @@ class CyclesOverRate:
 
 
 @dataclass(frozen=True, slots=True)
+class Quotient:
+    """Divide one stored metric by another, times `scale`."""
+
+    part: str
+    whole: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Same:
     """Take another counter's value: two clocks that were equal wherever both were stored."""
 
@@ -139,6 +149,7 @@ Recipe: TypeAlias = (
     | Share
     | CyclesOverTime
     | CyclesOverRate
+    | Quotient
     | Same
     | MemoryBus
     | ShareOfCycles
@@ -168,13 +179,19 @@ class Counter:
 
 
 def exact(name: str, meaning: str, *stored: str, scale: float = 1.0, asked: tuple[Ask, ...] = ()) -> Counter:
-    """Make a row of metrics that are taken as they are."""
-    return Counter(name, meaning, (Exact(stored, scale),), asked)
+    """Make a row of metrics that are taken as they are, or by one of the quantity's other names."""
+    return Counter(name, meaning, (Exact(stored, scale), *_by_other_names(name)), asked)
 
 
 def amount(name: str, meaning: str, *bases: str, scale: float = 1.0, asked: tuple[Ask, ...] = ()) -> Counter:
-    """Make a row of amounts; the bases are tried in order."""
-    return Counter(name, meaning, (Amount(tuple((base,) for base in bases), scale),), asked)
+    """Make a row of amounts; the bases are tried in order, then the quantity's other names."""
+    recipe = Amount(tuple((base,) for base in bases), scale)
+    return Counter(name, meaning, (recipe, *_by_other_names(name)), asked)
+
+
+def _by_other_names(quantity: str) -> Iterator[Recipe]:
+    for name, scale, over in aliases_of(quantity):
+        yield Quotient(name, over, scale) if over else Exact((name,), scale)
 
 
 def share(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), meaning: str = "use of the {}") -> Counter:
@@ -183,14 +200,9 @@ def share(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), meanin
     return Counter(name, meaning.format(unit), (Share(bases),), asked)
 
 
-def busy(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), of_active: tuple[str, ...] = ()) -> Counter:
-    """Make a row of the share of cycles in which a unit was busy.
-
-    `of_active` are metrics of the cycles in which an SM has work. Where nothing tells how many these are, they stand
-    for all: for a grid that fills the GPU that is nearly so.
-    """
-    row = share(name, unit, *bases, asked=asked, meaning="cycles the {} was busy")
-    return replace(row, recipes=(*row.recipes, Exact(of_active, 0.01))) if of_active else row
+def busy(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = ()) -> Counter:
+    """Make a row of the share of cycles in which a unit was busy."""
+    return share(name, unit, *bases, asked=asked, meaning="cycles the {} was busy")
 
 
 def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:
@@ -254,7 +266,11 @@ def bases_of(recipe: Recipe) -> tuple[str, ...]:
             return (base,)
         case MemoryBus(clock=clock, pins=pins, shared=shared):
             return clock, pins, shared
-        case RateOverShare(rate=rate, share=share) | ShareOfCycles(cycles=rate, share=share):
-            return rate, share
+        case (
+            RateOverShare(rate=first, share=second)
+            | ShareOfCycles(cycles=first, share=second)
+            | Quotient(part=first, whole=second)
+        ):
+            return first.partition(".")[0], second.partition(".")[0]
         case _:
             return ()

@@ -22,7 +22,7 @@ from rooflens.model.records import Evidence
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import resource_label, wait_words
 from rooflens.model.verdict.thresholds import Thresholds
 
 _COHERENT_LOAD = re.compile(r"LDG?\b.*\.STRONG\b")
@@ -274,13 +274,18 @@ def warpgroup_arrive(facts: Facts) -> Found | None:
 
 
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
-    """Return the largest wait of a latency-bound kernel in which none is dominant: better than no cause."""
+    """Return the largest wait of a latency-bound kernel in which none is dominant: better than no cause.
+
+    Of a few reasons it is the largest of those counted, where the others may take more of the time.
+    """
     shares = stall_shares(facts)
     harmless = {"not_selected", *(("wait",) if is_usual_wait(facts, shares) else ())}
     shares = {reason: share for reason, share in shares.items() if reason not in harmless}
     if not shares:
         return None
-    rule = _RULE_OF[max(shares, key=shares.__getitem__)]
+    largest = max(shares, key=shares.__getitem__)
+    rule = _RULE_OF[largest]
+    rule = replace(rule, title=wait_words(largest, shares, rule.title))
     found = rule.find(replace(facts, limits=_of_any_wait(facts.limits)))
     return (rule, replace(found, severity="contributes", confidence="low")) if found else None
 

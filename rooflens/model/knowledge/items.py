@@ -69,6 +69,12 @@ def find_item(kind: Kind, name: str) -> Item | None:
 
 
 @cache
+def column_heads() -> Mapping[str, Mapping[str, str]]:
+    """Return what the heads of tables mean, by the command that prints them."""
+    return tomllib.loads((_FOLDER / "columns.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def names_of(kind: Kind) -> tuple[str, ...]:
     """Return the names of all items of a kind, sorted."""
     return tuple(sorted(file.stem for file in (_FOLDER / kind).iterdir()))

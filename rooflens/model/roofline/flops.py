@@ -362,7 +362,7 @@ def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...],
             return (), False, flags | {"tensor_flop_unknown"}
         work = _tensor_work(kernel, kind, busy * peak * duration_ns / 1e9, "estimated")
         return (work,), True, flags | {"tensor_flop_estimated"}
-    busy = kernel.counters.get("tensor_busy_share")
+    busy = kernel.counters.get("tensor_busy_share", kernel.counters.get("tensor_active_share"))
     if busy is not None:
         idle = busy <= TENSOR_NOISE_SHARE
         return (), idle, flags if idle else flags | {"tensor_flop_unknown"}

@@ -383,7 +383,9 @@ class Store:
             message = f"`{self}` is neither empty nor a store: nothing was written"
             raise InputError(message, "give an empty folder, or a new name, with --store")
         if self._is_local:
-            Path(self._root).mkdir(parents=True, exist_ok=True)
+            if not (parent := Path(self._root).parent).exists():
+                raise InputError(f"there is no folder `{parent}` for the store", "make it first, or give another place")
+            Path(self._root).mkdir(exist_ok=True)
             self._sweep()
             folder = Path(self._root, f"{_WRITING}{file_id}")
             folder.mkdir()

@@ -54,8 +54,8 @@ def _has_matrix_work(kernel: Kernel) -> bool:
     """Return whether matrix instructions were counted, or without opcodes a busy tensor pipe."""
     if kernel.warp_opcodes:
         return uses_tensor_cores(kernel.warp_opcodes)
-    shares = (kernel.counters.get(name, 0.0) for name in ("tensor_busy_share", "tensor_float_busy_share"))
-    return max(shares) >= _TENSOR_NOISE
+    busy = kernel.counters.get("tensor_busy_share", kernel.counters.get("tensor_active_share", 0.0))
+    return max(busy, kernel.counters.get("tensor_float_busy_share", 0.0)) >= _TENSOR_NOISE
 
 
 _BIT_WORK = frozenset({"LOP3", "LOP", "SHF", "SHL", "SHR", "PRMT", "BFE", "BFI", "BMSK", "SGXT", "I2IP"})

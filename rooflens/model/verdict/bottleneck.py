@@ -36,6 +36,7 @@ _MEMORY_PER_CENTS = (
     "sol_sm_memory_share",
     "sol_l2_share",
     "sol_l1_share",
+    "sol_l1_active_share",
 )
 _COMPUTE_PER_CENTS = ("sol_compute", "sol_instructions_share")
 _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
@@ -46,6 +47,8 @@ _COUNTED = tuple(
 """Pipes whose warp instructions are counted, and the counters that do."""
 _SLOTS = frozenset({"issue", "lsu", "tex", "adu", "cbu", "uniform", "mio"})
 """What an instruction passes on its way to the pipes that compute: alone, they leave the busiest one open."""
+_ALONE = frozenset({"tensor_pipe", "fp64_pipe", "fp16_pipe"})
+"""Pipes that lists of a few counters hold: how busy the others are, they do not say."""
 _MOST_UTILIZED = re.compile(r"(\w[\w ()/]*?) is the highest-utilized pipeline")
 _DOMINATED = re.compile(r"dominated by its (\w[\w ()/]*?) sub-pipeline")
 _NVIDIA_PIPES = {
@@ -128,7 +131,7 @@ def compute_bottleneck(facts: Facts) -> Bottleneck | None:
     unit = fullest({}, facts.pipes, NEVER_LEAD)
     seen = {name for name in facts.pipes if facts.share(name) is not None}
     # Operations over their peak tell of their pipe alone, and of no other unless the issue slots are known as well.
-    are_pipes_seen = any("issue" in seen or not facts.pipes[name].is_arithmetic for name in seen - _SLOTS)
+    are_pipes_seen = any("issue" in seen or not facts.pipes[name].is_arithmetic for name in seen - _SLOTS - _ALONE)
     stand_in = None if are_pipes_seen else _compute_stand_in(facts.kernel)
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in
@@ -148,6 +151,9 @@ def _compute_stand_in(kernel: Kernel) -> Bottleneck | None:
         issue.append(per_sm / SCHEDULERS_PER_SM)
     if issue and (per_cent is None or max(issue) >= per_cent):
         return Bottleneck("issue", max(issue))
+    tensor = counters.get("tensor_active_share")
+    if tensor is not None and (per_cent is None or tensor >= per_cent):
+        return Bottleneck("tensor_pipe", tensor)
     return None if per_cent is None else Bottleneck(_named_pipe(kernel), per_cent)
 
 

@@ -32,7 +32,13 @@ from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import caller_moves, library_of
 from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
-from rooflens.model.verdict.sentences import NOT_MEASURED, bottleneck_words, evidence_lines, verdict_sentence
+from rooflens.model.verdict.sentences import (
+    NOT_MEASURED,
+    bottleneck_words,
+    evidence_lines,
+    longest_wait,
+    verdict_sentence,
+)
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = frozenset(
@@ -85,6 +91,8 @@ FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
 """Findings of too few warps: more of them hide a wait as more loads in flight do, and neither causes the other."""
 _LOW_OCCUPANCY = 0.25
 """A quarter of the warp slots: where nothing else is known, fewer warps count as the reason for waiting."""
+_ONE_UNIT = 0.002
+"""Per cents of one unit differ by their rounding to hundredths, and by a thousandth between passes."""
 _OF_MEMORY = (
     "sol_memory",
     "sol_memory_access_share",
@@ -148,9 +156,15 @@ def _class_of(facts: Facts, memory: Bottleneck | None, compute: Bottleneck | Non
         is_measured = memory is not None or compute is not None
         return ("latency" if is_measured or _shows_waiting(facts) else "unknown"), None
     if is_busy and memory and compute and abs(memory.share - compute.share) < limits.balanced_lead:
-        return "balanced", limiter
+        return ("memory", memory) if _are_one_unit(memory, compute) else ("balanced", limiter)
     is_memory = limiter is memory if is_busy else limiter.resource in facts.levels
     return ("memory" if is_memory else "compute"), limiter
+
+
+def _are_one_unit(memory: Bottleneck, compute: Bottleneck) -> bool:
+    """Return whether NVIDIA's two per cents are of the unit that both cover, the input of L1 by the LSU pipe."""
+    is_unnamed = memory.resource is None and compute.resource is None
+    return is_unnamed and abs(memory.share - compute.share) < _ONE_UNIT
 
 
 def _shows_waiting(facts: Facts) -> bool:
@@ -193,13 +207,15 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     unmeasured = is_latency and not _explains_the_wait(facts, causes)
     cause = None
     if is_latency:
-        cause = NOT_MEASURED if unmeasured else causes[0].title
+        cause = (longest_wait(facts) or NOT_MEASURED) if unmeasured else causes[0].title
     elif bound == "overhead":
         cause = "gaps around its launches" if facts.waiting else "as short as its launch"
     elif bound == "unknown":
         cause = failure_words(kernel) if kernel.failed else "missing counters"
     elif facts.full_for_a_while:
         cause = "full for a part of its run"
+    elif limiter is not None and limiter.resource is None:
+        cause = longest_wait(facts)
     # Something else speaks for a side whose unit was not measured itself.
     sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
     is_stood_in = any(facts.share(side.resource or "") is None for side in sides)

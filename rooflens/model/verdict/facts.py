@@ -63,6 +63,12 @@ class Facts(Struct, frozen=True):
         place = self.levels.get(resource) or self.pipes.get(resource)
         return place.share if place else None
 
+    @property
+    def tensor_share(self) -> float | None:
+        """How busy the tensor pipe is: of the time or, where only that is known, of the time in which SMs have work."""
+        share = self.share("tensor_pipe")
+        return self.counter("tensor_active_share") if share is None else share
+
     def measured(self, name: str, unit: str, counter: str | None = None) -> Evidence:
         """Make a resolved counter evidence, with the stored metrics it came from.
 

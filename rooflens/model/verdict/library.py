@@ -39,6 +39,9 @@ _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
 Types of CUTLASS, CUB and Thrust are in the templates of their users' kernels as well: only a kernel's own name tells.
 """
 _PRODUCT = re.compile(r"gemm|gemv|nvjet|xmma|conv|cutlass|matmul|winograd", re.IGNORECASE)
+_NARROW_PRODUCT = re.compile(r"(?:^|_)[isu][48](?:_|$)|i8i8|int8|e[245]m[123]|fp[48]|nvf4|mxf[468]", re.IGNORECASE)
+"""A product of types of at most eight bits, as libraries name them."""
+
 _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 
 
@@ -65,10 +68,9 @@ def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
         if _FP32_PRODUCT.search(name) and kernel.capability >= (8, 0):
             moves.append(f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores: {busy}")
         around = "fuse what comes before and after into its epilogue"
-        moves += [
-            f"call {library} with a narrower type where accuracy allows: {busy}",
-            f"try another algorithm, layout or batch of {library}, and {around}: {busy}",
-        ]
+        if not _NARROW_PRODUCT.search(name):
+            moves.append(f"call {library} with a narrower type where accuracy allows: {busy}")
+        moves.append(f"try another algorithm, layout or batch of {library}, and {around}: {busy}")
     else:
         moves += [
             f"fuse it with what runs before and after, so that its data stays on chip: {busy}",

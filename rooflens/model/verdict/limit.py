@@ -39,8 +39,6 @@ _MOST_WITHOUT_ARITHMETIC = 100.0
 _PURE_PIPES: Mapping[str, str] = {"tensor_pipe": "tensor", "fp16_pipe": "FP16"}
 """Pipes that do nothing but arithmetic, and what it is called. FP64's does divisions too, and FMA's addresses."""
 
-_OF_ACTIVE = "sustained_active"
-"""In the names of per cents of the cycles in which an SM has work, which are a part of the time."""
 ARITHMETIC, INTEGERS, TRAFFIC, LAUNCH = "arithmetic", "integer arithmetic", "DRAM traffic", "the shortest launch"
 
 
@@ -79,9 +77,8 @@ def _math(facts: Facts, time_ns: float) -> tuple[float | None, str, bool]:
         name = max(parts, key=parts.__getitem__, default="")
         label = f"{_label(name)} {ARITHMETIC}".strip()
         return (sum(parts.values()) if parts else None), label, any(one.source == "estimated" for one in work)
-    for pipe in _PURE_PIPES:
-        if (facts.share(pipe) or 0.0) > TENSOR_NOISE_SHARE:
-            parts[pipe] = (facts.share(pipe) or 0.0) * time_ns
+    shares = {"tensor_pipe": facts.tensor_share, "fp16_pipe": facts.share("fp16_pipe")}
+    parts |= {pipe: share * time_ns for pipe, share in shares.items() if share and share > TENSOR_NOISE_SHARE}
     side = facts.compute
     named = side.resource if side is not None else None
     if side is not None and named is not None and named in _PURE_PIPES and named not in parts:
@@ -93,10 +90,7 @@ def _math(facts: Facts, time_ns: float) -> tuple[float | None, str, bool]:
         return None, "", False
     top = max(parts, key=parts.__getitem__)
     label = _PURE_PIPES.get(top) or _label(top)
-    is_about = any(
-        _OF_ACTIVE in facts.kernel.counter_sources.get(name, "") for name in ("tensor_busy_share", "fp16_busy_share")
-    )
-    return max(parts.values()), f"{label} {ARITHMETIC}", is_about
+    return max(parts.values()), f"{label} {ARITHMETIC}", top == "tensor_pipe" and facts.share(top) is None
 
 
 def _label(key: str) -> str:
@@ -187,7 +181,7 @@ def _is_matrix_product(facts: Facts) -> bool:
     kernel = facts.kernel
     if uses_tensor_cores(kernel.warp_opcodes):
         return True
-    if (facts.share("tensor_pipe") or 0.0) > TENSOR_NOISE_SHARE:
+    if (facts.tensor_share or 0.0) > TENSOR_NOISE_SHARE:
         return True
     counts = [[kernel.counters.get(name, 0.0) for name in names] for names in SCALAR_COUNTERS.values()]
     return any(each[-1] > _NOTHING_BUT_PRODUCTS * sum(each) for each in counts)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from rooflens.format import duration, factor, percent, si, significant
+from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
@@ -19,6 +20,8 @@ from rooflens.model.verdict.facts import Facts
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 NOT_MEASURED = "cause not measured"
+_FEW_REASONS = 10
+"""Full collections count seventeen reasons to stall or more; lists of people's own choice have a handful."""
 """The cause of a kernel that waits, where nothing measured says most of why."""
 _SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
 """Words, with their article, that a sentence uses instead of the label."""
@@ -120,6 +123,33 @@ def _spoken(resource: str | None, gpu: str | None) -> str:
     return _SPOKEN.get(resource) or (f"the {label}" if resource in PIPE_LABELS else label)
 
 
+def wait_words(largest: str, shares: Mapping[str, float], title: str) -> str:
+    """Name the largest wait of those that were counted; say so where others may be larger.
+
+    Args:
+        largest: Its reason.
+        shares: Each reason that was counted, with its part of the time of a warp.
+        title: What the wait is called.
+    """
+    is_sure = len(shares) >= _FEW_REASONS or 1 - sum(shares.values()) <= shares[largest]
+    return title if is_sure else f"{title}, of the waits counted"
+
+
+def longest_wait(facts: Facts) -> str | None:
+    """Name the longest wait of those that were counted; None where none was.
+
+    Cycles for each issued instruction compare the waits, though their part of a warp's time may not be known.
+    """
+    for form in ("share", "cycles"):
+        counted = {why: amount for why in STALLS if (amount := facts.counter(f"stall_{why}_{form}")) is not None}
+        waits = [why for why in counted if why != "not_selected"]
+        if waits:
+            longest = max(waits, key=counted.__getitem__)
+            shares = counted if form == "share" else dict.fromkeys(counted, 0.0)
+            return wait_words(longest, shares, STALLS[longest])
+    return None
+
+
 def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[str], *, unmeasured: bool) -> str:
     """Write the verdict: class, its two decisive numbers, the first move.
 
@@ -208,7 +238,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
     few = [] if ready is None or ready >= _ENOUGH_READY else [f"only {significant(ready)} warps ready per scheduler"]
     why = [cause.title for cause in causes[:2]]
     if unmeasured:
-        why = ["why warps wait was not measured"]
+        why = [longest_wait(facts) or "why warps wait was not measured"]
         most = max(causes, key=lambda cause: cause.gain.factor if cause.gain else 0.0, default=None)
         if most is not None:
             why = [f"{why[0]}, and {most.title} is a part of it at most"]

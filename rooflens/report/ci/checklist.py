@@ -10,14 +10,14 @@ from rooflens.report.data import json_text
 from rooflens.report.document import Column, Document, Paragraph, Table
 
 _COLUMNS = (
-    Column("kernel", fit="middle"),
-    Column("version", from_width=100),
-    Column("runs", right=True),
-    Column("best", right=True),
-    Column("slowest / best rate", right=True),
-    Column("of its roof", right=True),
-    Column("roof", from_width=80),
-    Column("rating"),
+    Column("kernel", fit="name", least=20),
+    Column("version", fit="name", worth=6),
+    Column("runs", right=True, worth=4),
+    Column("best", right=True, worth=8),
+    Column("slowest / best rate", right=True, worth=3),
+    Column("of its roof", right=True, worth=9),
+    Column("roof"),
+    Column("rating", worth=7),
 )
 
 

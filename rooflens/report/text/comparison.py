@@ -236,7 +236,7 @@ def _across_blocks(program: Across) -> Iterator[Block]:
     yield Heading((Span(program.program, "literal"), f": {len(program.labels)} sides"), 3)
     first, *labels, last = across_headings(program)
     times = (Column(label, right=True) for label in labels)
-    columns = (Column(first, fit="name", most=NAME_WIDTH), *times, Column(last, fit="wrap", least=24))
+    columns = (Column(first, fit="name", most=NAME_WIDTH), *times, Column(last, fit="prose", least=24))
     whole, *kernels = across_lines(program)
     rows: list[tuple[Words, ...]] = [whole]
     for name, *cells in kernels:
@@ -283,7 +283,7 @@ def _blocks(program: Compared) -> Iterator[Block]:
         Column("kernel", fit="name", most=NAME_WIDTH),
         Column("before", right=True),
         Column("after", right=True),
-        Column("what became of it", fit="wrap", least=30),
+        Column("what became of it", fit="prose", least=48),
     )
     yield Table(columns, tuple(_lines(comparison)))
     yield from rest_note(len(comparison.changes), KERNELS_SHOWN, " with smaller differences")

@@ -17,21 +17,6 @@ from rooflens.report.data import csv_text, json_text
 from rooflens.report.document import Block, Column, Document, Paragraph, Table, bullets
 from rooflens.report.writers import markdown
 
-DENSE = (
-    "Peaks are dense, from the datasheet at boost clock. Headline figures with 2:4 sparsity are twice as high and hold "
-    "for pruned weights only."
-)
-
-FLOOR = "Floor: the longest of these times. No kernel that does this work is faster."
-
-LAUNCH = "Overhead-bound: the floor is shorter than the launches, which cost 2 to 5 \u00b5s of host time each."
-
-BESIDE = (
-    "T MUFU: special functions, such as exponentials, at their rate. T issue: instructions that unpack weights. T L2: "
-    "bytes between the SMs and L2, which those of DRAM pass too: of both the longer one counts."
-)
-
-
 TILES = (
     "bytes of a tile are set against DRAM, as if L2 caught none of them; where operands fit into L2 it "
     "catches most, and --l2-tile sets them against L2"
@@ -286,8 +271,22 @@ def _uneven_notes(row: Row) -> list[str]:
     ]
 
 
-_LEAVING = ("FLOP", "bytes", "FLOP/B", "T comms", "T memory", "T math", "ridge", "of peak", "sent", "FLOP/link B")
-"""Columns that a narrow terminal leaves out, the last one first."""
+_WORTH: Mapping[str, int] = {
+    "FLOP/link B": 1,
+    "sent": 1,
+    "of peak": 2,
+    "ridge": 2,
+    "T math": 3,
+    "T memory": 4,
+    "T comms": 5,
+    "FLOP/B": 6,
+    "bytes": 7,
+    "FLOP": 8,
+}
+"""Columns that leave a narrow terminal; sizes, regime and floor stay longest."""
+
+NOTE = "floor: no kernel is faster; peaks are dense; `rooflens about columns`"
+"""Printed below all tables."""
 
 
 def forecasts_document(rows: Sequence[Row]) -> Document:
@@ -299,21 +298,13 @@ def forecasts_document(rows: Sequence[Row]) -> Document:
                 name,
                 right=name not in {"sizes", "regime"},
                 fit="wrap" if name == "sizes" else "keep",
-                from_width=_LEAVING.index(name) + 1 if name in _LEAVING else 0,
+                worth=_WORTH.get(name, 9),
+                least=20,
             )
             for name in columns_of(row)
         )
         blocks += [Table(columns, tuple(table_rows(row)), heading(row)), bullets([*notes(row)])]
-    return (*blocks, *(Paragraph((note,), "note") for note in remarks(rows)))
-
-
-def remarks(rows: Sequence[Row]) -> tuple[str, ...]:
-    """List what is to be said below all tables."""
-    has_beside = {"T MUFU", "T issue", "T L2"} & {name for row in rows for name in columns_of(row)}
-    short = any(
-        part.regime == "overhead" for row in rows for _, result in row.steps for part in (result, *result.parts)
-    )
-    return (FLOOR, *((LAUNCH,) if short else ()), *((BESIDE,) if has_beside else ()), DENSE)
+    return (*blocks, Paragraph((NOTE,), "note"))
 
 
 def table_rows(row: Row) -> list[tuple[str, ...]]:

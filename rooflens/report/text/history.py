@@ -23,13 +23,13 @@ def overview_document(series: Sequence[Series], blocks: str = BLOCKS) -> Documen
     """Show a line for each kernel: its time over the runs, and what its verdict was and is."""
     columns = (
         Column("kernel", fit="name", most=NAME_WIDTH),
-        Column("program", fit="middle", from_width=100),
-        Column("runs", right=True),
-        Column("first", right=True),
-        Column("last", right=True),
-        Column("faster", right=True),
-        Column("time", from_width=100),
-        Column("verdict", fit="wrap"),
+        Column("program", fit="name", worth=7),
+        Column("runs", right=True, worth=4),
+        Column("first", right=True, worth=5),
+        Column("last", right=True, worth=7),
+        Column("faster", right=True, worth=8),
+        Column("time", worth=3),
+        Column("verdict", fit="wrap", least=24),
     )
     table = Table(columns, tuple(_overview_cells(kernel, blocks) for kernel in series[:KERNELS_SHOWN]))
     return (table, *rest_note(len(series), KERNELS_SHOWN, " that take less time"))
@@ -79,11 +79,11 @@ def runs_document(series: Sequence[Series]) -> Document:
     """Show each kernel run by run."""
     columns = (
         Column("recorded"),
-        Column("report", fit="wrap"),
-        Column("time", right=True),
-        Column("to the run before", right=True),
-        Column("DRAM", right=True),
-        Column("verdict", fit="wrap"),
+        Column("report", fit="wrap", worth=6, least=20),
+        Column("time", right=True, worth=8),
+        Column("to the run before", right=True, worth=7),
+        Column("DRAM", right=True, worth=4),
+        Column("verdict", fit="wrap", least=16),
     )
     return tuple(
         Table(

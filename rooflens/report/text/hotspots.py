@@ -77,7 +77,13 @@ def hotspots_document(shown: Sequence[Listing]) -> Document:
 def _table(listing: Listing) -> Table:
     written = _columns(listing)
     columns = (
-        Column(heading, right=heading in _NUMBERS and heading != "waits for", fit=_FITS.get(heading, "keep"))
+        Column(
+            heading,
+            right=heading in _NUMBERS and heading != "waits for",
+            fit=_FITS.get(heading, "keep"),
+            worth=_WORTH.get(heading, 9),
+            least=20,
+        )
         for heading in written
     )
     rows = (
@@ -95,14 +101,17 @@ def _heading(listing: Listing) -> Words:
     name = code(cut_name(plain_name(kernel.name), NAME_WIDTH))
     samples = kernel.code_totals.get("samples")
     more = f", {count(int(samples), 'sample')}" if samples is not None else ""
-    return name, f" (result {kernel.index} of ", code(kernel.source), f"), {duration(kernel.duration_ns)}{more}"
+    return name, f": {duration(kernel.duration_ns)}{more} (result {kernel.index} of ", code(kernel.source), ")"
 
 
 def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
     """Return the columns that the kernel has data for, by heading."""
     totals = listing.kernel.code_totals
     numbers = {name: write for name, (write, needs) in _NUMBERS.items() if any(totals.get(need) for need in needs)}
-    return {**numbers, **_PLACES[listing.by]}
+    places = dict(_PLACES[listing.by])
+    if not any(hotspot.text for hotspot in listing.hotspots):
+        places.pop("source", None)
+    return {**numbers, **places}
 
 
 def _amount(measure: str) -> Callable[[Kernel, Hotspot], str]:
@@ -157,11 +166,23 @@ _PLACES: Mapping[Grain, Mapping[str, Callable[[Kernel, Hotspot], str]]] = {
     "function": {"function": lambda _, hotspot: hotspot.function or MISSING},
 }
 
-_FITS: Mapping[str, Literal["middle", "end"]] = {
-    "line": "middle",
+_WORTH: Mapping[str, int] = {
+    "local sectors": 1,
+    "threads of 32": 2,
+    "executed": 3,
+    "excess wavefronts": 4,
+    "excess sectors": 5,
+    "waits for": 6,
+    "source": 7,
+    "instruction": 7,
+}
+"""Columns that leave a narrow terminal; samples and places stay longest."""
+
+_FITS: Mapping[str, Literal["name", "end"]] = {
+    "line": "name",
     "source": "end",
     "instruction": "end",
-    "function": "middle",
+    "function": "name",
 }
 """What is cut where a terminal is narrow: numbers never are."""
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rooflens.format import MISSING, count, si, significant
-from rooflens.model.counters.metric import Kind, Metric
+from rooflens.model.counters.metric import DETAILS, Kind, Metric
 from rooflens.model.findings.find import RULES
+from rooflens.model.findings.rule import IN_PROGRAM
 from rooflens.model.needs import Untold, tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet
-from rooflens.report.document import Column, Table, code
+from rooflens.report.document import Column, Document, Table, code, paragraph
 
+_MOST_UNREAD = 20
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 
 _COSTS: tuple[tuple[Kind, str], ...] = (
@@ -24,8 +26,8 @@ _COSTS: tuple[tuple[Kind, str], ...] = (
 def gpu_table(gpus: Sequence[Datasheet]) -> Table:
     """Make a table of GPUs: datasheet bandwidth, fastest link in one direction, and dense peaks at boost clock."""
     numbers = ("CC", "SMs", "boost", "DRAM", "link", *(name.replace("_", " ") for name in _COLUMNS))
-    leaving = {"link": 140, "boost": 120, "SMs": 100, "fp64": 120, "tensor fp8": 100}
-    columns = (Column(heading, right=True, from_width=leaving.get(heading, 0)) for heading in numbers)
+    worth = {"link": 1, "boost": 2, "fp64": 3, "SMs": 3, "tensor fp8": 4}
+    columns = (Column(heading, right=True, worth=worth.get(heading, 6)) for heading in numbers)
     rows = (
         (
             gpu.name.removeprefix("NVIDIA "),
@@ -39,7 +41,7 @@ def gpu_table(gpus: Sequence[Datasheet]) -> Table:
         )
         for gpu in gpus
     )
-    return Table((Column("gpu", fit="middle"), Column("short name"), *columns), tuple(rows))
+    return Table((Column("gpu", fit="name"), Column("short name", worth=9), *columns), tuple(rows))
 
 
 def _fastest_link(gpu: Datasheet) -> str:
@@ -51,11 +53,8 @@ def _fastest_link(gpu: Datasheet) -> str:
 def gpu_details(gpu: Datasheet) -> Table:
     """Make a table of one GPU's numbers, each with its source."""
     rows = ((label, value, source) for label, (value, source) in _quantities(gpu).items())
-    return Table((Column("number"), Column("value"), _wrapping("source")), tuple(rows), gpu.name)
-
-
-def _wrapping(heading: str) -> Column:
-    return Column(heading, fit="wrap", least=24)
+    columns = (Column("number"), Column("value", fit="wrap", least=20), Column("source", fit="prose", least=24))
+    return Table(columns, tuple(rows), gpu.name)
 
 
 def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
@@ -97,7 +96,12 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_pa
         hardware_passes: What NVIDIA's scheduler says; None where it is not installed.
     """
     title = f"{chip}, {detail}: {count(len(metrics), 'metric')}, {passes_text(metrics, hardware_passes)}"
-    columns = (Column("metric"), Column("counted by"), Column("from tier"), _wrapping("meaning"))
+    columns = (
+        Column("metric", fit="wrap", least=40),
+        Column("counted by", worth=4),
+        Column("from tier"),
+        Column("meaning", fit="prose", least=24),
+    )
     return Table(columns, tuple((one.name, one.kind, one.detail, one.meaning) for one in metrics), title)
 
 
@@ -113,8 +117,30 @@ def findings_table(chip: str, metrics: Sequence[Metric]) -> Table:
         for rule in RULES
         for number, group in enumerate(rule.needs)
     )
-    columns = (Column("finding"), _wrapping("told from"), Column("from tier"))
+    columns = (Column("finding"), Column("told from", fit="wrap", worth=6, least=24), Column("from tier"))
     return Table(columns, tuple(rows), f"{chip}: what findings are told from; one line is enough")
+
+
+def understood_document(source: str, used: Mapping[str, Sequence[str]], unread: Sequence[str], spare: int) -> Document:
+    """Say which quantities a report's metrics gave, and which metrics nothing reads.
+
+    Args:
+        source: Path of the report.
+        used: Quantity -> the metrics or formulas it was read from.
+        unread: Metrics that somebody asked for and that nothing reads.
+        spare: Number of metrics that give the same quantities again.
+    """
+    rows = tuple((quantity, "; ".join(sources)) for quantity, sources in used.items())
+    title = (code(source), f": {count(len(used), 'quantity')} read")
+    shown = ", ".join(unread[:_MOST_UNREAD])
+    if len(unread) > _MOST_UNREAD:
+        shown += f", and {len(unread) - _MOST_UNREAD} more"
+    said = f"{count(len(unread), 'metric')} not understood, as no quantity is read from them: {shown}" if unread else ""
+    again = f"{spare:,} more would give the same quantities again" if spare else ""
+    return (
+        Table((Column("quantity"), Column("read from", fit="prose", least=40)), rows, title),
+        paragraph(said or "every metric that was asked for is understood", again),
+    )
 
 
 def untold_table(
@@ -139,13 +165,37 @@ def untold_table(
         for row in found
         for number, group in enumerate(row.ways)
     )
-    columns = (Column("finding"), Column("kernels"), _wrapping("lacks"), Column("from tier"))
+    columns = (
+        Column("finding"),
+        Column("kernels"),
+        Column("lacks", fit="wrap", worth=6, least=24),
+        Column("from tier"),
+    )
     return Table(columns, tuple(rows), (code(source), f": {count(len(found), 'finding')}{of}"))
+
+
+def missing_text(found: Sequence[Untold], chip: str, metrics: Sequence[Metric], command: str) -> str:
+    """Say which command collects what findings lack, and which lists their names for ncu itself.
+
+    Args:
+        found: The findings that the report cannot show.
+        chip: Its chip; empty where no tier is known for it.
+        metrics: What the widest tier asks for on that chip.
+        command: What profiles a kernel of the report again.
+    """
+    counted = (group for row in found for group in row.ways[:1] if IN_PROGRAM not in group)
+    tiers = [tier for group in counted if (tier := tier_of(group, metrics, chip)) is not None]
+    if not tiers:
+        return ""
+    detail = max(tiers, key=DETAILS.index)
+    command = command.replace("rooflens profile", f"rooflens profile --detail {detail}", 1)
+    names = f"rooflens metrics --chip {chip} --detail {detail} --names"
+    return f"`{command}` collects what counters can tell; `{names}` lists their names for `ncu --metrics`"
 
 
 def _tier(group: Sequence[str], metrics: Sequence[Metric], chip: str) -> str:
     """Name the tier that collects a group of names; an un-profiled trace belongs to no tier."""
-    if "in_program" in group:
+    if IN_PROGRAM in group:
         return "trace (nsys)"
     return tier_of(group, metrics, chip) or MISSING
 

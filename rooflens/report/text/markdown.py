@@ -154,10 +154,10 @@ def _kernels(page: Content) -> Document:
     mixed = len(page.gpus) > 1
     columns = (
         Column("Kernel", fit="name", most=NAME_WIDTH),
-        *((Column("GPU", fit="middle"),) if mixed else ()),
+        *((Column("GPU", fit="name"),) if mixed else ()),
         Column("Time", right=True),
         Column("Share", right=True),
-        Column("Verdict", fit="middle"),
+        Column("Verdict", fit="name"),
         *(Column(heading, right=True) for heading in ("Busiest unit", "AI at DRAM", "Gain", "Limit")),
     )
     rows = [_row(group, mixed=mixed) for group in page.kernels[:MAX_ROWS]]

@@ -24,28 +24,24 @@ from rooflens.report.summary import most_first, worth_a_line
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
-LEGEND = (
-    "most to win first; FLOPs of all types, under the roof of their mix; ? medium, ?? low confidence; gain: what the "
-    "first move brings, about; limit: the most without changing arithmetic or types"
-)
-"""Explains the table's order, marks and factors; printed below it."""
+LEGEND = "most to win first; ? medium, ?? low confidence; `rooflens about columns`"
+"""Explains the table's order and marks; printed below it."""
 
-_NAME = Column("kernel", fit="name", most=48)
-_REPORT = Column("report", fit="middle", from_width=100, most=24)
+_NAME = Column("kernel", fit="name", least=18, most=48)
+_REPORT = Column("report", fit="name", worth=6, most=24)
 _COLUMNS = (
-    Column("time", right=True),
-    Column("share", right=True, from_width=72),
-    Column("AI at DRAM", right=True, from_width=180),
-    Column("FLOP/s of roof", from_width=180),
-    Column("busiest unit", from_width=220),
-    Column("verdict", fit="middle", least=28, most=36),
-    Column("gain", right=True),
-    Column("limit", right=True),
-    Column("first move", fit="end", from_width=140, least=40),
+    Column("time", right=True, worth=9),
+    Column("share", right=True, worth=4),
+    Column("AI at DRAM", right=True, worth=2),
+    Column("FLOP/s of roof", worth=1),
+    Column("verdict", fit="wrap", worth=8, least=22, most=36),
+    Column("gain", right=True, worth=7),
+    Column("limit", right=True, worth=7),
+    Column("first move", fit="prose", least=60),
 )
 
 
-_LAUNCH = (Column("a launch", right=True, from_width=96), Column("in ncu", right=True, from_width=96))
+_LAUNCH = (Column("a launch", right=True, worth=3), Column("in ncu", right=True, worth=3))
 """Time of a launch without the profiler, and of the one in the report: where both are known."""
 
 
@@ -90,7 +86,7 @@ def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None, chosen
     rows = tuple(
         (
             _name(kernel),
-            *((kernel.report,) if several else ()),
+            *((kernel.report.removesuffix(".ncu-rep"),) if several else ()),
             *(
                 [shown(one, one.value(kernel)) for one in chosen]
                 if chosen
@@ -130,7 +126,7 @@ def _name(kernel: KernelSummary) -> Words:
 def _column(one: Quantity) -> Column:
     is_number = one.kind in {"real", "count"}
     return Column(
-        one.label.lower() if not one.key.label else one.label, right=is_number, fit="keep" if is_number else "middle"
+        one.label.lower() if not one.key.label else one.label, right=is_number, fit="keep" if is_number else "name"
     )
 
 
@@ -162,10 +158,9 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
         *(duration(one) if one is not None else _MISSING for one in launch_ns),
         f"{significant(intensity)} {UNITS[work.unit]}/B" if intensity is not None else _MISSING,
         _achieved(kernel.representative, work),
-        bottleneck_words(analysis.verdict.bottleneck, analysis.kernel.gpu, missing=_MISSING),
         Span(_verdict(analysis), analysis.verdict.bound),
         *(factor(one) if one is not None else _MISSING for one in factors),
-        first_move(analysis),
+        Span(first_move(analysis).partition(": ")[0], "dim"),
     )
 
 

@@ -13,9 +13,9 @@ def workload_table(workloads: Sequence[Workload]) -> Table:
     """Make a table of all workloads."""
     columns = (
         Column("workload"),
-        Column("kind"),
-        Column("cases", fit="wrap", least=24),
-        Column("what it shows", fit="wrap", least=24),
+        Column("kind", worth=4),
+        Column("cases", fit="wrap", worth=6, least=24),
+        Column("what it shows", fit="wrap", worth=7, least=24),
     )
     rows = ((one.name, one.kind, ", ".join(case.name for case in one.cases), one.summary) for one in workloads)
     return Table(columns, tuple(rows))
@@ -24,7 +24,13 @@ def workload_table(workloads: Sequence[Workload]) -> Table:
 def case_table(cases: Sequence[Case]) -> Table:
     """Make a table of one workload's cases: what each must compute and move, and the limiter to expect."""
     numbers = (Column(heading, right=True) for heading in ("FLOP", "bytes", "FLOP/B"))
-    columns = (Column("case"), Column("type"), Column("sizes", fit="wrap", least=24), *numbers, Column("expected"))
+    columns = (
+        Column("case"),
+        Column("type", worth=4),
+        Column("sizes", fit="wrap", worth=6, least=15),
+        *numbers,
+        Column("expected", fit="wrap", worth=7, least=16),
+    )
     return Table(columns, tuple(map(_case_row, cases)))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from textwrap import TextWrapper, wrap
 
-from rooflens.format import cut_end, cut_middle, cut_name, printable
+from rooflens.format import MISSING, NBSP, cut_apart, cut_end, printable, unbroken
 from rooflens.report.document import (
+    SPARE,
     Block,
     Bullets,
     Column,
@@ -25,7 +25,12 @@ UNLIMITED = 200
 """Width of tables where there is no terminal; lines of text stay whole there, for `grep` and logs."""
 
 _GAP = "  "
-_LEAST = 8
+_INDENT = "  "
+_LEAST = 4
+_NOTHING = {"", "-", MISSING}
+_BREAKS = "/\\_,:;<>()[]-.="
+"""Signs behind which a word breaks that is longer than a line."""
+
 _CODES: dict[Style, str] = {
     "strong": "1",
     "dim": "2",
@@ -71,15 +76,15 @@ class _Paper:
 
     def block(self, block: Block) -> Iterator[str]:
         if isinstance(block, Heading):
-            yield self._set(_text(block.words), "strong")
+            yield from self._wrapped(block.words, style="strong")
         elif isinstance(block, Paragraph):
             for line in block.lines:
-                yield from self._wrapped(line, "", dim=block.kind == "note")
+                yield from self._wrapped(line, style="dim" if block.kind == "note" else "plain")
         elif isinstance(block, Bullets):
             for place, item in enumerate(block.items, start=1):
                 yield from self._item(item, f"{place}. " if block.numbered else "  ")
         elif isinstance(block, Folded):
-            yield self._set(f"{printable(block.title)}:", "strong")
+            yield from self._wrapped(f"{block.title}:", style="strong")
             for inner in block.blocks:
                 yield from self.block(inner)
         else:
@@ -93,17 +98,23 @@ class _Paper:
         for line in item.items:
             yield from self._wrapped(line, f"{indent}- ")
 
-    def _wrapped(self, words: Words, mark: str, *, dim: bool = False) -> Iterator[str]:
-        """Break a line at words, the next ones indented as far as the first."""
+    def _wrapped(self, words: Words, mark: str = "", style: Style = "plain", hang: int = 0) -> Iterator[str]:
+        """Break a line at words; spans keep their own style."""
         text = _text(words)
-        if self._width is None:
-            lines = [f"{mark}{text}"]
-        else:
-            hanging = TextWrapper(self._width, mark, " " * len(mark), break_long_words=False, break_on_hyphens=False)
-            lines = hanging.wrap(text)
-        styles = {span.style for span in spans(words)}
-        style: Style = "dim" if dim else next(iter(styles)) if len(styles) == 1 else "plain"
-        return (self._set(line, style) for line in lines or [mark.rstrip()])
+        lines = [f"{mark}{text}".rstrip()] if self._width is None else wrapped(text, self._width, mark, hang)
+        if not self._colour or style != "plain":
+            return (self._set(line, style) for line in lines)
+        styles = (span.style for span in spans(words) for char in printable(span.text) if char != " ")
+        return (line[: len(mark)] + self._spanned(line[len(mark) :], styles) for line in lines)
+
+    def _spanned(self, line: str, styles: Iterator[Style]) -> str:
+        """Set each part of a line in the style of its span."""
+        runs: list[tuple[str, Style]] = []
+        for char in line:
+            style = next(styles) if char != " " else runs[-1][1] if runs else "plain"
+            before = runs.pop()[0] if runs and runs[-1][1] == style else ""
+            runs.append((before + char, style))
+        return "".join(self._set(text, style) for text, style in runs)
 
     def _set(self, text: str, style: Style) -> str:
         number = _CODES.get(style) if self._colour and text else None
@@ -111,27 +122,31 @@ class _Paper:
 
     def _table(self, table: Table) -> Iterator[str]:
         if table.title:
-            yield self._set(_text(table.title), "strong")
-        width = self._width or UNLIMITED
+            yield from self._wrapped(table.title, style="strong", hang=len(_INDENT))
+        columns = table.columns
         rows = [[_texts(cell) for cell in row] for row in table.rows]
-        shown = [i for i, column in enumerate(table.columns) if column.from_width <= width]
-        widths = _widths(table.columns, rows, shown, width)
-        head = (_aligned(table.columns[i].heading, widths[i], right=table.columns[i].right) for i in widths)
+        widths = _widths(columns, rows, self._width or UNLIMITED)
+        below = [i for i, column in enumerate(columns) if column.fit == "prose" and i not in widths]
+        head = (_aligned(columns[i].heading, size, right=columns[i].right) for i, size in widths.items())
         yield self._set(_GAP.join(head).rstrip(), "strong")
+        cut = {i: _names([row[i] for row in rows], size) for i, size in widths.items() if columns[i].fit == "name"}
         for row, cells in zip(rows, table.rows, strict=True):
-            columns = [
+            fitted = [
                 [
-                    self._set(_aligned(line, widths[i], right=table.columns[i].right), spans(cells[i])[0].style)
-                    for line in _fitted(row[i], widths[i], table.columns[i])
+                    self._set(_aligned(line, size, right=columns[i].right), spans(cells[i])[0].style)
+                    for line in _fitted(row[i], size, columns[i], cut.get(i, {}))
                 ]
-                for i in widths
+                for i, size in widths.items()
             ]
-            for number in range(max(map(len, columns))):
+            for number in range(max(map(len, fitted))):
                 line = (
-                    lines[number] if number < len(lines) else " " * widths[i]
-                    for i, lines in zip(widths, columns, strict=True)
+                    lines[number] if number < len(lines) else " " * size
+                    for size, lines in zip(widths.values(), fitted, strict=True)
                 )
                 yield _GAP.join(line).rstrip()
+            for i in below:
+                if any(row[i]):
+                    yield from self._wrapped(cells[i], _INDENT)
 
 
 def _text(words: Words) -> str:
@@ -158,47 +173,84 @@ def _aligned(text: str, width: int, *, right: bool) -> str:
     return space + text if right else text + space
 
 
-def _widths(
-    columns: Sequence[Column], rows: Sequence[Sequence[list[str]]], shown: Sequence[int], width: int
-) -> dict[int, int]:
-    """Share the width out: what each column needs, then the widest text gives way; last, columns leave.
+def wrapped(text: str, width: int, mark: str = "", hang: int = 0) -> list[str]:
+    """Break a text at spaces, but not between a number and its unit; further lines are indented below it, or by `hang`.
+
+    A word that is longer than a line is broken behind a sign in it.
+    """
+    indent = " " * (hang or len(mark))
+    lines, line = [], mark
+    for word in unbroken(text).split(" "):
+        rest = word
+        while _cells(line) + bool(line.strip() and line != mark) + _cells(rest) > width:
+            room = width - len(indent)
+            if line not in {mark, indent}:
+                lines.append(line)
+            elif room > 1:
+                end = max((i + 1 for i, char in enumerate(rest[:room]) if char in _BREAKS), default=room)
+                lines.append(line + rest[:end])
+                rest = rest[end:]
+            else:
+                break
+            line = indent
+        line += f" {rest}" if line not in {mark, indent} else rest
+    return [one.replace(NBSP, " ").rstrip() for one in (*lines, line)]
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[list[str]]], width: int) -> dict[int, int]:
+    """Share the width out: prose goes below, columns leave by their worth, texts and names give way.
 
     Returns:
-        Width by position, of the columns that are shown.
+        Width by position, of the columns that have one.
     """
-    heads = {i: _cells(columns[i].heading) for i in shown}
-    needed = {i: max(heads[i], *(sum(map(_cells, row[i])) for row in rows), 0) for i in shown}
-    if sum(needed.values()) + len(_GAP) * (len(needed) - 1) <= width:
-        return needed
-    needed = {i: max(heads[i], min(size, columns[i].most or size)) for i, size in needed.items()}
-    while True:
-        room = width - len(_GAP) * (len(needed) - 1)
-        for least in (lambda column: column.least, lambda _: _LEAST):
-            over = sum(needed.values()) - room
-            while over > 0:
-                texts = {i: size for i, size in needed.items() if columns[i].fit != "keep" and size > least(columns[i])}
-                if not texts:
-                    break
-                widest_first = sorted(texts.values(), reverse=True)
-                i = max(texts, key=texts.__getitem__)
-                below = max(least(columns[i]), widest_first[1] - 1 if len(widest_first) > 1 else 0)
-                cut = min(over, texts[i] - below)
-                needed[i] -= cut
-                over -= cut
-        leaving = max(needed, key=lambda i: columns[i].from_width)
-        if over <= 0 or not columns[leaving].from_width:
-            return needed
-        del needed[leaving]
+    heads = [_cells(column.heading) for column in columns]
+    whole = {i: max(heads[i], *(sum(map(_cells, row[i])) for row in rows), 0) for i in range(len(columns))}
+    tight = {
+        i: size if columns[i].fit == "keep" else min(size, max(heads[i], columns[i].least)) for i, size in whole.items()
+    }
+    roomy = {
+        i: tight[i] if columns[i].fit == "prose" else max(tight[i], min(size, columns[i].most or size))
+        for i, size in whole.items()
+    }
+    leaving = sorted((i for i in whole if i and columns[i].fit != "prose"), key=lambda i: (columns[i].worth, -i))
+    spare = [i for i in leaving if columns[i].worth <= SPARE]
+    known = [i for i in whole if i not in spare or any("".join(row[i]) not in _NOTHING for row in rows)]
+
+    def room(sizes: dict[int, int]) -> int:
+        return width - sum(sizes[i] for i in shown) - len(_GAP) * (len(shown) - 1)
+
+    shown = known
+    if room(whole) >= 0:
+        return {i: whole[i] for i in known}
+    shown = [i for i in known if i not in spare]
+    has_prose = room(roomy) >= 0
+    shown = [i for i in known if has_prose or columns[i].fit != "prose"]
+    for sizes, some in ((roomy, spare), (tight, leaving[len(spare) :])):
+        for i in some:
+            if i in shown and room(sizes) < 0:
+                shown.remove(i)
+    sizes = {i: tight[i] for i in shown}
+    for wanted in (roomy, whole):
+        while room(sizes) > 0 and (hungry := [i for i in sizes if sizes[i] < wanted[i]]):
+            sizes[min(hungry, key=sizes.__getitem__)] += 1
+    if room(sizes) < 0 and columns[0].fit != "keep":
+        sizes[0] = max(sizes[0] + room(sizes), _LEAST)
+    return sizes
 
 
-def _fitted(texts: list[str], width: int, column: Column) -> list[str]:
+def _names(cells: Sequence[list[str]], width: int) -> dict[str, str]:
+    """Cut the names of a column, each to what the rest of its cell leaves."""
+    room: dict[str, int] = {}
+    for name, *rest in cells:
+        room[name] = min(room.get(name, width), width - sum(map(_cells, rest)))
+    return cut_apart(room)
+
+
+def _fitted(texts: list[str], width: int, column: Column, names: dict[str, str]) -> list[str]:
     """Fit a cell into its width: on one line, or on several where it wraps."""
     text = "".join(texts)
     if _cells(text) <= width or column.fit == "keep":
         return [text]
     if column.fit == "name":
-        rest = "".join(texts[1:])
-        return [cut_name(texts[0], max(width - len(rest), 1)) + rest]
-    if column.fit == "wrap":
-        return wrap(text, width, break_on_hyphens=False)
-    return [(cut_end if column.fit == "end" else cut_middle)(text, width)]
+        return ["".join((names[texts[0]], *texts[1:]))]
+    return [cut_end(text, width)] if column.fit == "end" else wrapped(text, width)

@@ -191,6 +191,10 @@ def test_twins_of_samples_that_did_not_issue_are_left_out() -> None:
 def test_samples_go_before_counters() -> None:
     """Sampled stalls are taken where there are samples, counted ones else; never both."""
     counted = {COUNTED.format("wait"): 3.0, COUNTED.format("selected"): 1.0, COUNTED.format("barrier"): 1.0}
+    assert kernel(counted).stalls == {}  # nothing says whether these are all reasons
+    counted["smsp__average_warp_latency_per_inst_issued.ratio"] = 9.0
+    assert kernel(counted).stalls == {}  # the others take four of nine cycles
+    counted["smsp__average_warp_latency_per_inst_issued.ratio"] = 5.0
     assert kernel(counted).stalls == {"wait": 0.75, "barrier": 0.25}
     assert kernel({**counted, f"{SAMPLED}branch_resolving": 5.0}).stalls == {"branch_resolving": 1}
     assert kernel({**counted, f"{SAMPLED}branch_resolving": 0.0}).stalls == {"wait": 0.75, "barrier": 0.25}

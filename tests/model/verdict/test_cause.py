@@ -81,3 +81,44 @@ def test_a_chip_that_is_not_profiled_any_more_keeps_its_moves_first() -> None:
     found = reach(make_case({"dram": 0.13, "fp32": 0.01}, kernel=kernel))
     assert found.cause == "cause not measured"
     assert found.advice[0].startswith("give blocks")
+
+
+BARRIER, LOADS, QUEUE = (f"stall_{reason}" for reason in ("barrier", "long_scoreboard", "mio_throttle"))
+IDLE = {"dram": 0.3, "fp32": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("counters", "cause"),
+    [
+        ({f"{BARRIER}_share": 0.36, f"{LOADS}_share": 0.34}, "waits at barriers"),
+        ({f"{BARRIER}_share": 0.29, f"{LOADS}_share": 0.20}, "waits at barriers, of the waits counted"),
+        ({f"{BARRIER}_share": 0.28, f"{LOADS}_share": 0.25, f"{QUEUE}_share": 0.27}, "waits at barriers"),
+        ({f"{BARRIER}_cycles": 2.0, f"{LOADS}_cycles": 1.0}, "waits at barriers, of the waits counted"),
+        ({f"{BARRIER}_cycles": 2.0, "warp_latency_cycles": 5.0}, "waits at barriers"),
+        ({}, "cause not measured"),
+    ],
+    ids=["dominant", "others may be longer", "no room for a longer one", "compared only", "over the latency", "none"],
+)
+def test_the_longest_wait_of_a_few(counters: dict[str, float], cause: str) -> None:
+    """What a list of somebody's own choice counts names the cause, and says where others may be longer."""
+    assert reach(make_case(IDLE, kernel=make_kernel(counters))).cause == cause
+
+
+def test_what_a_full_unit_without_a_name_keeps_waiting() -> None:
+    """NVIDIA's per cent names no unit: what warps wait for says most of which it is; a named unit needs no cause."""
+    counters = {"sol_memory": 0.9, "sol_compute": 0.3, f"{QUEUE}_share": 0.6}
+    assert reach(make_case({}, kernel=make_kernel(counters))).cause == "waits for the MIO queue"
+    assert reach(make_case({"dram": 0.9, "fp32": 0.1}, kernel=make_kernel(counters))).cause is None
+
+
+def test_nvidias_equal_per_cents_are_of_one_unit() -> None:
+    """Its compute and its memory throughput both cover the input of L1: one unit is not two limits."""
+    for compute, bound in ((0.83, "memory"), (0.835, "balanced"), (0.6, "memory"), (0.95, "compute")):
+        verdict = reach(make_case({}, kernel=make_kernel({"sol_memory": 0.83, "sol_compute": compute})))
+        assert (verdict.bound, verdict.confidence) == (bound, "low")
+
+
+def test_one_idle_pipe_does_not_speak_for_the_others() -> None:
+    """A tensor pipe that idles leaves NVIDIA's compute throughput to say how busy the busiest pipe is."""
+    verdict = reach(make_case({"dram": 0.1, "tensor_pipe": 0.0}, kernel=make_kernel({"sol_compute": 0.7})))
+    assert (verdict.bound, verdict.resource, verdict.confidence) == ("compute", None, "low")

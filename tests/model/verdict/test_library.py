@@ -74,3 +74,20 @@ def test_no_caller_is_told_to_change_the_code_of_a_library(name: str, shares: di
     assert [move.finding for move in moves] == [None] * len(moves)
     assert [text for text in (*(m.text for m in moves), *(f.move for f in findings)) if _CODE.search(text)] == []
     assert all(any(map(str.isdigit, move.text)) for move in moves)
+
+
+def test_no_caller_of_eight_bit_products_is_told_to_narrow_them() -> None:
+    """A product of bf16 may go to fp8; one of int8 or fp8 has no narrower type that a move could mean."""
+    narrower = {
+        name: any(
+            "narrower type" in move.text for move in reach(decide(make_case({"tensor": 0.8}, kernel=kernel))).moves
+        )
+        for name in (
+            "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n",
+            "cutlass::Kernel2<cutlass_80_wmma_tensorop_i161616gemm_s8_forwardCompat_128x128_32x2_tn_align4>",
+            "sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n",
+            "cutlass::Kernel2<cutlass_80_tensorop_s8_i16832gemm_s8_128x128>",
+        )
+        for kernel in (make_kernel(name=name, function_name=name),)
+    }
+    assert list(narrower.values()) == [True, False, False, False]

@@ -117,8 +117,8 @@ def test_a_pipe_that_only_computes_stands_for_operations_that_are_not_counted() 
     facts = case(None, {"tensor_busy_share": 0.4, "dram_bytes": 1e9}, shares={"tensor_pipe": 0.4})
     found = find_limit(facts)
     assert (found.floor_ns, found.by, found.about) == (pytest.approx(4e6), "tensor arithmetic", False)
-    of_active = {"tensor_busy_share": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"}
-    assert find_limit(replace(facts, kernel=replace(facts.kernel, counter_sources=of_active))).about
+    of_active = find_limit(case(None, {"tensor_active_share": 0.4, "dram_bytes": 1e9}))
+    assert (of_active.floor_ns, of_active.by, of_active.about) == (pytest.approx(4e6), "tensor arithmetic", True)
 
 
 def test_a_seventh_of_the_fp64_pipe_is_left_without_divisions() -> None:

@@ -241,4 +241,4 @@ def test_the_tables_of_analyze_hold_hostile_names_too() -> None:
     """The Markdown of `analyze` keeps its columns and makes no link of a name."""
     tokens = parse(to_markdown(kernels_document(summarize(hostile()))))
     assert not {token.type for token in tokens} & {"link_open", "image", "html_inline", "html_block"}
-    assert {len(row) for row in table_rows(tokens)} == {10}
+    assert {len(row) for row in table_rows(tokens)} == {9}

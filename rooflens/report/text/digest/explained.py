@@ -154,7 +154,7 @@ def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     """
     rows = tuple(_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN))
     numbers = (Column(heading, right=True) for heading in ("share", "rate", "peak"))
-    columns = (Column("unit", fit="middle"), *numbers, Column("counters", fit="wrap", least=24))
+    columns = (Column("unit", fit="name"), *numbers, Column("counters", fit="prose", least=56))
     levels = ((name, level.share) for name, level in analysis.levels.items())
     idle = [
         resource_label(name, analysis.kernel.gpu) for name, share in levels if share is not None and share < LEAST_SHARE
@@ -215,21 +215,23 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
     """Tabulate hot spots: their parts of the kernel's samples, what warps wait for there, place and code."""
     total = kernel.code_totals.get("samples")
     columns = (
-        Column("samples", right=True),
-        Column("waits for", fit="middle", from_width=100),
-        Column("place"),
-        Column("code", fit="end", least=24),
+        Column("samples", right=True, worth=9),
+        Column("waits for", fit="wrap", worth=4, least=20),
+        Column("place", fit="name", worth=8, least=24),
+        Column("code", fit="end", worth=7, least=24),
     )
+    hotspots = tuple(hotspots)
+    has_code = any(map(code_of, hotspots))
     rows = (
         (
             plain(fmt.percent(ratio(spot.measures.get("samples"), total))),
             _waits(spot),
             code(place_label(spot)),
-            code(code_of(spot)),
+            *((code(code_of(spot)),) if has_code else ()),
         )
         for spot in hotspots
     )
-    return Table(columns, tuple(rows))
+    return Table(columns if has_code else columns[:-1], tuple(rows))
 
 
 def _waits(hotspot: Hotspot) -> str:

@@ -1,0 +1,289 @@
+"""Every command on terminals of 80, 100 and 120 columns: no number is cut, rows differ, prose wraps at words."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shlex
+import sys
+import termios
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from click.testing import CliRunner
+from rich.cells import cell_len
+
+from rooflens.analyzing import analyze_paths
+from rooflens.cli.group import COMMANDS, main
+from rooflens.ingest import load
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.jobs import Job, Outcome
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.model.summary import summarize
+from rooflens.report.about import columns_document
+from rooflens.report.document import Column, Document, Table, Words, spans
+from rooflens.report.text.digest import explain_document
+from rooflens.report.text.hotspots import hotspots_document, listings
+from rooflens.report.text.table import kernels_document
+from rooflens.report.writers import terminal
+from rooflens.report.writers.terminal import to_terminal
+
+WIDTHS = (80, 100, 120)
+WIDE = 400
+MOST_BYTES = 500_000
+REPORTS = (
+    "published/GPU_workshop__MW_Baseline.ncu-rep",
+    "published/self-join-MiSTIC__profileHIGGS.out.ncu-rep",
+    "published/cutlass__384.ncu-rep",
+    "published/KernelBench__matmul_kernel.ncu-rep",
+    "published/speedy_scan__profile.ncu-rep",
+    "synthetic/attention.synthetic.ncu-rep",
+)
+OF_EACH = ("analyze", "analyze --launches", "explain", "hotspots", "hotspots --by sass", "check", "metrics --report")
+OF_ALL = ("analyze", "check")
+BOTH = "published/GPU_workshop__MW_Baseline.ncu-rep published/GPU_workshop__MW_DivToMult.ncu-rep"
+OTHERS = (
+    "",
+    f"compare {BOTH}",
+    f"compare {BOTH} --fail-on 5%",
+    f"analyze {BOTH} --columns dram_share,flop_total,verdict_sentence,flags",
+    "report published/cutlass__384.ncu-rep -o page.md --table --force",
+    f"ingest synthetic {BOTH} --store runs",
+    "history --store runs",
+    "history --store runs --kernel x_279",
+    "analyze --store runs --top 3",
+    "predict gemm --m 1 --n 128:8192:x4 --k n --gpu b200",
+    "predict decode --tensor-parallel 1,2,4,8 --gpu h100-sxm",
+    "predict attention-flash --length 8192 --width 32 --gpu a100-sxm4-80gb",
+    "gpus",
+    "gpus h100-sxm",
+    "metrics --chip gh100",
+    "metrics --chip gb203 --findings",
+    "workloads",
+    "workloads gemm",
+    "about",
+    "about small_grid",
+    "about columns",
+    "about smsp__pcsamp_warps_issue_stalled_long_scoreboard",
+    "doctor",
+    "analyze nosuch.ncu-rep",
+    "report published/cutlass__384.ncu-rep -o missing/page.html",
+    "-h",
+    *(f"{command} -h" for command in COMMANDS),
+)
+"""Commands that read no report, or some of them; what they say when something is wrong; the help of all."""
+
+OF_VERSIONS = re.compile("GPU_workshop__MW_")
+"""Heads of columns that are labels of reports."""
+
+NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
+CUT = re.compile(r"\d…|…\d")
+MARK = re.compile(r" #\d+(?= |$)", re.MULTILINE)
+TORN = re.compile(r"\d\n\s*(?:%|[kMGTPEmnµ]?(?:s|B|B/s|FLOP/s|Hz))(?:[ ,.:;)]|$)", re.MULTILINE)
+"""A number whose unit is on the next line."""
+
+
+@pytest.fixture
+def here(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in a folder with the reports, before a terminal."""
+    for name in ("published", "synthetic"):
+        (tmp_path / name).symlink_to(fixtures / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+    for command in ("loading", "commands.ingest"):
+        monkeypatch.setattr(f"rooflens.cli.{command}.progress", lambda _: nullcontext(lambda _: None))
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[Document]:
+    """Return the documents that commands show."""
+    found: list[Document] = []
+
+    def write(document: Document, width: int | None, *, colour: bool) -> str:
+        found.append(document)
+        return to_terminal(document, width, colour=colour)
+
+    monkeypatch.setattr(terminal, "to_terminal", write)
+    return found
+
+
+@pytest.mark.usefixtures("here")
+def test_every_command_on_every_terminal(shown: list[Document], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line is wider than the terminal, no number is cut, rows stay different, prose wraps at words."""
+    runs = [f"{command} {report}" for command in OF_EACH for report in REPORTS]
+    runs += [f"{command} {' '.join(REPORTS)}" for command in OF_ALL]
+    offenders, heads = [], set()
+    assert CliRunner().invoke(main, ["ingest", "published", "synthetic", "--store", "runs"]).exit_code == 0
+    for command in (*runs, *OTHERS):
+        shown.clear()
+        text = run(command, 80, monkeypatch)
+        offenders += [f"{command}: {what}" for document in shown for what in of_document(document)]
+        heads |= {column.heading for document in shown for column in columns_of(document)}
+        whole = run(command, WIDE, monkeypatch) if command in OTHERS else text
+        offenders += [f"{command}: {what}" for what in wrong(text, whole, 80)]
+    assert not offenders, "\n".join(dict.fromkeys(offenders))
+    unknown = {head for head in heads if not OF_VERSIONS.match(head) and not columns_document(head)}
+    assert unknown == {"title", "column"}
+
+
+def test_kernels_of_the_corpus_on_every_terminal(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables of some real kernels hold whole numbers and different rows, too."""
+    monkeypatch.chdir(corpus)
+    reports = analyze_paths([path for path in sorted(Path().glob("*.ncu-rep")) if path.stat().st_size < MOST_BYTES])
+    analyses = reports.analyses
+    assert len(analyses) > 30
+    documents = [kernels_document(summarize(analyses)), hotspots_document(listings(analyses, None, 5))]
+    documents += [explain_document(report, report.analyses[0]) for report in reports.reports if report.analyses]
+    offenders = [what for document in documents for what in of_document(document)]
+    assert not offenders, "\n".join(dict.fromkeys(offenders))
+
+
+def run(command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a command before a terminal of so many columns; return what it shows there."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    done = CliRunner().invoke(main, command.split())
+    assert done.exception is None or isinstance(done.exception, SystemExit), f"{command}: {done.exception!r}"
+    return done.output
+
+
+def of_document(document: Document) -> Iterator[str]:
+    """Say what is wrong with a document on terminals of each width."""
+    whole = to_terminal(document, WIDE)
+    for width in WIDTHS:
+        for what in (*wrong(to_terminal(document, width), whole, width), *alike(document, width)):
+            yield f"{width}: {what}"
+
+
+def columns_of(document: Document) -> list[Column]:
+    """Return the columns of all tables."""
+    return [column for block in document if isinstance(block, Table) for column in block.columns]
+
+
+def wrong(text: str, whole: str, width: int) -> Iterator[str]:
+    """Say which lines are too wide, and which numbers are not those of a wide terminal."""
+    numbers = set(NUMBER.findall(whole))
+    for line in text.splitlines():
+        if cell_len(line) > width:
+            yield f"wider: {line}"
+        if CUT.search(line) or not numbers.issuperset(NUMBER.findall(line)):
+            yield f"cut number: {line}"
+    if torn := TORN.search(text):
+        yield f"a number without its unit: {torn[0]}"
+
+
+def alike(document: Document, width: int) -> Iterator[str]:
+    """Say which rows look the same that are not, and which prose does not wrap at words."""
+    prose = tuple(block for block in document if not isinstance(block, Table))
+    words = to_terminal(prose).split()
+    short = [word for word in words if len(word) < width - 6]
+    if not Counter(to_terminal(prose, width).split()) >= Counter(short):
+        yield "prose is broken within words"
+    for table in (block for block in document if isinstance(block, Table)):
+        marked: list[tuple[Words, ...]] = [
+            ((*spans(first), f" #{i}"), *rest) for i, (first, *rest) in enumerate(table.rows)
+        ]
+        text = to_terminal((Table(table.columns, tuple(marked)),), width)
+        rows = [
+            " ".join(MARK.sub("", row).split())
+            for row in re.split(r"^(?=.*? #\d+(?: |$))", text, flags=re.MULTILINE)[1:]
+        ]
+        wanted = {tuple("".join(span.text for span in spans(cell)) for cell in row) for row in table.rows}
+        if len(rows) == len(table.rows) and len(set(rows)) < len(wanted):
+            yield f"rows look the same: {[row for row, times in Counter(rows).items() if times > 1]}"
+
+
+def test_a_real_terminal(fixtures: Path, tmp_path: Path) -> None:
+    """On a terminal of 80 columns `explain` has headings and tables, no Markdown, and no line that is wider."""
+    report = str(fixtures / REPORTS[0])
+    for arguments, wanted in (
+        (["explain", report], "\x1b[1mWhat to try, in this order\x1b[0m"),
+        (["hotspots", report], "miniWeather_mpi_openacc.F90:288"),
+    ):
+        text = on_terminal([sys.executable, "-m", "rooflens", *arguments], 80, tmp_path)
+        assert wanted in text
+        last = re.sub("(?m)^.*(?:\r|\x1b\\[2K)(?!\n)", "", text.replace("\r\n", "\n"))  # of lines written again
+        plain = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", last)
+        assert max(map(cell_len, plain.splitlines())) <= 80
+        assert not CUT.search(plain)
+        assert "**" not in plain
+        assert "| " not in plain
+
+
+def on_terminal(argv: list[str], width: int, folder: Path) -> str:
+    """Run a program on a terminal of so many columns; return all that it writes there."""
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (50, width))
+    environment = {name: text for name, text in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
+    environment |= {"TERM": "xterm"}
+    with Popen(argv, stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=environment) as done:  # noqa: S603 - ours
+        os.close(slave)
+        written = b""
+        with suppress(OSError):  # what Linux says when the other end is closed
+            while some := os.read(master, 1 << 16):
+                written += some
+    os.close(master)
+    assert done.returncode == 0, written
+    return written.decode()
+
+
+@pytest.mark.usefixtures("here")
+def test_explain_is_markdown_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal shows it as all commands do, `--format md` writes Markdown there, too."""
+    shown, written = (run(f"explain {REPORTS[0]}{more}", 80, monkeypatch) for more in ("", " --format md"))
+    assert "\nWhere\nsamples  waits for" in shown
+    assert "\n## Where\n\n| samples | waits for |" in written
+
+
+@pytest.mark.usefixtures("gpu_box")
+def test_a_dry_run_fits_and_is_still_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a terminal the command of ncu has lines that fit; a shell reads them as the same arguments."""
+    command = "collect --detail standard --dry-run -- ./train --name"
+    whole = CliRunner().invoke(main, [*command.split(), "two words"]).stdout
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    text = CliRunner().invoke(main, [*command.split(), "two words"]).stdout
+    assert max(map(len, text.splitlines())) <= 80
+    assert shlex.split(text.replace("\\\n", "")) == shlex.split(whole)
+
+
+def test_reports_are_counted_as_they_are_read(fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar moves with each report, not with each group of them."""
+    happened: list[str] = []
+    read = load.read_one
+
+    def noted(job: Job, options: ReadOptions) -> Outcome:
+        happened.append("read")
+        return read(job, options)
+
+    monkeypatch.setattr(load, "read_one", noted)
+    jobs = find_inputs([str(fixtures / report) for report in REPORTS]).jobs
+    load.load_reports(jobs, on_read=lambda _: happened.append("moved"))
+    assert happened == ["read", "moved"] * len(REPORTS)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("command", "exit_code"),
+    [
+        (f"report {REPORTS[0]} -o missing/page.html", 2),
+        (f"compare {BOTH} -o missing/page.html", 2),
+        ("predict decode -o missing/page.csv", 2),
+        ("collect --chip gh100 -o missing/a.ncu-rep -- ./train", 2),
+        (f"ingest {REPORTS[0]} --store missing/runs", 1),
+    ],
+)
+def test_a_missing_folder_is_not_made_in_silence(command: str, exit_code: int) -> None:
+    """Where the folder of an output does not exist, an error says so; the store itself may be new."""
+    done = CliRunner().invoke(main, command.split())
+    assert done.exit_code == exit_code
+    assert "error: there is no folder" in done.stderr
+    assert "missing`" in done.stderr
+    assert "hint: make it first" in done.stderr
+    assert not Path("missing").exists()
+    assert CliRunner().invoke(main, ["ingest", REPORTS[0], "--store", "missing"]).exit_code == 0
