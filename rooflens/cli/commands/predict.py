@@ -121,7 +121,11 @@ def predict(
 
 
 def _predict_measured(
-    reports: tuple[str, ...], patterns: tuple[str, ...], gpu_names: tuple[str, ...], dtype: str | None, style: str | None
+    reports: tuple[str, ...],
+    patterns: tuple[str, ...],
+    gpu_names: tuple[str, ...],
+    dtype: str | None,
+    style: str | None,
 ) -> None:
     """Predict the kernels of reports on other GPUs, in another type, or both.
 

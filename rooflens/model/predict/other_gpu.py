@@ -372,5 +372,7 @@ def what_if(analysis: Analysis, key: str, gpu: Datasheet | None, dtype: str | No
         limiter = analysis.verdict.bound if analysis.verdict.resource is None else analysis.verdict.resource
         return replace(found, reason=f"it is limited by {limiter}, of which datasheets say nothing")
     if (analysis.verdict.resource == "dram") != (here.place.side == "memory"):
-        return replace(found, reason="its limiter is not what takes longest by datasheet, so that its distance says nothing")
+        return replace(
+            found, reason="its limiter is not what takes longest by datasheet, so that its distance says nothing"
+        )
     return replace(found, about_ns=here.time_ns * placed.lower_s / here.place.lower_s)

@@ -8,6 +8,7 @@ from support import samples
 from support.loops import for_all
 from support.samples import Sample
 
+from rooflens.errors import UsageError
 from rooflens.model.predict.other_gpu import (
     Change,
     Load,
@@ -22,7 +23,6 @@ from rooflens.model.predict.other_gpu import (
     sum_up,
     what_if,
 )
-from rooflens.errors import UsageError
 from rooflens.model.records import Analysis, Pipe
 from rooflens.model.roofline.datasheets import load_datasheets
 
