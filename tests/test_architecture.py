@@ -74,15 +74,16 @@ MAY_IMPORT: dict[str, str] = {
     "model/analyze",
     "model/predict": "format errors checking model/cases model/bounds model/knowledge model/records model/roofline "
     "model/verdict",
-    "model/compare": "format errors model/keys model/records model/summary model/verdict model/findings",
+    "model/compare": "format errors model/bounds model/counters model/keys model/records model/summary model/verdict "
+    "model/findings",
     "format": "",
     "report/sizes": "",
     "report/labels": "format model/records model/counters model/knowledge model/verdict",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
     "report/program": "format model/*",
-    "report/versions": "format model/records model/compare",
-    "report/content": "format errors model/* report/versions",
-    "report/html": "format cache model/* report/labels",
+    "report/ladder": "format model/*",
+    "report/content": "format errors model/*",
+    "report/html": "format cache model/* report/labels report/ladder",
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
@@ -94,16 +95,16 @@ MAY_IMPORT: dict[str, str] = {
     "report/document": "",
     "report/writers": "format report/document",
     "report/findings": "format model/* report/labels",
-    "report/text": "format errors model/* report/data report/document report/findings report/labels report/content "
-    "report/program report/summary report/writers",
+    "report/text": "format errors model/* report/data report/document report/findings report/labels report/ladder "
+    "report/content report/program report/summary report/writers",
     "report/text/digest": "format errors model/* report/document report/findings report/sizes report/labels "
     "report/content report/program report/summary report/text report/writers",
     "mcp": "errors format analyzing ingest/* model/* report/*",
-    "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
-    "report/text",
+    "report/comparison": "format model/* report/labels report/ladder report/html report/plane report/roofline "
+    "report/summary report/text",
     "report/ci": "format model/* report/data report/document report/findings report/text report/writers",
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",
-    "report/history": "format model/* report/labels report/versions report/html report/plane report/text",
+    "report/history": "format model/* report/labels report/ladder report/html report/plane report/text",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
 

@@ -11,12 +11,12 @@ from rooflens.addresses import shown
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
 from rooflens.errors import InputError
-from rooflens.model.compare.across import Sides, set_across
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
-from rooflens.model.compare.pairing import compare_pairs, pair_sides
+from rooflens.model.compare.ladder import Ladder, Sides, set_sides
+from rooflens.model.compare.pairing import compare_pairs, last_of_each, pair_sides
 from rooflens.model.compare.sentences import total_sentence
-from rooflens.report.versions import path_labels
+from rooflens.model.compare.versions import check_count, pair_versions, path_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,12 +62,27 @@ class Comparison:
 
         With more than two sides, the first over the last, for the programs that have both.
         """
-        totals = [one.total for one in self._sides.across or (one.comparison for one in self._compared)]
+        totals = [one.total for one in self._sides.ladders]
         before = [total.base.median_ns for total in totals]
         after = [total.head.median_ns for total in totals]
         if None in before or None in after:
             return None
         return sum(filter(None, before)) / sum(filter(None, after))
+
+    @property
+    def ladders(self) -> tuple[Ladder, ...]:
+        """Each program over its sides, in order.
+
+        A ladder has `rungs` with `label`, `time`, `analysis`, `to_first`, `to_previous`, what `changed`, and whether it
+        `is_fastest`.
+
+        >>> import rooflens as rl
+        >>> first, *more = ["fixtures/published/GPU_workshop__MW_" + name for name in ("Baseline", "DivToMult")]
+        >>> comparison = rl.compare(f"{first}.ncu-rep", f"{more[0]}.ncu-rep")
+        >>> [rung.is_fastest for rung in comparison.ladders[0].rungs]
+        [False, True]
+        """
+        return self._sides.ladders
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -90,7 +105,7 @@ class Comparison:
         >>> rl.compare(before, before).failed(0.05)
         ()
         """
-        return tuple(Gate(limit, per_kernel, floor_ns).judge(self._compared).failures)
+        return tuple(Gate(limit, per_kernel, floor_ns).judge(last_of_each(self._compared)).failures)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens compare --format json` writes.
@@ -150,18 +165,16 @@ class Comparison:
         return self.to_markdown()
 
 
-def compare(
-    base: Recorded, head: Recorded, *more: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool = False
-) -> Comparison:
-    """Compare recordings of a program, before and after, kernel by kernel.
+def compare(*sides: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool = False) -> Comparison:
+    """Compare recordings of a program, before and after, kernel by kernel; or up to fifty versions of it, in order.
 
     Several reports of one program on a side are repeated recordings. They give the noise, without which nothing is
     called faster or slower.
 
     Args:
-        base: Before: a `Report`, or the path of a report, a folder or a store, or several of these.
-        head: After.
-        more: Further sides; each is compared with the base, as `head` is.
+        sides: Before, after, and further sides, each compared with the first and with the one before it: each is a
+            `Report`, or the path of a report, a folder or a store, or several of these. One alone is a folder, a store
+            or a `Report` of several versions of a program.
         threshold: Changes smaller than this fraction count as none: 0.03 is 3 %.
         anyway: Compare even recordings that were not collected alike.
 
@@ -176,10 +189,13 @@ def compare(
     >>> [change.how for change in rl.compare(report, report).changes]
     ['same']
     """
-    given = (base, head, *more)
-    pairs, unpaired = pair_sides([_side(one).analyzed.reports for one in given], _labels(given))
+    check_count(len(sides))
+    if len(sides) == 1:
+        pairs, unpaired = pair_versions(_side(sides[0]).analyzed.reports, _labels(sides)[0])
+    else:
+        pairs, unpaired = pair_sides([_side(one).analyzed.reports for one in sides], _labels(sides))
     compared = compare_pairs(pairs, threshold, anyway=anyway, hint="anyway=True compares all the same")
-    return Comparison(compared, Sides(tuple(set_across(pairs, compared)), unpaired))
+    return Comparison(compared, Sides(tuple(set_sides(pairs, compared)), unpaired))
 
 
 def _side(given: Recorded) -> Report:

@@ -14,7 +14,9 @@ from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.mcp.root import Root
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.pairing import compare_pairs, pair_programs
+from rooflens.model.compare.ladder import Sides, set_sides
+from rooflens.model.compare.pairing import Pair, compare_pairs, pair_programs
+from rooflens.model.compare.versions import pair_versions
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import OPERATIONS, the_operation
 from rooflens.model.predict.rows import ELEMENT_BYTES
@@ -119,12 +121,21 @@ class Answers:
         head = paragraph((code(short_name(chosen.kernel.name)), f", {fmt.duration(chosen.kernel.duration_ns)}"))
         return _page(to_markdown((head, hot_table(chosen.kernel, shown[0].hotspots))), 0)
 
-    def compare(self, base: Path, head: Path, kernel: Pattern = "", offset: Offset = 0) -> str:
-        """Compare two recordings of one program, before and after a change, kernel by kernel."""
-        sides = (self._reports(base, kernel), self._reports(head, kernel))
-        pairs = pair_programs(*sides, (base, head)).pairs
+    def compare(
+        self,
+        base: Path,
+        head: Annotated[str, Field(description="what came of it; empty where base is a folder of versions")] = "",
+        kernel: Pattern = "",
+        offset: Offset = 0,
+    ) -> str:
+        """Compare two recordings of one program, before and after a change, kernel by kernel, or all in a folder."""
+        reports = self._reports(base, kernel)
+        if head:
+            pairs: Sequence[Pair] = pair_programs(reports, self._reports(head, kernel), (base, head)).pairs
+        else:
+            pairs, _ = pair_versions(reports, base)
         compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint="compare what was collected alike")
-        return _page(comparison.to_markdown(compared), offset)
+        return _page(comparison.to_markdown(compared, sides=Sides(tuple(set_sides(pairs, compared)))), offset)
 
     def predict(
         self,

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rooflens.model.records import timed
+from rooflens.model.compare.ladder import ladder
+from rooflens.model.compare.versions import MOST_SIDES, families, report_labels
+from rooflens.model.records import ratio, timed
 from rooflens.model.summary import by_stake, counted_ns, ranked_launches, rest_of, summarize, whole
-from rooflens.report.versions import report_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.errors import InputError
+    from rooflens.model.compare.ladder import Ladder
     from rooflens.model.predict.measured import Checked
     from rooflens.model.records import Analysis, AnalyzedReport, Run
     from rooflens.model.summary import KernelSummary, Launch, Other
@@ -51,7 +53,8 @@ class Content(Struct, frozen=True):
         aggregated: True where a launch that is drawn stands for all of its kernel.
         other: The kernels that are not drawn; None where all are.
         predictions: The reports and kernels with a prediction, each beside what was measured.
-        report_labels: What sets each report's name apart, by digest, in the order of their recording.
+        report_labels: What sets each report's name apart, by digest, in the order of their versions.
+        ladder: All reports as versions of one program; None where they are not.
     """
 
     title: str
@@ -66,6 +69,13 @@ class Content(Struct, frozen=True):
     other: Other | None = None
     predictions: tuple[Checked, ...] = ()
     report_labels: Mapping[str, str] = field(default_factory=dict)
+    ladder: Ladder | None = None
+
+    @property
+    def lines(self) -> Mapping[tuple[str, str], str]:
+        """What joins the versions of a kernel: a name for each digest and kernel name of the ladder."""
+        series = self.ladder.series if self.ladder else ()
+        return {(point.run.digest, point.analysis.kernel.name): one.name for one in series for point in one.points}
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -128,7 +138,8 @@ def build_content(
     """Derive all rows of the page from the records."""
     analyses = [analysis for report in reports for analysis in report.analyses]
     total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
-    summaries = summarize(analyses)
+    climbed = _ladder(reports)
+    summaries = tuple(map(_of_own_report(reports), summarize(analyses))) if climbed else summarize(analyses)
     kernels = tuple(kernel for kernel in summaries if not kernel.is_failed)
     launches = ranked_launches(summaries, total_ns)
     is_crowd = len(analyses) > MAX_LAUNCHES
@@ -145,7 +156,31 @@ def build_content(
         aggregated=is_crowd,
         other=rest_of(kernels, drawn, total_ns),
         report_labels=report_labels([report.run for report in reports]),
+        ladder=climbed,
     )
+
+
+def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary], KernelSummary]:
+    """Make shares those of a kernel's own report: nothing is added up over versions."""
+    totals = {one.run.digest: sum(counted_ns(a) or 0.0 for a in one.analyses) for one in reports}
+
+    def shared(kernel: KernelSummary) -> KernelSummary:
+        whole_ns = totals[kernel.analysis.kernel.digest]
+        launches = tuple(replace(one, time_share=ratio(one.duration_ns, whole_ns)) for one in kernel.launches)
+        representative = launches[kernel.launches.index(kernel.representative)]
+        share = ratio(kernel.duration_ns, whole_ns)
+        return replace(kernel, launches=launches, representative=representative, time_share=share)
+
+    return shared
+
+
+def _ladder(reports: Sequence[AnalyzedReport]) -> Ladder | None:
+    """Read all reports as versions of one program; None where they are not, or some have no kernel."""
+    if not 1 < len(reports) <= MOST_SIDES:
+        return None
+    found = families(reports)
+    held = sum(len(side.reports) for side in found[0].sides) if found else 0
+    return ladder(found[0].program, found[0].sides) if held == len(reports) else None
 
 
 def _drawn(kernels: Sequence[KernelSummary], launches: Sequence[Launch], total_ns: float) -> tuple[Launch, ...]:

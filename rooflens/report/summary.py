@@ -340,7 +340,7 @@ def counts(content: Content) -> list[str]:
         parts.append(fmt.count(launches, "launch"))
     if len(content.runs) > 1:
         parts.append(fmt.count(len(content.runs), "report"))
-    if content.total_ns:
+    if content.total_ns and content.ladder is None:
         parts.append(f"{fmt.duration(content.total_ns)} of GPU time")
     return parts
 

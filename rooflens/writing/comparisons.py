@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rooflens.model.compare.across import TWO, Sides
 from rooflens.model.compare.gate import Compared, Gated
+from rooflens.model.compare.ladder import NO_SIDES, Sides
 
 
-def render(compared: Sequence[Compared], style: str, sides: Sides = TWO, gated: Gated | None = None) -> str:
+def render(compared: Sequence[Compared], style: str, sides: Sides = NO_SIDES, gated: Gated | None = None) -> str:
     """Write a comparison, without a newline at its end.
 
     Args:

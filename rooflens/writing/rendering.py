@@ -86,9 +86,9 @@ def _encoded(text: str) -> Rendered:
 def default_title(runs: Sequence[Run]) -> str:
     """Name a page after its reports, in the order of their recording."""
     from rooflens.ingest.reports.inputs import ENDINGS
-    from rooflens.report.versions import in_time
+    from rooflens.model.compare.versions import in_order
 
-    names = [Path(run.source).name for run in in_time(runs)]
+    names = [Path(run.source).name for run in in_order(runs)]
     for ending in ENDINGS:
         names = [name.removesuffix(ending) for name in names]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -64,14 +64,33 @@ def test_a_comparison_is_that_of_the_command(tmp_path: Path) -> None:
 
 
 def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
-    """Each later side is compared with the first as the command does; the factor is that of the last one."""
+    """Each later side is compared with the first as the command does; factor and gate are those of the last one."""
     sides = [recorded(tmp_path / f"v{i}", time_ns, 1.01 * time_ns) for i, time_ns in enumerate((4e6, 2e6, 1e6))]
     comparison = rl.compare(*sides)
     assert comparison.factor == pytest.approx(4.0)
     assert [change.timing.factor for change in comparison.changes] == [pytest.approx(4.0), pytest.approx(2.0)]
     done = CliRunner().invoke(main, ["compare", *map(str, sides), "--format", "json"])
     assert comparison.to_dict() == json.loads(done.stdout)
-    assert len(rl.compare(*reversed(sides)).failed(0.5)) == 2
+    (failure,) = rl.compare(*reversed(sides)).failed(0.5)
+    assert failure.startswith("gemm: v2 -> v0: GPU time takes 300.0 % more")
+    (ladder,) = comparison.ladders
+    assert [rung.is_fastest for rung in ladder.rungs] == [False, False, True]
+
+
+def test_a_folder_alone_is_taken_as_versions(tmp_path: Path) -> None:
+    """One folder of versions, as a path or opened, makes a ladder, in the order of their numbers."""
+    for i, time_ns in ((10, 1e6), (9, 2e6), (1, 4e6)):
+        write_report(
+            tmp_path / f"gemm_v{i}.ncu-rep",
+            ReportSpec(
+                [KernelSpec("gemm()", {"gpu__time_duration.sum": time_ns, "launch__registers_per_thread": 10 * i})]
+            ),
+        )
+    for given in (tmp_path, rl.open(tmp_path)):
+        (ladder,) = rl.compare(given).ladders
+        assert ladder.labels == ("v1", "v9", "v10")
+        assert ladder.rungs[2].to_first is not None
+        assert ladder.rungs[2].to_first.factor == pytest.approx(4.0)
 
 
 def test_sides_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:

@@ -22,10 +22,10 @@ from rooflens.format import count
 from rooflens.model.store import store_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from rooflens.model.compare.across import Sides
     from rooflens.model.compare.gate import Compared, Gate, Gated
+    from rooflens.model.compare.ladder import Sides
     from rooflens.model.compare.pairing import Pair
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
@@ -95,13 +95,14 @@ def compare(
 
     BASE and HEAD are each a report, a folder of reports, a store, or one report of a store
     (STORE/DIGEST). Several reports of one program on a side count as repeated recordings: they show the noise, without
-    which nothing is called slower. With more than one HEAD, each is compared with BASE. A single folder or store is
-    split by the versions in the names of its reports (v4_gemm, v5_gemm), in the order of recording.
+    which nothing is called slower. Up to 50 sides make a ladder: what changed from each to the next, and the fastest.
+    A single folder or store is taken as the versions of its program, in the order of their numbers (v4_gemm, v5_gemm),
+    else of their recording. --fail-on judges the last side against BASE.
     """
     from msgspec.structs import replace
 
-    from rooflens.model.compare.across import set_across
-    from rooflens.model.compare.pairing import compare_pairs, reports_of
+    from rooflens.model.compare.ladder import set_sides
+    from rooflens.model.compare.pairing import compare_pairs, last_of_each, reports_of
     from rooflens.report.text.comparison import comparison_document
 
     # GitHub's summary is Markdown: a file ending in .md fits it.
@@ -120,10 +121,10 @@ def compare(
     for unpaired in sides.unpaired:
         _say(f"warning: {unpaired.words}")
     compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares them regardless")
-    gated = gate.judge(compared) if gate else None
+    gated = gate.judge(last_of_each(compared)) if gate else None
     if gated is not None and confirm:
         gated = _confirmed(gated, compared)
-    sides = replace(sides, across=tuple(set_across(pairs, compared)))
+    sides = replace(sides, ladders=tuple(set_sides(pairs, compared)))
     text, annotations = _text(compared, gated, style=style, sides=sides)
     show_bugs(analysis for report in reports_of(pairs) for analysis in report.analyses)
     if style == "table":
@@ -174,39 +175,19 @@ def _paired(places: Sequence[str], selection: Selection | None, timelines: Seque
     Raises:
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
-    from rooflens.model.compare.across import Sides
+    from rooflens.model.compare.ladder import Sides
     from rooflens.model.compare.pairing import pair_sides
-    from rooflens.report.versions import path_labels
+    from rooflens.model.compare.versions import check_count, pair_versions, path_labels
 
+    check_count(len(places))
     if len(places) == 1:
-        return Sides(), list(_versions(places[0], selection))
+        pairs, unpaired = pair_versions(_reports(places[0], selection), shown(places[0]))
+        return Sides(unpaired=unpaired), pairs
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
     each = zip_longest(places, timelines)
     pairs, unpaired = pair_sides([_reports(place, selection, timeline) for place, timeline in each], labels)
     return Sides(unpaired=unpaired), pairs
-
-
-def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
-    """Pair each version of a program in one place with the first one.
-
-    Raises:
-        InputError: No program there has two versions.
-    """
-    from rooflens.model.compare.compare import Side
-    from rooflens.model.compare.pairing import Pair, versions_of
-    from rooflens.report.versions import path_labels
-
-    programs = versions_of(_reports(place, selection))
-    if not programs:
-        raise InputError(
-            f"`{shown(place)}` holds no program in two versions (v1, v2 in report names, on one GPU)",
-            "name the sides: `rooflens compare BASE HEAD`",
-        )
-    for program, versions in programs.items():
-        labels = path_labels([reports[0].run.source for reports in versions])
-        base, *heads = (Side(label, tuple(reports)) for label, reports in zip(labels, versions, strict=True))
-        yield from (Pair(program, base, head) for head in heads)
 
 
 def _reports(place: str, selection: Selection | None, timeline: Path | None = None) -> list[AnalyzedReport]:

@@ -15,7 +15,7 @@ from rooflens.files import write_whole
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.model.compare.history import Series
+    from rooflens.model.compare.ladder import Series
     from rooflens.model.selecting import Selection
 
 FORMATS = ("table", "json", "html")
@@ -35,9 +35,10 @@ def history(store: str, *, selection: Selection | None, style: str | None, outpu
 
     With --kernel, show them run by run.
     """
-    from rooflens.model.compare.history import histories
+    from rooflens.model.compare.ladder import histories
     from rooflens.model.selecting import Selection, select
-    from rooflens.report.text.history import BLOCKS, PLAIN_BLOCKS, overview_document, runs_document
+    from rooflens.report.ladder import BLOCKS, PLAIN_BLOCKS
+    from rooflens.report.text.history import overview_document, runs_document
 
     style = check_output(output, style, FORMATS, "history.html", force=force)
     found = load_analyzed((), store, selection=Selection(nvtx=selection.nvtx) if selection else None)

@@ -49,6 +49,10 @@ class Spread(Struct, frozen=True):
         """Return the mean duration of a launch in each recording, given the number of launches."""
         return Spread(tuple(time_ns / launches for time_ns in self.times_ns) if launches else ())
 
+    def of(self, launches: int) -> Spread:
+        """Return the time of so many launches in each recording, given that of one."""
+        return Spread(tuple(time_ns * launches for time_ns in self.times_ns))
+
     @property
     def low_ns(self) -> float | None:
         """Shortest recording."""
@@ -210,6 +214,24 @@ class Comparison(Struct, frozen=True):
     total: Timing
     threshold: float = DEFAULT_THRESHOLD
 
+    @property
+    def counts_differ(self) -> bool:
+        """True where one side launched a kernel more often than the other."""
+        return any(change.counts_differ for change in self.changes)
+
+    @property
+    def speed(self) -> Timing:
+        """What tells how fast the program is: its GPU time, at the base's launch counts where they differ."""
+        if not self.counts_differ:
+            return self.total
+        base = added(change.timing.base for change in self.changes if change.base)
+        heads = (
+            change.mean_launch.head.of(change.launches[0]) if change.counts_differ else change.timing.head
+            for change in self.changes
+            if change.head
+        )
+        return Timing(base, added(heads), self.total.under_wave)
+
 
 def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD) -> Comparison:
     """Match the kernels of two sides and time them; each side needs at least one recording."""
@@ -219,9 +241,9 @@ def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD) -> Com
     changes = [_change(group, base_parts, head_parts) for group in groups]
     changes.sort(key=lambda change: -abs(change.timing.lost_ns))
     total = Timing(
-        Spread(_times(map(timed, base.recordings))),
-        Spread(_times(map(timed, head.recordings))),
-        _under_wave(base.timed),
+        Spread(times(map(timed, base.recordings))),
+        Spread(times(map(timed, head.recordings))),
+        under_wave(base.timed),
     )
     return Comparison(base, head, tuple(changes), total, threshold)
 
@@ -299,9 +321,9 @@ def _change(group: Sequence[Match], base: _Parts, head: _Parts) -> Change:
         head=other,
         launches=(sum(a.launches for a in before[0]), sum(a.launches for a in after[0])),
         timing=Timing(
-            Spread(_times(before)),
-            Spread(_times(after)),
-            _under_wave([a for recording in (before if any(before) else after) for a in recording]),
+            Spread(times(before)),
+            Spread(times(after)),
+            under_wave([a for recording in (before if any(before) else after) for a in recording]),
         ),
     )
 
@@ -326,7 +348,14 @@ def _represented(
     return one, after[[m for m in group if m.head is not None].index(match)]
 
 
-def _times(recordings: Iterable[Recording]) -> tuple[float, ...]:
+def added(spreads: Iterable[Spread]) -> Spread:
+    """Add up what was recorded equally often; empty where it was not."""
+    known = [spread.times_ns for spread in spreads]
+    is_whole = len({len(one) for one in known}) == 1
+    return Spread(tuple(map(sum, zip(*known, strict=True))) if is_whole else ())
+
+
+def times(recordings: Iterable[Recording]) -> tuple[float, ...]:
     """Add up the times of each recording; one with an untimed launch does not count."""
     sums = []
     for recording in recordings:
@@ -336,7 +365,7 @@ def _times(recordings: Iterable[Recording]) -> tuple[float, ...]:
     return tuple(sums)
 
 
-def _under_wave(analyses: Sequence[Analysis]) -> float:
+def under_wave(analyses: Sequence[Analysis]) -> float:
     """Return the part of the GPU time that is in grids below one wave; 0 where no times or no waves are known."""
     times = [(a.gpu_time_ns or 0.0, a.kernel.counters.get("waves")) for a in analyses]
     whole_ns = sum(time_ns for time_ns, _ in times)

@@ -13,8 +13,9 @@ from typing import Literal
 from msgspec import Struct
 
 from rooflens.format import factor, percent, si, significant
+from rooflens.model.compare.causes import MOVED_RATIO, differs
 from rooflens.model.compare.compare import Change
-from rooflens.model.compare.sentences import MOVED_RATIO, differs, share_differs
+from rooflens.model.compare.sentences import share_differs
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.findings.siblings import SIBLING

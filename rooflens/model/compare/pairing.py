@@ -13,11 +13,10 @@ from pathlib import PurePath
 from msgspec import Struct
 
 from rooflens.errors import InputError
-from rooflens.format import natural
 from rooflens.model.compare.compare import Comparison, Side, compare
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.matching import match_launches
-from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
+from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 Programs = Mapping[str, Sequence[AnalyzedReport]]
 
@@ -41,11 +40,16 @@ _UNNAMED = "recording"
 
 
 class Pair(Struct, frozen=True):
-    """One program, on both sides."""
+    """One program, on both sides.
+
+    Attributes:
+        are_versions: The sides were found to do the same job, whatever their kernels are called.
+    """
 
     program: str
     base: Side
     head: Side
+    are_versions: bool = False
 
 
 class Pairing(Struct, frozen=True):
@@ -144,19 +148,6 @@ def reports_of(pairs: Iterable[Pair]) -> tuple[AnalyzedReport, ...]:
     return tuple({report.run.digest: report for side in sides for report in side.reports}.values())
 
 
-def versions_of(reports: Sequence[AnalyzedReport]) -> dict[str, list[list[AnalyzedReport]]]:
-    """Find the programs that have several versions here, each with its recordings, in the order they were recorded."""
-    versions: defaultdict[tuple[str, str | None], dict[str, list[AnalyzedReport]]] = defaultdict(dict)
-    for report in sorted(reports, key=lambda one: (one.run.created_unix_s or 0, natural(one.run.source))):
-        gpu = next((analysis.kernel.gpu for analysis in timed(report.analyses)), None)
-        versions[program_name(report.run), gpu].setdefault(version_name(report.run), []).append(report)
-    several = {of: list(found.values()) for of, found in versions.items() if len(found) > 1}
-    amounts = Counter(program for program, _ in several)
-    return {
-        program if amounts[program] == 1 else f"{program} on {gpu}": found for (program, gpu), found in several.items()
-    }
-
-
 def _named(programs: Iterable[str]) -> str:
     names = list(programs)
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
@@ -169,7 +160,7 @@ def _programs(reports: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedRepor
         groups[version_name(report.run)].append(report)
     programs: dict[str, list[AnalyzedReport]] = {}
     for name, group in groups.items():
-        if all(_is_repeated(group[0].analyses, other.analyses) for other in group[1:]):
+        if all(is_repeated(group[0].analyses, other.analyses) for other in group[1:]):
             programs[name] = group
         else:
             programs |= _told_apart(group)
@@ -207,7 +198,8 @@ def version_name(run: Run) -> str:
     return stem[:end] + _COUNTED.sub("", stem[end:]) or _UNNAMED
 
 
-def _is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
+def is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
+    """Return whether two reports hold nearly the same launches on the same GPU."""
     if {a.kernel.gpu_model for a in one} != {a.kernel.gpu_model for a in other}:
         return False
     matches = match_launches([a.kernel for a in one], [a.kernel for a in other])
@@ -347,10 +339,15 @@ def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint
             raise InputError(f"{name}: {'; '.join(reasons)}", hint)
         notes = (*reasons, *warnings(pair), *_single(pair))
         comparison = compare(pair.base, pair.head, threshold)
-        if not anyway and is_of_others(comparison):
+        if not anyway and not pair.are_versions and is_of_others(comparison):
             raise InputError(f"{name}: the sides are of different GPUs and have no kernel in common", hint)
         found.append(Compared(name, comparison, notes))
     return found
+
+
+def last_of_each(compared: Iterable[Compared]) -> list[Compared]:
+    """Return the comparison of the last side of each program: the one that a gate judges."""
+    return list({one.comparison.base.digests: one for one in compared}.values())
 
 
 def _single(pair: Pair) -> tuple[str, ...]:

@@ -1,14 +1,12 @@
-"""What became of a kernel, in one sentence: how much faster, where its point moved, and what it is bound by now."""
+"""What became of a kernel, in one sentence: how much faster, what changed, and what it is bound by now."""
 
 from __future__ import annotations
 
-from rooflens.format import duration, percent, si, significant
+from rooflens.format import duration, percent, significant
+from rooflens.model.compare.causes import causes_words
 from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
-from rooflens.model.records import Analysis, Level
-from rooflens.model.verdict.sentences import LEVEL_LABELS, limiter_words, resource_label
-
-MOVED_RATIO = 1.05
-"""Intensities and amounts closer to one another than this factor count as equal."""
+from rooflens.model.records import Analysis
+from rooflens.model.verdict.sentences import limiter_words
 
 AS_FAST = 0.005
 """A factor nearer to 1 than this would be written as 1.00."""
@@ -43,12 +41,12 @@ def _signed(timing: Timing) -> str:
 
 
 def change_sentence(change: Change, comparison: Comparison) -> str:
-    """Describe one kernel: `1.9x faster: moved right (DRAM bytes 512 MB -> 260 MB), memory-bound at 91 %`."""
+    """Describe one kernel: `1.78x faster: 59 % fewer FLOPs, compute-bound at FP64 (70 %) -> memory-bound at HBM2`."""
     before, after = change.base, change.head
     if before is None or after is None:
         only = before or after
         return f"{limiter_sentence(only) if only else ''}: {'gone' if after is None else 'new'}"
-    parts = [part for part in (_moved(before, after), _limiters(before, after)) if part]
+    parts = [part for part in (causes_words(before, after), _limiters(before, after)) if part]
     return f"{speed_words(change, comparison.threshold)}: {', '.join(parts)}"
 
 
@@ -57,53 +55,6 @@ def speed_words(change: Change, threshold: float) -> str:
     words = timing_words(change.speed, threshold)
     before, after = change.launches
     return f"mean launch {words} ({before:,} -> {after:,} launches)" if change.counts_differ else words
-
-
-def _moved(before: Analysis, after: Analysis) -> str:
-    """Say how the point moved: left or right and by which amounts, or up or down at the same intensity."""
-    name = _level_of(before, after)
-    label = resource_label(name, before.kernel.gpu, after.kernel.gpu)
-    old, new = before.levels[name], after.levels[name]
-    if not old.intensity_flop_per_byte or not new.intensity_flop_per_byte:
-        return _bytes_only(label, old, new)
-    ratio = new.intensity_flop_per_byte / old.intensity_flop_per_byte
-    if 1 / MOVED_RATIO < ratio < MOVED_RATIO:
-        return _risen(name, label, before, after)
-    side = "right" if ratio > 1 else "left"
-    return f"moved {side} at {label} ({_why(name, before, after)})"
-
-
-def _level_of(before: Analysis, after: Analysis) -> str:
-    """Choose the level to speak of: the one that bounds the kernel now or before, else DRAM."""
-    for one in (after, before):
-        if one.verdict.bound == "memory" and one.verdict.resource in LEVEL_LABELS:
-            return str(one.verdict.resource)
-    return "dram"
-
-
-def _why(name: str, before: Analysis, after: Analysis) -> str:
-    """Name the amounts behind a move: bytes, FLOPs, or both."""
-    old, new = before.levels[name], after.levels[name]
-    words = []
-    if differs(old.amount_bytes, new.amount_bytes):
-        words.append(f"bytes {_arrow(old.amount_bytes, new.amount_bytes, 'B')}")
-    if differs(before.flop_total, after.flop_total):
-        words.append(f"FLOPs {_arrow(before.flop_total, after.flop_total, 'FLOP')}")
-    return ", ".join(words) or f"{_arrow(old.intensity_flop_per_byte, new.intensity_flop_per_byte, 'FLOP/B')}"
-
-
-def _bytes_only(label: str, old: Level, new: Level) -> str:
-    if old.amount_bytes is None or new.amount_bytes is None or not differs(old.amount_bytes, new.amount_bytes):
-        return ""
-    return f"{label} bytes {_arrow(old.amount_bytes, new.amount_bytes, 'B')}"
-
-
-def _risen(name: str, label: str, before: Analysis, after: Analysis) -> str:
-    """Describe the change in the share of the roof, where the intensity stayed."""
-    old, new = before.levels[name].share, after.levels[name].share
-    if old is None or new is None or not share_differs(old, new):
-        return "same place in the roofline"
-    return f"moved {'up' if new > old else 'down'} at the same intensity ({label} {percent(old)} -> {percent(new)})"
 
 
 def _limiters(before: Analysis, after: Analysis) -> str:
@@ -123,35 +74,26 @@ def limiter_sentence(one: Analysis) -> str:
     return f"{limiter_words(name, verdict.resource, one.kernel.gpu)}{share}"
 
 
-def differs(old: float | None, new: float | None) -> bool:
-    """Return whether two amounts differ by more than counters of one kernel do from run to run."""
-    if old is None or new is None:
-        return False
-    low, high = sorted((old, new))
-    return high > MOVED_RATIO * low
-
-
 def share_differs(old: float | None, new: float | None) -> bool:
     """Return whether a reader sees two shares as different."""
     return old is not None and new is not None and abs(new - old) >= STEPPED_SHARE
 
 
-def _arrow(old: float | None, new: float | None, unit: str) -> str:
-    return f"{_amount(old, unit)} -> {_amount(new, unit)}"
-
-
-def _amount(value: float | None, unit: str) -> str:
-    if value is None:
-        return "?"
-    return f"{significant(value)} {unit}" if unit == "FLOP/B" else si(value, unit)
-
-
 def total_sentence(comparison: Comparison) -> str:
     """Say what became of the whole program's GPU time, and whether no kernel is on both sides."""
-    words = f"GPU time {timing_words(comparison.total, comparison.threshold)}"
+    words = f"{total_noun(comparison)} {timing_words(comparison.speed, comparison.threshold)}"
     if not comparison.changes or any(change.base and change.head for change in comparison.changes):
         return words
     return f"{words}, but no kernel is on both sides"
+
+
+def total_noun(comparison: Comparison) -> str:
+    """Name what `Comparison.speed` is the time of: a sum of other numbers of launches says nothing of their speed."""
+    if not comparison.counts_differ:
+        return "GPU time"
+    before, after = (sum(change.launches[side] for change in comparison.changes) for side in (0, 1))
+    only = "mean launch" if len(comparison.changes) == 1 else "GPU time of as many launches"
+    return f"{only} ({before:,} -> {after:,})"
 
 
 def growth_words(timing: Timing) -> str:

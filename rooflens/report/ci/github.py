@@ -8,9 +8,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from rooflens.format import count, cut_name, duration, percent, plain_name
-from rooflens.model.compare.across import TWO, Sides
 from rooflens.model.compare.compare import Change
 from rooflens.model.compare.gate import Compared, Gate, Gated
+from rooflens.model.compare.ladder import Sides
 from rooflens.model.compare.lines import SlowerLine, slower_lines
 from rooflens.model.compare.sentences import growth_words
 from rooflens.report.ci.annotations import Annotation, inert
@@ -96,12 +96,14 @@ def to_summary(
 
     Programs with small differences give way where a comment would be too long.
     """
-    ordered = sorted(compared, key=lambda one: -abs(one.comparison.total.lost_ns))
-    head: Document = (Heading("rooflens"), *(gate_document(gated) if gated else ()), *_lines_blocks(lines, root))
-    texts = [to_markdown(head)]
+    pairs = [one for one in compared if not sides.climbs(one.comparison)]
+    ordered = sorted(pairs, key=lambda one: -abs(one.comparison.total.lost_ns))
+    ladders = comparison_document([one for one in compared if sides.climbs(one.comparison)], None, sides)
+    gate = gate_document(gated) if gated else ()
+    texts = [to_markdown((Heading("rooflens"), *gate, *_lines_blocks(lines, root), *ladders))]
     size = len(texts[0])
     for shown, one in enumerate(ordered):
-        text = to_markdown(comparison_document([one], None, TWO if shown else sides))
+        text = to_markdown(comparison_document([one]))
         if shown and size + len(text) > MAX_CHARACTERS:
             texts.append(f"and {count(len(ordered) - shown, 'program')} with smaller differences: truncated")
             break

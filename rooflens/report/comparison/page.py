@@ -9,9 +9,9 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.compare.across import TWO, Across, Sides
 from rooflens.model.compare.compare import Spread
 from rooflens.model.compare.gate import Compared, Gated
+from rooflens.model.compare.ladder import NO_SIDES, Sides
 from rooflens.model.compare.sentences import range_words
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.verdict.sentences import resource_label
@@ -32,9 +32,10 @@ from rooflens.report.comparison.rows import (
 from rooflens.report.comparison.waterfall import SEEN_SHARE, Waterfall, waterfall, waterfall_spec
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block
+from rooflens.report.html.ladder import ladder_section
 from rooflens.report.html.parts import Figure, Table
 from rooflens.report.html.templates import render
-from rooflens.report.text.comparison import across_lines
+from rooflens.report.ladder import ladder_warnings
 
 MAX_PROGRAMS = 5
 """Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
@@ -106,9 +107,10 @@ class Section(Struct, frozen=True):
     table_levels: tuple[str, ...]
 
 
-def render_comparison(compared: Sequence[Compared], gated: Gated | None, sides: Sides = TWO) -> str:
+def render_comparison(compared: Sequence[Compared], gated: Gated | None, sides: Sides = NO_SIDES) -> str:
     """Render the page of one program or several; it fetches nothing and reads without scripts."""
-    all_programs = programs(compared)
+    climbed = sides.climbed
+    all_programs = programs(_told(compared, sides))
     sections = [_section(program) for program in all_programs[:MAX_PROGRAMS]]
     several = len(all_programs) > 1
     return document(
@@ -116,8 +118,8 @@ def render_comparison(compared: Sequence[Compared], gated: Gated | None, sides: 
         () if several else all_programs[0].counts,
         [
             _gate(gated, [one.words for one in sides.unpaired]),
-            *(_across(program) for program in sides.across),
-            *([_overview(all_programs, len(sections), sides)] if several else []),
+            *(ladder_section(one, notes=ladder_warnings(one, compared), named=len(climbed) > 1) for one in climbed),
+            *([_overview(all_programs, len(sections))] if several and not climbed else []),
             *(_program(section, several=several, first=i == 0) for i, section in enumerate(sections)),
             render("comparison/method", threshold=given_percent(compared[0].comparison.threshold)),
         ],
@@ -128,23 +130,28 @@ def render_comparison(compared: Sequence[Compared], gated: Gated | None, sides: 
     )
 
 
+def _told(compared: Sequence[Compared], sides: Sides) -> list[Compared]:
+    """Choose the pairs that have a section: of a ladder the fastest and the last version, each against the first."""
+    shown = {
+        frozenset((ladder.rungs[0].side.digests, rung.side.digests))
+        for ladder in sides.climbed
+        for rung in (ladder.fastest, *[one for one in ladder.rungs if one.to_first][-1:])
+        if rung is not None
+    }
+    pairs = [(one.comparison.base.digests, one.comparison.head.digests) for one in compared]
+    return [
+        one
+        for one, pair in zip(compared, pairs, strict=True)
+        if not sides.climbs(one.comparison) or frozenset(pair) in shown
+    ]
+
+
 def _title(found: Sequence[Program], sides: Sides) -> str:
-    if len(sides.across) == 1 and len(sides.across[0].labels) == len(found) + 1:
-        return f"{sides.across[0].program} on {len(found) + 1} sides"
-    return f"{len(found)} programs, before and after" if len(found) > 1 else found[0].title
-
-
-def _across(program: Across) -> Markup:
-    total, *kernels = across_lines(program)
-    shown = program.rows[: len(kernels)]
-    rows = ((plain(row.name), *cells[1:-1], arrowed(cells[-1])) for row, cells in zip(shown, kernels, strict=True))
-    return render(
-        "comparison/across",
-        program=program,
-        columns=["Kernel", *(f"#{label}" for label in program.labels), "#First to last", "Limited by"],
-        rows=[total, *rows],
-        left_out=len(program.rows) - len(shown),
-    )
+    if len(sides.climbed) == 1:
+        return f"{sides.climbed[0].program}: {len(sides.climbed[0].rungs)} versions"
+    if len(found) > 1:
+        return f"{len(found)} programs, before and after"
+    return found[0].title
 
 
 def _gate(gated: Gated | None, unpaired: Sequence[str]) -> Markup:
@@ -182,10 +189,9 @@ def _synthetic(compared: Iterable[Compared]) -> str:
     return ""
 
 
-def _overview(found: Sequence[Program], shown: int, sides: Sides) -> Markup:
+def _overview(found: Sequence[Program], shown: int) -> Markup:
     return render(
         "comparison/overview",
-        heading="Each side against the first" if sides.across else "All programs",
         programs=found,
         shown=shown,
         spread=spread_words,

@@ -13,7 +13,7 @@ from rooflens.model.bounds import Bound
 from rooflens.model.compare.compare import Change, Comparison, Outcome, Spread, Timing
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.gate import Compared
-from rooflens.model.compare.sentences import change_sentence, factor_words, range_words
+from rooflens.model.compare.sentences import change_sentence, factor_words, range_words, total_noun
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
@@ -180,18 +180,19 @@ class Program(Struct, frozen=True, dict=True):
 
     @property
     def outcome(self) -> Outcome:
-        """What became of the total."""
-        return self.total.outcome(self.comparison.threshold)
+        """What became of the program."""
+        return self.comparison.speed.outcome(self.comparison.threshold)
 
     @property
     def headline(self) -> str:
-        """What became of the total, in three words."""
-        return factor_words(self.total, self.comparison.threshold)
+        """What became of the program, in a few words."""
+        words = factor_words(self.comparison.speed, self.comparison.threshold)
+        return f"{total_noun(self.comparison)} {words}" if self.comparison.counts_differ else words
 
     @property
     def judgement(self) -> str:
-        """Why the total counts as faster, slower or neither."""
-        return judgement(self.total, self.comparison.threshold)
+        """Why the program counts as faster, slower or neither."""
+        return judgement(self.comparison.speed, self.comparison.threshold)
 
     @property
     def counts(self) -> tuple[str, ...]:

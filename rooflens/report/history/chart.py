@@ -12,10 +12,12 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.compare.history import Point, Series
+from rooflens.model.compare.ladder import Point, Series
 from rooflens.model.compare.pairing import version_name
+from rooflens.model.compare.versions import report_labels
 from rooflens.model.records import Run
 from rooflens.report.labels import BOUND_LABELS
+from rooflens.report.ladder import limiter
 from rooflens.report.plane.geometry import Boxes, Line, text_px
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
@@ -35,8 +37,6 @@ from rooflens.report.plane.marks import (
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import LINE_PX, Canvas, Text, around
 from rooflens.report.plane.viewport import SIZES, SLOT, SizeClass, point_box
-from rooflens.report.text.history import limiter
-from rooflens.report.versions import report_labels
 
 Row = dict[str, Any]
 

@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.bounds import Bound
-from rooflens.model.compare.history import Series
+from rooflens.model.compare.ladder import Series
 from rooflens.report.history.chart import MAX_LINES, Group, groups, history_spec, runs_of, sparkline_parts, time_axis
 from rooflens.report.html.document import document
 from rooflens.report.html.parts import Figure
 from rooflens.report.html.templates import render
-from rooflens.report.text.history import run_cells, verdicts
+from rooflens.report.ladder import verdicts
+from rooflens.report.text.history import run_cells
 
 MAX_GROUPS = 12
 MAX_KERNELS = 30

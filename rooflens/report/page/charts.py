@@ -69,8 +69,14 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
         launches.setdefault(launch.gpu, []).append(launch)
     at_stake = {gpu: sum(launch.at_stake_ns for launch in those) for gpu, those in launches.items()}
     gpus = sorted(launches, key=at_stake.__getitem__, reverse=True)
-    planes = sorted((plane(gpu, launches[gpu], content.report_labels) for gpu in gpus), key=lambda one: not one.points)
+    planes = sorted(
+        (plane(gpu, launches[gpu], content.report_labels, content.lines) for gpu in gpus),
+        key=lambda one: not one.points,
+    )
+    fastest = content.ladder.fastest if content.ladder else None
     ranks = {row.group.representative.key: row.rank for row in ranking(content)}
+    if fastest is not None:
+        ranks = {launch.key: 1 for launch in content.timed if launch.analysis == fastest.analysis}
     return tuple(_roofline_figure(f"roofline-{i}", placed, content, ranks) for i, placed in enumerate(planes))
 
 
@@ -112,7 +118,7 @@ def _spec(placed: Plane, title: str, content: Content, ranks: Mapping[str, int])
         placed,
         title=title,
         picked=next((key for key in ranks if key in keys), next(iter(keys), "")),
-        ranks=ranks if len(content.kernels) > 1 else {},
+        ranks=ranks if len(content.kernels) > 1 and content.ladder is None else {},
         datasheet=datasheet_roofs(placed),
     )
 
@@ -179,7 +185,7 @@ def _time_figure(content: Content) -> Figure:
 
 
 def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
-    """Show the roofline of each GPU, and the time by kernel where there are several."""
+    """Show the roofline of each GPU, and the time by kernel where there are several, and no versions of one program."""
     return render(
         "report/charts",
         content=content,

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import timed
 from rooflens.model.summary import by_stake, parted, time_part
 from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.content import Content
+from rooflens.report.html.ladder import ladder_section
 from rooflens.report.html.templates import render
 from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.selectors import selectors
@@ -84,6 +86,8 @@ def first_screen(
         figures: The rooflines of the page.
     """
     answer = verdict(content) if len(content.kernels) == 1 else summary(content) + what_first(content)
+    if content.ladder:
+        answer = versions(content, content.ladder)
     return selectors(content, figures, anchors) + render(
         "report/first_screen",
         answer=answer,
@@ -105,6 +109,16 @@ def summary(content: Content) -> Markup:
         bars=bars[-REPORTS_SHOWN:],
         longest_ns=max((bar.time_ns for bar in bars[-REPORTS_SHOWN:]), default=0.0),
     )
+
+
+def versions(content: Content, ladder: Ladder) -> Markup:
+    """Show reports that are versions of one program one below the other, and what to try next on the fastest."""
+    keys = {(launch.analysis.kernel.digest, launch.name): launch.key for launch in reversed(content.launches)}
+    links = [
+        keys.get((rung.analysis.kernel.digest, rung.analysis.kernel.name), "") if rung.analysis else ""
+        for rung in ladder.rungs
+    ]
+    return ladder_section(ladder, links)
 
 
 def what_first(content: Content) -> Markup:

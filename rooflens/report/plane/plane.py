@@ -128,7 +128,8 @@ class Plane(Struct, frozen=True):
         unplaced: Launches with neither a position nor a bandwidth share.
         drawn: How many launches have a place in the plane or a share.
         longest_share: Largest share of GPU time among them; 1 where no time is known.
-        reports: What sets each report's name apart, by digest, in the order of recording; empty where there is one.
+        reports: What sets each report's name apart, by digest, in the order of versions; empty where there is one.
+        lines: What joins the versions of a kernel: a name by digest and kernel name; others are joined by their name.
     """
 
     gpu: str
@@ -141,6 +142,7 @@ class Plane(Struct, frozen=True):
     drawn: int
     longest_share: float
     reports: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def placed(self) -> tuple[Point | LevelShare, ...]:
@@ -223,8 +225,13 @@ class Plane(Struct, frozen=True):
         )
 
 
-def plane(gpu: str, launches: Sequence[Launch], reports: Mapping[str, str] = MappingProxyType({})) -> Plane:
-    """Place the launches of one GPU; `reports` are labels by digest, in the order of recording."""
+def plane(
+    gpu: str,
+    launches: Sequence[Launch],
+    reports: Mapping[str, str] = MappingProxyType({}),
+    lines: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> Plane:
+    """Place the launches of one GPU; `reports` and `lines` as in `Plane`."""
     points = tuple(point for launch in launches for point in _points(launch))
     shares = tuple(share for launch in launches for share in _shares(launch))
     placed = {p.launch.key for p in points} | {p.launch.key for p in shares}
@@ -241,6 +248,7 @@ def plane(gpu: str, launches: Sequence[Launch], reports: Mapping[str, str] = Map
         longest_share=max((launch.time_share or 0.0 for launch in launches if launch.key in placed), default=0.0)
         or 1.0,
         reports=reports if len(reports) > 1 else {},
+        lines=lines,
     )
 
 

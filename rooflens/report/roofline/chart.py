@@ -99,7 +99,7 @@ def _subtitle(plane: Plane) -> str:
     full = (roof.full_clock for roof in roofs if roof.full_clock)
     notes.extend(f"light dashes over {memory}: at full memory clock, {fmt.si(value, 'B/s')}" for value in full)
     if versions(plane):
-        notes.append("paths: versions by time")
+        notes.append("paths: versions in order")
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         notes.append("arrows: kernels beyond the axes")
     return "; ".join(notes)

@@ -81,7 +81,9 @@ def placed_planes(page: Content) -> list[Plane]:
     Raises:
         InputError: There is none.
     """
-    planes = (plane(gpu, [one for one in page.timed if one.gpu == gpu], page.report_labels) for gpu in page.gpus)
+    planes = (
+        plane(gpu, [one for one in page.timed if one.gpu == gpu], page.report_labels, page.lines) for gpu in page.gpus
+    )
     placed = [roofline for roofline in planes if roofline.placed]
     if not placed:
         raise InputError(

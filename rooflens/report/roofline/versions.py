@@ -39,14 +39,14 @@ class Version(Struct, frozen=True):
 
 
 def versions(plane: Plane) -> tuple[tuple[Version, ...], ...]:
-    """List the kernels that several reports hold, those with most time first, each in the order of recording."""
+    """List the kernels that several reports hold, those with most time first, each in the order of versions."""
     if not plane.reports:
         return ()
     order = list(plane.reports)
     longest: dict[str, dict[str, Launch]] = {}
     for launch in {point.launch.key: point.launch for point in plane.points}.values():
         if (digest := launch.analysis.kernel.digest) in plane.reports:
-            longest.setdefault(launch.name, {}).setdefault(digest, launch)
+            longest.setdefault(plane.lines.get((digest, launch.name), launch.name), {}).setdefault(digest, launch)
     found = [own for own in longest.values() if len(own) > 1]
     found.sort(key=lambda own: -sum(launch.time_share or 0.0 for launch in own.values()))
     return tuple(

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 from rooflens.format import (
     count,
-    cut_name,
     duration,
     exact_duration,
     given_percent,
     plain_name,
 )
-from rooflens.model.compare.across import TWO, Across, AcrossRow, Cell, Sides
 from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
 from rooflens.model.compare.findings import FindingChange, FindingChanges, changed_findings, findings_sentence
 from rooflens.model.compare.gate import Compared, Gated, Judged
+from rooflens.model.compare.ladder import NO_SIDES, Ladder, Point, Rung, Series, Sides
 from rooflens.model.compare.sentences import (
     change_sentence,
-    limiter_sentence,
     spread_words,
-    timing_words,
     total_sentence,
 )
 from rooflens.model.records import Analysis
+from rooflens.model.summary import first_move
 from rooflens.report.data import json_text
 from rooflens.report.document import (
     Block,
@@ -41,23 +38,31 @@ from rooflens.report.document import (
     rest_note,
     strong,
 )
+from rooflens.report.ladder import (
+    KERNELS_SHOWN,
+    NAME_WIDTH,
+    headline,
+    ladder_rows,
+    ladder_warnings,
+    series_cells,
+    step_words,
+    subject,
+    try_next,
+)
 from rooflens.report.writers import markdown
 
 SCHEMA_VERSION = 1
 
-NAME_WIDTH = 48
-
-KERNELS_SHOWN = 30
-"""Kernels listed in Markdown and on the terminal, the biggest differences first; JSON holds all."""
-
 _ENDED = {"failed": "failed", "holds": "holds", "not judged": "could not judge"}
 
 
-def to_json(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = TWO) -> str:
-    """Write every program with all its kernels: SI base units, null where nothing was measured."""
+def to_json(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> str:
+    """Write every program with all its sides and kernels: SI base units, null where nothing was measured."""
     document = {
         "schema_version": SCHEMA_VERSION,
-        "across": [_across(program) for program in sides.across],
+        "sides": [_rung(ladder, rung) for ladder in sides.ladders for rung in ladder.rungs],
+        "steps": [step for ladder in sides.ladders for step in _steps(ladder)],
+        "across": [_across(ladder) for ladder in sides.climbed],
         "programs": [_program(program) for program in compared],
         "unpaired": [{"where": one.where, "programs": list(one.programs)} for one in sides.unpaired],
         "gate": _gate(gated) if gated else None,
@@ -65,28 +70,68 @@ def to_json(compared: Sequence[Compared], gated: Gated | None = None, sides: Sid
     return json_text(document)
 
 
-def _across(program: Across) -> dict[str, Any]:
+def _rung(ladder: Ladder, rung: Rung) -> dict[str, Any]:
+    """Write one side of a program, in the order of the ladder: its time is that of one launch of `kernel`."""
+    analysis = rung.analysis
+    verdict = analysis.verdict if analysis else None
     return {
-        "program": program.program,
-        "sides": list(program.labels),
-        "total_ns": [_spread(total) for total in program.totals],
-        "kernels": [
-            {"name": row.name, "factor": row.factor, "sides": [_cell(cell) for cell in row.cells]}
-            for row in program.rows
-        ],
+        "program": ladder.program,
+        **_side(rung.side),
+        "kernel": analysis.kernel.name if analysis and ladder.followed else None,
+        "gpu": analysis.kernel.gpu if analysis else None,
+        "launches": rung.launches,
+        "time_ns": _spread(rung.time),
+        "faster_than_first": rung.to_first.factor if rung.to_first else None,
+        "fastest": rung.is_fastest,
+        "not_compared": rung.apart or None,
+        "bound": verdict.bound if verdict else None,
+        "resource": verdict.resource if verdict else None,
+        "share": verdict.bottleneck.share if verdict and verdict.bottleneck else None,
+        "limit": verdict.limit.factor if verdict else None,
+        "move": first_move(analysis) if analysis and rung.is_fastest else None,
     }
 
 
-def _cell(cell: Cell | None) -> dict[str, Any] | None:
-    """Write one kernel on one side; null where the side lacks it."""
-    if cell is None:
-        return None
-    verdict = cell.analysis.verdict
+def _steps(ladder: Ladder) -> Iterator[dict[str, Any]]:
+    """Write what became of a program from one side to the next."""
+    for rung in ladder.rungs:
+        if rung.previous is not None:
+            yield {
+                "program": ladder.program,
+                "from": ladder.rungs[rung.previous].label,
+                "to": rung.label,
+                "time": _timing(rung.to_previous, ladder.threshold) if rung.to_previous else None,
+                "kernel": rung.changed_kernel or (ladder.followed.name if ladder.followed else None),
+                "changed": [{"topic": cause.topic, "words": cause.words} for cause in rung.changed],
+                "sentence": step_words(ladder.rungs, rung, ladder.threshold),
+            }
+
+
+def _across(ladder: Ladder) -> dict[str, Any]:
     return {
-        "name": cell.analysis.kernel.name,
-        "launches": cell.launches,
-        "time_ns": _spread(cell.spread),
-        "mean_launch_ns": cell.mean_launch.median_ns,
+        "program": ladder.program,
+        "sides": list(ladder.labels),
+        "total_ns": [_spread(total) for total in ladder.totals],
+        "kernels": [_over_sides(series, len(ladder.rungs)) for series in ladder.series],
+    }
+
+
+def _over_sides(series: Series, sides: int) -> dict[str, Any]:
+    points = series.within(sides)
+    factor = series.factor if points[0] and points[-1] else None
+    return {"name": series.points[0].analysis.kernel.name, "factor": factor, "sides": [_cell(one) for one in points]}
+
+
+def _cell(point: Point | None) -> dict[str, Any] | None:
+    """Write one kernel on one side; null where the side lacks it."""
+    if point is None:
+        return None
+    verdict = point.analysis.verdict
+    return {
+        "name": point.analysis.kernel.name,
+        "launches": point.launches,
+        "time_ns": _spread(point.spread),
+        "mean_launch_ns": point.spread.per(point.launches).median_ns,
         "bound": verdict.bound,
         "resource": verdict.resource,
         "gain": verdict.gain.factor if verdict.gain else None,
@@ -222,56 +267,47 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
     }
 
 
-def comparison_document(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = TWO) -> Document:
-    """Show each program over its sides, then pair by pair, and how the gate ended."""
-    blocks = [block for program in sides.across for block in _across_blocks(program)]
-    blocks += [block for one in compared for block in _blocks(one)]
+def comparison_document(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> Document:
+    """Show the ladder of each program with more than two sides, else what became of its kernels, and the gate."""
+    blocks = [block for ladder in sides.climbed for block in ladder_blocks(ladder, compared)]
+    blocks += [block for one in compared if not sides.climbs(one.comparison) for block in _blocks(one)]
     if sides.unpaired:
         blocks.append(bullets([one.words for one in sides.unpaired]))
     return (*blocks, *(gate_document(gated) if gated else ()))
 
 
-def _across_blocks(program: Across) -> Iterator[Block]:
-    """Show a program over more than two sides: a line for each kernel."""
-    yield Heading((Span(program.program, "literal"), f": {len(program.labels)} sides"), 3)
-    first, *labels, last = across_headings(program)
-    times = (Column(label, right=True) for label in labels)
-    columns = (Column(first, fit="name", most=NAME_WIDTH), *times, Column(last, fit="prose", least=24))
-    whole, *kernels = across_lines(program)
-    rows: list[tuple[Words, ...]] = [whole]
-    for name, *cells in kernels:
-        rows.append((code(name), *cells))
-    yield Table(columns, tuple(rows))
-    yield from rest_note(len(program.rows), KERNELS_SHOWN, " that take less time")
-
-
-def across_headings(program: Across) -> tuple[str, ...]:
-    """Name the columns of `across_lines`."""
-    return ("kernel", *program.labels, "first to last", "limited by")
-
-
-def across_lines(program: Across) -> Iterator[tuple[str, ...]]:
-    """Yield the total, then each kernel shown: its time on each side, what became of it, and its limiters."""
-    yield ("GPU time", *map(spread_words, program.totals), timing_words(program.total, program.threshold), "")
-    for row in program.rows[:KERNELS_SHOWN]:
-        yield (
-            cut_name(plain_name(row.name), NAME_WIDTH),
-            *(_took(row, cell) for cell in row.cells),
-            timing_words(row.speed, program.threshold) if row.speed else "-",
-            _limiters([cell.analysis for cell in row.cells if cell]),
+def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator[Block]:
+    """Show the versions of a program one below the other, what to try next, and its other kernels."""
+    yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
+    columns = (
+        Column("version", fit="name", most=NAME_WIDTH),
+        Column("time", right=True, worth=8),
+        Column("x first", right=True, worth=7),
+        Column("limited by", fit="wrap", worth=4),
+        Column("what changed", fit="prose", least=36),
+    )
+    rows = ladder_rows(ladder.rungs, ladder.threshold)
+    cells = tuple((row.marked, row.time, row.against_first, row.limiter, row.changed) for row in rows)
+    yield Table(columns, cells)
+    yield paragraph(subject(ladder))
+    if advice := try_next(ladder):
+        yield paragraph(advice)
+    if len(ladder.series) > 1:
+        yield Table(
+            (
+                Column("kernel", fit="name", most=NAME_WIDTH),
+                Column("versions", right=True, worth=4),
+                Column("first", right=True),
+                Column("last", right=True, worth=7),
+                Column("faster", right=True, worth=8),
+                Column("time", worth=3),
+                Column("limited by", fit="wrap", least=24),
+            ),
+            tuple((code(plain_name(one.name)), *series_cells(one)) for one in ladder.series[:KERNELS_SHOWN]),
         )
-
-
-def _took(row: AcrossRow, cell: Cell | None) -> str:
-    if cell is None:
-        return "-"
-    mean = cell.mean_launch.median_ns
-    return f"{cell.launches:,}x {duration(mean)}" if row.is_mean else spread_words(cell.spread)
-
-
-def _limiters(analyses: Sequence[Analysis]) -> str:
-    """Name the limiters from side to side, each where it is another than before."""
-    return " -> ".join(limiter for limiter, _ in groupby(limiter_sentence(analysis) for analysis in analyses))
+        yield from rest_note(len(ladder.series), KERNELS_SHOWN, " that take less time")
+    if found := ladder_warnings(ladder, compared):
+        yield bullets([*found])
 
 
 def _blocks(program: Compared) -> Iterator[Block]:
@@ -313,7 +349,7 @@ def _times(change: Change) -> tuple[str, str]:
     return f"{before}, {first}", f"{after}, {last}"
 
 
-def to_markdown(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = TWO) -> str:
+def to_markdown(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> str:
     """Write GitHub-flavoured Markdown for a pull request."""
     return markdown.to_markdown(comparison_document(compared, gated, sides))
 

@@ -202,20 +202,28 @@ def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
     assert [side["time_ns"]["median"] for side in program["kernels"][0]["sides"]] == [1_000_000, 500_000, 250_000]
     assert program["kernels"][0]["factor"] == pytest.approx(4.0)
     assert [one["total"]["factor"] for one in found["programs"]] == pytest.approx([2.0, 4.0])
-    assert "4.00x faster" in run("compare", a, b, c).stdout
+    assert [(side["label"], side["faster_than_first"], side["fastest"]) for side in found["sides"]] == [
+        ("a", None, False),
+        ("b", pytest.approx(2.0), False),
+        ("c", pytest.approx(4.0), True),
+    ]
+    assert [(step["from"], step["to"], step["time"]["factor"]) for step in found["steps"]] == [
+        ("a", "b", pytest.approx(2.0)),
+        ("b", "c", pytest.approx(2.0)),
+    ]
+    assert "fastest c: 4.00x faster than a (1 run each)" in run("compare", a, b, c).stdout
     assert "4.00x faster" in run("compare", a, b, c, "--format", "md").stdout
     page = tmp_path / "page.html"
     assert run("compare", a, b, c, "--format", "html", "-o", page).exit_code == 0
-    assert 'id="across"' in page.read_text()
+    assert 'id="ladder"' in page.read_text()
 
 
 def test_first_to_last_is_judged_as_pairs_are(tmp_path: Path) -> None:
-    """What is within the noise of repeated recordings is no change over all sides either, and names are printable."""
-    times = {"a": [1_000_000, 1_020_000], "b": [500_000, 510_000], "c\x1b[31m": [1_010_000, 1_015_000]}
+    """What is within the noise of repeated recordings is no change in a ladder either, and names are printable."""
+    times = {"a": [1_000_000, 1_020_000], "b": [1_500_000, 1_510_000], "c\x1b[31m": [1_490_000, 1_515_000]}
     done = run("compare", *(record(tmp_path / name, found) for name, found in times.items()))
-    table, _, _ = done.stdout.partition("a -> b")
-    assert "no change beyond noise" in " ".join(table.split())
-    assert "faster" not in table
+    assert "no change beyond noise" in " ".join(done.stdout.split())
+    assert "faster" not in done.stdout
     assert "\x1b" not in done.stdout
 
 

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens.analyzing import analyze_paths
-from rooflens.model.compare.across import TWO
 from rooflens.model.compare.compare import Side, compare
 from rooflens.model.compare.gate import Compared, Gate
+from rooflens.model.compare.ladder import NO_SIDES
 from rooflens.model.records import Analysis, Hotspot
 from rooflens.report.ci.github import MAX_ANNOTATIONS, MAX_CHARACTERS, annotations_of, hot_lines, to_summary
 
@@ -81,7 +81,7 @@ def test_the_summary_begins_with_the_gate_and_lists_the_lines(tmp_path: Path) ->
     """Gate, lines, then the table of each program; files of the checkout are named from its root."""
     (tmp_path / "k.cu").touch()
     many = [pair(3)]
-    text = to_summary(many, Gate(0.05).judge(many), TWO, hot_lines(many, FLOOR_NS), tmp_path)
+    text = to_summary(many, Gate(0.05).judge(many), NO_SIDES, hot_lines(many, FLOOR_NS), tmp_path)
     assert text.index("**The gate failed**") < text.index("**Lines that got slower**") < text.index("### app: ")
     assert "| `k.cu:10` |" in text
     html = MarkdownIt("commonmark").enable("table").render(text)
@@ -93,7 +93,7 @@ def test_a_long_summary_is_cut_by_programs(tmp_path: Path) -> None:
     """What a comment cannot hold: programs with small differences are counted and left out."""
     one = layer()
     many = [replace(one, program=f"program {i}") for i in range(200)]
-    text = to_summary(many, Gate(0.05).judge(many), TWO, [], tmp_path)
+    text = to_summary(many, Gate(0.05).judge(many), NO_SIDES, [], tmp_path)
     assert len(text) < MAX_CHARACTERS + 8000
     shown = text.count("### program")
     assert text.endswith(f"and {200 - shown} programs with smaller differences: truncated")
@@ -104,7 +104,7 @@ def test_hostile_names_write_no_commands_and_no_html(tmp_path: Path) -> None:
     evil = "::error::x ##[error]y <img src=x onerror=alert(1)> @nobody"
     one = pair(3, file=f"/src/{evil}")
     many = [replace(one, program=evil)]
-    text = to_summary(many, Gate(0.05).judge(many), TWO, hot_lines(many, FLOOR_NS), tmp_path)
+    text = to_summary(many, Gate(0.05).judge(many), NO_SIDES, hot_lines(many, FLOOR_NS), tmp_path)
     assert "##[" not in text
     assert not any(line.strip().startswith("::") for line in text.splitlines())
     assert "<img" not in MarkdownIt("commonmark").enable("table").render(text)
@@ -113,7 +113,7 @@ def test_hostile_names_write_no_commands_and_no_html(tmp_path: Path) -> None:
 def test_equal_sides_hold(tmp_path: Path) -> None:
     """No change: the gate holds, and no lines are listed."""
     many = [compared(samples.every_verdict(), samples.every_verdict())]
-    text = to_summary(many, Gate(0.05).judge(many), TWO, hot_lines(many, FLOOR_NS), tmp_path)
+    text = to_summary(many, Gate(0.05).judge(many), NO_SIDES, hot_lines(many, FLOOR_NS), tmp_path)
     assert "**The gate holds**" in text
     assert "Lines that got slower" not in text
 
@@ -130,4 +130,4 @@ def test_the_published_pair_backwards_points_at_the_divisions(corpus: Path, tmp_
     assert {one.change.name for one in found} == {"compute_tendencies_x_279_gpu"}
     assert not any(one.is_judged for one in found)
     (tmp_path / "miniWeather_mpi_openacc.F90").touch()
-    assert "`miniWeather_mpi_openacc.F90:288`" in to_summary([], None, TWO, found, tmp_path)
+    assert "`miniWeather_mpi_openacc.F90:288`" in to_summary([], None, NO_SIDES, found, tmp_path)

@@ -364,7 +364,7 @@ def test_table_tells_each_kernel_on_both_sides() -> None:
     softmax = next(r for r in re.findall(r'<tr data-k="k\d+".*?</tr>', html, re.DOTALL) if "softmax" in r)
     assert "1.92 ms [1.91 ms, 1.93 ms] 3.07 ms [3.06 ms, 3.08 ms]" in text_of(softmax)
     assert "1.22 0.761" in text_of(softmax)
-    assert "1.60x slower: moved left at HBM2" in text_of(softmax)
+    assert "1.60x slower: 60 % more HBM2 bytes" in text_of(softmax)
     gone = text.partition("Gone: only before")[2].partition("New: only after")[0]
     assert "fill_zero" in gone
     assert "stencil_27pt" in gone

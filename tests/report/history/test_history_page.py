@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 
-from rooflens.model.compare.history import histories
+from rooflens.model.compare.ladder import histories
 from rooflens.model.records import AnalyzedReport
 from rooflens.report.history.chart import apart, datasets, groups, history_spec, time_axis
 from rooflens.report.history.page import MAX_GROUPS, render_history

@@ -49,11 +49,11 @@ def faster(analysis: Analysis, times: float) -> dict[str, float]:
     return {"duration_ns": (analysis.kernel.duration_ns or 0.0) / times}
 
 
-def two_versions() -> list[AnalyzedReport]:
+def two_reports(*sources: str) -> list[AnalyzedReport]:
     """Make two reports of the same kernels, the later one twice as fast."""
     found = []
-    for version, digest in ((1, "a"), (2, "b")):
-        run = samples.run(digest=digest * 64, source=f"silu-v{version}.ncu-rep", created_unix_s=1_795_219_200 + version)
+    for version, (digest, source) in enumerate(zip("ab", sources, strict=True), start=1):
+        run = samples.run(digest=digest * 64, source=source, created_unix_s=1_795_219_200 + version)
         kernels = [
             replace(a, kernel=replace(a.kernel, digest=run.digest, counters=a.kernel.counters | faster(a, version)))
             for a in samples.every_verdict()
@@ -153,12 +153,12 @@ def test_a_gain_is_that_of_the_launches_that_are_left(
 
 def test_reports_are_filtered_by_their_label(open_file: Callable[..., Page], tmp_path: Path, axe: str) -> None:
     """A page of several reports has a list of them; a report chosen is all that bar, ranking and roofline show."""
-    file = tmp_path / "versions.html"
-    file.write_text(rendered(two_versions(), "versions"), encoding="utf-8")
+    file = tmp_path / "reports.html"
+    file.write_text(rendered(two_reports("x/silu.ncu-rep", "y/tanh.ncu-rep"), "reports"), encoding="utf-8")
     page = open_file(file, viewport={"width": 1440, "height": 900})
     opened = Opened(page)
     labels = page.locator("[data-choice=report] option").all_inner_texts()
-    assert labels == ["all", "v1", "v2"]
+    assert labels == ["all", "silu", "tanh"]
     items = page.evaluate("[...lens.items.values()].map(item => [item.k, item.r])")
     later = {key for key, label in items if label == labels[2]}
     assert not {key for _, key in ranked(page)} <= later, "an unlike kernel of the first report is ranked too"
@@ -181,6 +181,23 @@ def test_reports_are_filtered_by_their_label(open_file: Callable[..., Page], tmp
     assert page.locator("#summary-reports").is_visible()
     page.select_option("[data-choice=report]", labels[2])
     assert faults(page, axe) == []
+
+
+def test_versions_begin_with_their_ladder(open_file: Callable[..., Page], tmp_path: Path, axe: str) -> None:
+    """Versions of one program stand in order with the fastest marked, nothing is ranked, and filters still work."""
+    file = tmp_path / "versions.html"
+    file.write_text(rendered(two_reports("silu-v1.ncu-rep", "silu-v2.ncu-rep"), "versions"), encoding="utf-8")
+    for width in (390, 1440):
+        page = open_file(file, viewport={"width": width, "height": 900})
+        opened = Opened(page)
+        assert page.locator(".versions .name").all_inner_texts() == ["v1", "v2"]
+        assert page.locator(".versions .fastest .name").inner_text() == "v2"
+        assert page.locator("ol.ranking, .summary, section.time").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        opened.choose(report="v2")
+        later = page.evaluate("[...lens.items.values()].filter(item => item.r === 'v2').map(item => item.k)")
+        assert set(opened.points()) < set(later)
+        assert faults(page, axe) == []
 
 
 def test_the_level_is_one_control_for_every_roofline(open_page: Callable[..., Page]) -> None:

@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 from support import samples
 
-from rooflens.model.compare.history import histories
+from rooflens.model.compare.ladder import histories
 from rooflens.model.records import Analysis, AnalyzedReport, Run
 from rooflens.report.history.chart import groups
-from rooflens.report.text.history import sparkline
+from rooflens.report.ladder import sparkline
 
 
 def recorded(day: int, file: str = "app.ncu-rep") -> Run:

@@ -1,0 +1,265 @@
+"""What changed in a kernel from one version to the next, in counters that its source decides: the largest first.
+
+A speed-up has a reason that a programmer recognises: fewer operations, fewer bytes, coalesced loads, another block,
+more work a thread, shared memory. Each is one number on both sides. What is only a consequence, as a unit's share, is
+no reason; waiting is named only where nothing else changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import log, prod
+
+from msgspec import Struct
+
+from rooflens.format import percent, si, significant
+from rooflens.model.counters.balance import STALLS
+from rooflens.model.records import Analysis, Kernel, ratio
+from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
+
+MOVED_RATIO = 1.05
+"""Intensities and amounts closer to one another than this factor count as equal."""
+
+MOST_NAMED = 3
+_TIMES = 2.0
+"""From here on a ratio is written as a factor, below as a per cent."""
+_WIDER = 1.5
+_SEEN = 0.1
+"""A share must change by this much to be a reason."""
+_WEIGHTS = {"switch": 4.0, "flop": 1.5, "sectors": 1.5, "block": 1.2, "bytes": 1.0, "lanes": 1.5, "threads": 0.9}
+"""What a reason's size counts: those that a programmer sets first; the others 0.7."""
+
+_SWITCHES = {
+    "shared memory": ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes"),
+    "tensor cores": ("tensor_busy_share",),
+    "local memory": ("local_load_inst", "local_store_inst"),
+}
+"""What a kernel uses or not -> counters that are 0 where it does not."""
+
+_ARITHMETIC = frozenset({"conversions", "fp64_divisions", "integer_divisions"})
+"""Findings that say which operations there are fewer of."""
+
+
+class Cause(Struct, frozen=True):
+    """One reason for another time.
+
+    Attributes:
+        size: How much changed; the largest reason is named first.
+        helps: True where it makes a kernel faster, False where slower; None where it may do either.
+    """
+
+    topic: str
+    size: float
+    words: str
+    helps: bool | None = None
+
+
+def causes(before: Analysis, after: Analysis) -> tuple[Cause, ...]:
+    """Say what changed from one version of a kernel to the next: what explains its time first, then by size."""
+    is_faster = (after.kernel.duration_ns or 0.0) < (before.kernel.duration_ns or 0.0)
+    found = list(_found(before, after))
+    if all(cause.topic == "registers" for cause in found):
+        found += _waits(before.kernel, after.kernel, is_faster=is_faster)
+    found.sort(key=lambda one: (one.helps is (not is_faster), -one.size * _WEIGHTS.get(one.topic, 0.7)))
+    return tuple(found)
+
+
+def causes_words(before: Analysis, after: Analysis) -> str:
+    """Name the first few causes in one clause; empty where the counters at hand show none."""
+    return ", ".join(cause.words for cause in causes(before, after)[:MOST_NAMED])
+
+
+def _found(before: Analysis, after: Analysis) -> Iterator[Cause]:
+    old, new = before.kernel, after.kernel
+    costly = [{one.id: one.title for one in each.findings if one.severity != "note"} for each in (before, after)]
+    gone = [title for rule, title in costly[0].items() if rule in _ARITHMETIC and rule not in costly[1]]
+    why = f" (fewer {' and '.join(gone)})" if gone else ""
+    yield from _amount("flop", before.flop_total, after.flop_total, "FLOPs", why)
+    level = _level_of(before, after)
+    for name in dict.fromkeys((level, "dram")):
+        label = resource_label(name, old.gpu, new.gpu)
+        yield from _amount("bytes", before.levels[name].amount_bytes, after.levels[name].amount_bytes, f"{label} bytes")
+    yield from _amount("instructions", *_both(old, new, "executed_inst"), "instructions")
+    yield from _sectors(old, new)
+    yield from _shape(before, after)
+    yield from _switches(old, new)
+    yield from _shares(old, new)
+    yield from _registers(old, new)
+
+
+def _both(old: Kernel, new: Kernel, name: str) -> tuple[float | None, float | None]:
+    return old.counters.get(name), new.counters.get(name)
+
+
+def _amount(topic: str, old: float | None, new: float | None, noun: str, why: str = "") -> Iterator[Cause]:
+    """Say `59 % fewer FLOPs`, or `3.2x the FLOPs`; nothing where the amounts hardly differ, or one is 0."""
+    if not old or not new or not differs(old, new):
+        return
+    size = abs(log(new / old))
+    if new < old:
+        words = f"{percent(1 - new / old)} fewer {noun}{why}"
+    elif new < _TIMES * old:
+        words = f"{percent(new / old - 1)} more {noun}"
+    else:
+        words = f"{significant(new / old)}x the {noun}"
+    yield Cause(topic, size, words, new < old)
+
+
+def _level_of(before: Analysis, after: Analysis) -> str:
+    """Choose the level to speak of: the one that bounds the kernel before or now, else DRAM."""
+    for one in (before, after):
+        if one.verdict.bound in {"memory", "balanced"} and one.verdict.resource in LEVEL_LABELS:
+            return str(one.verdict.resource)
+    return "dram"
+
+
+def _sectors(old: Kernel, new: Kernel) -> Iterator[Cause]:
+    """Compare how many sectors a request takes, where the part of them that is needed changed."""
+    found: dict[bool, list[tuple[str, float, float, str]]] = {True: [], False: []}
+    for access in ("load", "store"):
+        was, now = (
+            ratio(kernel.counters.get(f"global_{access}_sectors"), kernel.counters.get(f"global_{access}_requests"))
+            for kernel in (old, new)
+        )
+        used, uses = _used(old, access), _used(new, access)
+        if not was or not now or used is None or uses is None:
+            continue
+        if abs(uses - used) >= _SEEN and differs(was, now):
+            # Wider accesses take more sectors a request, and may need all of them.
+            is_plain = (now < was) is (uses > used)
+            sectors = f"{significant(was)} to {significant(now)} sectors a request"
+            shares = f"{percent(used)} to {percent(uses)} of their sectors used"
+            found[uses > used].append((f"{access}s", was, now, sectors if is_plain else shares))
+        elif access == "load" and now > _WIDER * was and uses > 1 - _SEEN:
+            yield Cause("wide", log(now / was), f"loads {significant(now / was)}x as wide", helps=True)
+    for helps, accesses in found.items():
+        if accesses:
+            _, was, now, numbers = max(accesses, key=lambda one: abs(log(one[2] / one[1])))
+            names = " and ".join(name for name, *_ in accesses)
+            words = f"{names} {'better' if helps else 'worse'} coalesced ({numbers})"
+            yield Cause("sectors", abs(log(now / was)), words, helps)
+
+
+def _used(kernel: Kernel, access: str) -> float | None:
+    """Return the part of the sectors of an access that its instructions needed."""
+    sectors = kernel.code_totals.get(f"{access}_sectors")
+    excess = ratio(kernel.code_totals.get(f"{access}_excess_sectors"), sectors)
+    if excess is not None:
+        return 1 - excess
+    return ratio(kernel.counters.get("global_ideal_sectors"), kernel.counters.get("global_touched_sectors"))
+
+
+def _shape(before: Analysis, after: Analysis) -> Iterator[Cause]:
+    """Compare blocks, and the work a thread does where the whole work is the same."""
+    old, new = before.kernel, after.kernel
+    if not old.block or not new.block or not old.grid or not new.grid:
+        return
+    sizes = prod(old.block), prod(new.block)
+    if old.block != new.block:
+        warps = _filled(sizes[0]), _filled(sizes[1])
+        size = max(abs(log(sizes[1] / sizes[0])), 2 * abs(log(warps[1] / warps[0])), 0.3)
+        yield Cause("block", size, f"blocks of {_by(new.block)} instead of {_by(old.block)}")
+    threads = prod(old.grid) * sizes[0], prod(new.grid) * sizes[1]
+    if same_work(before, after) is not False and differs(*threads):
+        times = threads[0] / threads[1]
+        words = f"{significant(times)}x the work a thread" if times > 1 else f"{significant(1 / times)}x the threads"
+        yield Cause("threads", abs(log(times)), words)
+
+
+def _filled(threads: int) -> float:
+    """Return the part of its warps' lanes that a block fills."""
+    return threads / (-(-threads // 32) * 32)
+
+
+def _by(sizes: Sequence[int]) -> str:
+    kept = list(sizes)
+    while len(kept) > 1 and kept[-1] == 1:
+        kept.pop()
+    return "x".join(map(str, kept)) + (" threads" if len(kept) == 1 else "")
+
+
+def _switches(old: Kernel, new: Kernel) -> Iterator[Cause]:
+    """Say what one version uses and the other does not."""
+    local, tile = (
+        ("local_load_inst", "local_store_inst"),
+        ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes"),
+    )
+    for names, words in ((tile, "shared memory"), (("tensor_busy_share",), "tensor cores"), (local, "local memory")):
+        was, now = _sum(old, names), _sum(new, names)
+        if was is not None and now is not None and bool(was) is not bool(now):
+            helps = bool(now) is (words != "local memory")
+            yield Cause("switch", 1.0, f"{'now uses' if now else 'no more'} {words}", helps)
+
+
+def _sum(kernel: Kernel, names: Sequence[str]) -> float | None:
+    """Add counters up; None where one is missing."""
+    amounts = [kernel.counters.get(name) for name in names]
+    return None if None in amounts else sum(filter(None, amounts))
+
+
+def _shares(old: Kernel, new: Kernel) -> Iterator[Cause]:
+    """Compare shares that say how well the hardware was used: conflicts, lanes, occupancy."""
+    conflicts = [_conflicts(kernel) for kernel in (old, new)]
+    if conflicts[0] is not None and conflicts[1] is not None and abs(conflicts[1] - conflicts[0]) >= _SEEN:
+        words = f"bank conflicts {percent(conflicts[0])} to {percent(conflicts[1])} of shared memory accesses"
+        yield Cause("conflicts", 2 * abs(conflicts[1] - conflicts[0]), words, conflicts[1] < conflicts[0])
+    was, now = _both(old, new, "threads_per_inst")
+    if was and now and differs(was, now):
+        words = f"{significant(was)} to {significant(now)} of 32 lanes at work"
+        yield Cause("lanes", abs(log(now / was)), words, now > was)
+    was, now = _both(old, new, "achieved_occupancy")
+    if was and now and abs(now - was) >= _SEEN:
+        yield Cause("occupancy", abs(log(now / was)), f"occupancy {percent(was)} to {percent(now)}", now > was)
+
+
+def _conflicts(kernel: Kernel) -> float | None:
+    lost = _sum(kernel, ("smem_load_conflict_wavefronts", "smem_store_conflict_wavefronts"))
+    return ratio(lost, kernel.counters.get("smem_access_wavefronts"))
+
+
+def _registers(old: Kernel, new: Kernel) -> Iterator[Cause]:
+    was, now = _both(old, new, "registers_per_thread")
+    if was and now and differs(was, now):
+        yield Cause("registers", abs(log(now / was)) / 2, f"{now:.0f} registers a thread instead of {was:.0f}")
+
+
+def _waits(old: Kernel, new: Kernel, *, is_faster: bool) -> Iterator[Cause]:
+    """Name the wait that explains most of the time, where nothing that a programmer sets changed."""
+    moved = []
+    for reason in STALLS:
+        was, now = _both(old, new, f"stall_{reason}_cycles")
+        if was is not None and now is not None and (now < was) is is_faster:
+            moved.append((abs(now - was), reason, was, now))
+    whole = max(old.counters.get("warp_latency_cycles") or 0.0, new.counters.get("warp_latency_cycles") or 0.0)
+    by, reason, was, now = max(moved, default=(0.0, "", 0.0, 0.0))
+    if whole and by >= _SEEN * whole:
+        words = f"{STALLS[reason]}: {significant(was)} to {significant(now)} cycles an instruction"
+        yield Cause("waits", by, words, is_faster)
+
+
+def same_work(before: Analysis, after: Analysis) -> bool | None:
+    """Return whether two kernels do the same job; None where the counted work does not tell.
+
+    As many operations are the same job. Another amount may be, where as many threads do it: of another number of
+    threads it is another size.
+    """
+    old, new = before.flop_total, after.flop_total
+    if not old or not new:
+        return None
+    if max(old, new) <= (1 + _SEEN) * min(old, new):
+        return True
+    threads = [prod(one.kernel.grid or ()) * prod(one.kernel.block or ()) for one in (before, after)]
+    return False if differs(*threads) else None
+
+
+def work_words(before: Analysis, after: Analysis) -> str:
+    """Say that another job was done: `other work: 901 MFLOP, not 2.15 GFLOP`."""
+    return f"other work: {si(after.flop_total, 'FLOP')}, not {si(before.flop_total, 'FLOP')}"
+
+
+def differs(old: float | None, new: float | None) -> bool:
+    """Return whether two amounts differ by more than counters of one kernel do from run to run."""
+    if old is None or new is None:
+        return False
+    low, high = sorted((old, new))
+    return high > MOVED_RATIO * low

@@ -1,0 +1,262 @@
+"""Versions of one program: which reports are some, their order, and what sets their names apart.
+
+Names that number the versions (v1, v2, v10) give the order. Where they do not, the time of recording does, and last
+the names. Two recordings of one version have the same code: its registers, shared memory and instructions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+
+from msgspec import Struct
+
+from rooflens.errors import InputError
+from rooflens.format import natural
+from rooflens.model.compare.causes import same_work
+from rooflens.model.compare.compare import Side
+from rooflens.model.compare.pairing import (
+    REPORT_ENDINGS,
+    Pair,
+    Unpaired,
+    is_repeated,
+    program_name,
+    version_name,
+)
+from rooflens.model.keys import function_of
+from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
+from rooflens.model.summary import summarize
+
+MOST_SIDES = 50
+"""Versions that one ladder holds."""
+
+SHARED = 0.5
+"""Part of the time that is in kernels of one name where two reports of a folder are versions of one program."""
+
+SAME_INSTRUCTIONS = 0.02
+"""Executed instructions of two recordings of one program differ by less: spinning and data change them a little."""
+
+_ENDING = re.compile(f"(?:{'|'.join(map(re.escape, REPORT_ENDINGS))})$")
+
+_NUMBERED = re.compile(r"([a-z]*?)[-_. ]?\d+[a-z]?(?=[-_. ()]|\Z)", re.IGNORECASE)
+"""A label that begins with a number, or with a word and one: v3_unrolled, variant2, 04."""
+
+_WORDS = re.compile(r"[^\s._/\\@-]+|[\s._/\\@-]+")
+"""A name in words and what stands between them."""
+
+
+def report_labels(runs: Sequence[Run]) -> Mapping[str, str]:
+    """Name each report by what sets it apart from the others: `v4` and `v5` of `v4_causal` and `v5_causal`.
+
+    Returns:
+        Label by digest, in the order of `in_order`; labels are never empty and never the same. Files of one name are
+        named with as many of their folders as it takes.
+    """
+    ordered = in_order(runs)
+    return dict(zip((run.digest for run in ordered), path_labels([run.source for run in ordered]), strict=True))
+
+
+def path_labels(sources: Sequence[str]) -> list[str]:
+    """Name paths by what sets them apart, as `report_labels` does."""
+    paths = [PurePath(_ENDING.sub("", source.replace("\\", "/"))) for source in sources]
+    names: list[str] = []
+    for parts in range(1, max((len(path.parts) for path in paths), default=0) + 1):
+        names = ["/".join(path.parts[-parts:]) for path in paths]
+        if len(set(names)) == len(names):
+            break
+    return _numbered(_apart(names)) if names else list(sources)
+
+
+def in_order(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Order reports: by the numbers of versions in their names, else by the time of recording, else by name.
+
+    One name may lack a number: it comes first, or last where it was recorded after all others.
+    """
+    once = {run.digest: run for run in reversed(runs)}
+    by_name = sorted(once.values(), key=lambda run: natural(run.source))
+    numbers = [_NUMBERED.match(label) for label in path_labels([run.source for run in by_name])]
+    unnumbered = [run for run, number in zip(by_name, numbers, strict=True) if number is None]
+    numbered = [run for run in by_name if run not in unnumbered]
+    is_one_count = len({number[1].casefold() for number in numbers if number}) == 1
+    if len(unnumbered) > 1 or len(numbered) < 2 or not is_one_count:
+        return tuple(sorted(by_name, key=lambda run: run.created_unix_s or float("inf")))
+    latest = max(run.created_unix_s or float("inf") for run in numbered)
+    is_last = any((run.created_unix_s or 0) > latest for run in unnumbered)
+    return (*numbered, *unnumbered) if is_last else (*unnumbered, *numbered)
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """Cut the words that all names begin and end with; a name that would become empty stays whole."""
+    split = [_WORDS.findall(name) for name in names]
+    shortest = min(len(words) for words in split)
+    if len(names) == 1 or shortest == 0:
+        return list(names)
+    first = next((i for i in range(shortest) if len({words[i] for words in split}) > 1), shortest)
+    room = shortest - first
+    last = next((i for i in range(room) if len({words[-1 - i] for words in split}) > 1), room)
+    cut = ["".join(words[first : len(words) - last]).strip(" ._/\\@-") for words in split]
+    return [short or name for short, name in zip(cut, names, strict=True)]
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Tell reports of one and the same path apart by a number."""
+    amounts, seen = Counter(names), Counter[str]()
+    labels = []
+    for name in names:
+        seen[name] += 1
+        labels.append(f"{name} ({seen[name]})" if amounts[name] > 1 else name)
+    return labels
+
+
+class Family(Struct, frozen=True):
+    """A program with several versions: its name, and each version with its recordings, in order."""
+
+    program: str
+    sides: tuple[Side, ...]
+
+
+class _Version(Struct, frozen=True):
+    """The recordings of one version, and the median launch and part of the time of each kernel, longest first."""
+
+    reports: list[AnalyzedReport]
+    kernels: dict[str, tuple[Analysis, float]]
+
+    @property
+    def run(self) -> Run:
+        return self.reports[0].run
+
+    @property
+    def main(self) -> Analysis:
+        """The longest kernel."""
+        return next(iter(self.kernels.values()))[0]
+
+    def shared(self, other: _Version) -> float:
+        """Return the part of the time that is in kernels of one name, the smaller of both sides."""
+        both = self.kernels.keys() & other.kernels.keys()
+        return sum(min(self.kernels[name][1], other.kernels[name][1]) for name in both)
+
+    def same_work(self, other: _Version) -> bool | None:
+        """Return whether a kernel that both have does the same in both, the longest such one; else the longest ones."""
+        for name in (*self.kernels, *other.kernels):
+            if name in self.kernels and name in other.kernels:
+                return same_work(self.kernels[name][0], other.kernels[name][0])
+        return same_work(self.main, other.main)
+
+
+def families(reports: Sequence[AnalyzedReport]) -> tuple[Family, ...]:
+    """Find the programs that have several versions among reports, those with most versions first.
+
+    Reports belong together where their files name one program, or where those of one folder have kernels of one name
+    for most of their time, or a longest one of as much work; and where most of them do the same work. A single version
+    on another GPU belongs to those that it continues.
+    """
+    known = {report.run.digest: report for report in reports if timed(report.analyses)}
+    versions = _recordings([known[run.digest] for run in in_order([report.run for report in known.values()])])
+    groups: list[list[_Version]] = []
+    for version in versions:
+        _join(groups, version, [group for group in groups if _continues(version, group, elsewhere=False)])
+    for version in [group[0] for group in groups if len(group) == 1]:
+        others = [group for group in groups if len(group) > 1 and _continues(version, group, elsewhere=True)]
+        if others:
+            groups.remove([version])
+            _join(groups, version, others[:1])
+    found = [_family(sorted(group, key=versions.index)) for group in groups if len(group) > 1 and _is_one_job(group)]
+    return tuple(sorted(found, key=lambda family: -len(family.sides)))
+
+
+def pair_versions(reports: Sequence[AnalyzedReport], place: str) -> tuple[list[Pair], tuple[Unpaired, ...]]:
+    """Pair each version of the programs in one place with the first one; return what is a version of nothing, too.
+
+    Raises:
+        InputError: No program there has two versions, or one has more than `MOST_SIDES`.
+    """
+    found = families(reports)
+    hint = "name the sides: `rooflens compare BASE HEAD`"
+    if not found:
+        raise InputError(f"`{place}` holds no program in two versions (one kernel or job in several reports)", hint)
+    for family in found:
+        check_count(len(family.sides))
+    pairs = [
+        Pair(family.program, family.sides[0], head, are_versions=True) for family in found for head in family.sides[1:]
+    ]
+    taken = frozenset().union(*(side.digests for family in found for side in family.sides))
+    others = tuple(PurePath(report.run.source).name for report in reports if report.run.digest not in taken)
+    return pairs, (Unpaired("one report", others),) if others else ()
+
+
+def check_count(sides: int) -> None:
+    """Refuse more sides than a ladder holds.
+
+    Raises:
+        InputError: There are more.
+    """
+    if sides > MOST_SIDES:
+        raise InputError(f"{sides} sides are more than the {MOST_SIDES} that can be compared", "compare fewer of them")
+
+
+def _join(groups: list[list[_Version]], version: _Version, to: Sequence[list[_Version]]) -> None:
+    """Put a version and the groups it belongs to into one."""
+    groups[:] = [group for group in groups if group not in to]
+    groups.append([*(one for group in to for one in group), version])
+
+
+def _recordings(reports: Iterable[AnalyzedReport]) -> list[_Version]:
+    """Put the recordings of each version together."""
+    versions: list[_Version] = []
+    for report in reports:
+        kernels: dict[str, tuple[Analysis, float]] = {}
+        for kernel in summarize(timed(report.analyses)):
+            kernels.setdefault(function_of(kernel.name), (kernel.analysis, kernel.time_share or 0.0))
+        found = _Version([report], kernels)
+        name = version_name(report.run)
+        alike = (one for one in versions if version_name(one.run) == name and _has_same_code(one, found))
+        same = next(alike, None)
+        if same is None:
+            versions.append(found)
+        else:
+            same.reports.append(report)
+    return versions
+
+
+def _has_same_code(one: _Version, other: _Version) -> bool:
+    for name in ("registers_per_thread", "smem_static_per_block_bytes", "executed_inst"):
+        low, high = sorted(version.main.kernel.counters.get(name) or 0.0 for version in (one, other))
+        if low and high > (1 + SAME_INSTRUCTIONS) * low:
+            return False
+    return is_repeated(one.reports[0].analyses, other.reports[0].analyses)
+
+
+def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool) -> bool:
+    """Return whether a version belongs to others that ran on the same GPU, or elsewhere."""
+    return any(
+        (version.main.kernel.gpu_model != other.main.kernel.gpu_model) is elsewhere
+        and _is_of_one_program(version, other)
+        for other in group
+    )
+
+
+def _is_of_one_program(one: _Version, other: _Version) -> bool:
+    if program_name(one.run) == program_name(other.run):
+        return True
+    is_alike = one.shared(other) >= SHARED or same_work(one.main, other.main) is True
+    return is_alike and PurePath(one.run.source).parent == PurePath(other.run.source).parent
+
+
+def _is_one_job(group: Sequence[_Version]) -> bool:
+    return 2 * max(sum(one.same_work(other) is not False for other in group) for one in group) > len(group)
+
+
+def _family(versions: Sequence[_Version]) -> Family:
+    """Name a program by its files, else by its longest kernel, else by its folder."""
+    runs = [version.run for version in versions]
+    named = (
+        {program_name(run) for run in runs},
+        {function_of(version.main.kernel.name) for version in versions},
+        {PurePath(run.source).parent.name for run in runs} - {""},
+    )
+    program = next((next(iter(names)) for names in named if len(names) == 1), program_name(runs[0]))
+    labels = path_labels([run.source for run in runs])
+    sides = (Side(label, tuple(version.reports)) for label, version in zip(labels, versions, strict=True))
+    return Family(program, tuple(sides))

@@ -1,0 +1,35 @@
+"""The ladder of a program's versions as a part of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from rooflens.format import sentence_case
+from rooflens.model.compare.ladder import Ladder
+from rooflens.report.html.templates import render
+from rooflens.report.ladder import headline, ladder_rows, subject, try_next
+
+
+def ladder_section(
+    ladder: Ladder, links: Sequence[str] = (), notes: Sequence[str] = (), *, named: bool = False
+) -> Markup:
+    """Show the versions of a program one below the other, and what to try next on the fastest.
+
+    Args:
+        ladder: The versions.
+        links: What each is linked to in the page; none where it is empty.
+        notes: What to keep in mind.
+        named: Put the program's name into the heading.
+    """
+    rows = ladder_rows(ladder.rungs, ladder.threshold)
+    return render(
+        "shared/ladder",
+        headline=f"{ladder.program}: {headline(ladder)}" if named else sentence_case(headline(ladder)),
+        rows=list(zip(rows, links or [""] * len(rows), strict=True)),
+        subject=subject(ladder),
+        next_move=try_next(ladder),
+        named=named,
+        notes=notes,
+    )

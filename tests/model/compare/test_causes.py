@@ -1,0 +1,76 @@
+"""What changed between two versions of a kernel: each cause by the counter that its source decides."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from support import samples
+
+from rooflens.model.compare.causes import causes, causes_words
+from rooflens.model.records import Analysis
+
+
+def kernel(time_us: float, *, block: tuple[int, int, int] = (256, 1, 1), **counters: float) -> Analysis:
+    """Make a launch with counters."""
+    made = samples.analysis(samples.Sample("k", "memory", round(time_us), "dram", {"dram": 1e8}, {"fp32": 1e9}))
+    own = {**made.kernel.counters, **counters}
+    return replace(made, kernel=replace(made.kernel, block=block, counters=own))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ({"executed_inst": 100.0}, {"executed_inst": 40.0}, "60 % fewer instructions"),
+        ({"executed_inst": 100.0}, {"executed_inst": 104.0}, ""),
+        (
+            {"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0},
+            {"smem_static_per_block_bytes": 4096.0, "smem_dynamic_per_block_bytes": 0.0},
+            "now uses shared memory",
+        ),
+        (
+            {"local_load_inst": 5.0, "local_store_inst": 5.0},
+            {"local_load_inst": 0.0, "local_store_inst": 0.0},
+            "no more local memory",
+        ),
+        ({"threads_per_inst": 16.0}, {"threads_per_inst": 32.0}, "16.0 to 32.0 of 32 lanes at work"),
+        ({"achieved_occupancy": 0.25}, {"achieved_occupancy": 0.5}, "occupancy 25 % to 50 %"),
+        ({"tensor_busy_share": 0.0}, {"tensor_busy_share": 0.4}, "now uses tensor cores"),
+        (
+            {"stall_barrier_cycles": 9.0, "warp_latency_cycles": 20.0},
+            {"stall_barrier_cycles": 1.0, "warp_latency_cycles": 12.0},
+            "waits at barriers: 9.00 to 1.00 cycles an instruction",
+        ),
+    ],
+)
+def test_a_cause_is_one_number_on_both_sides(before: dict[str, float], after: dict[str, float], words: str) -> None:
+    """Each cause by its counter; what counters of one kernel differ by from run to run is none."""
+    assert causes_words(kernel(2e6, **before), kernel(1e6, **after)) == words
+
+
+def test_coalescing_is_told_from_width() -> None:
+    """More sectors a request that are all needed are wider loads; fewer of which more are needed are coalesced."""
+    strided = {"global_load_sectors": 800.0, "global_load_requests": 100.0}
+    packed = {"global_load_sectors": 400.0, "global_load_requests": 100.0}
+    wide = {"global_load_sectors": 400.0, "global_load_requests": 25.0}
+    used = {"global_ideal_sectors": 400.0, "global_touched_sectors": 400.0}
+    half = {"global_ideal_sectors": 400.0, "global_touched_sectors": 800.0}
+    coalesced = causes_words(kernel(2e6, **strided, **half), kernel(1e6, **packed, **used))
+    assert coalesced == "loads better coalesced (8.00 to 4.00 sectors a request)"
+    assert causes_words(kernel(2e6, **packed, **used), kernel(1e6, **wide, **used)) == "loads 4.00x as wide"
+
+
+def test_what_explains_the_time_comes_first() -> None:
+    """A faster kernel with much more instructions is so in spite of them."""
+    before, after = (
+        kernel(2e6, executed_inst=1.0, threads_per_inst=28.0),
+        kernel(1e6, executed_inst=9.0, threads_per_inst=32.0),
+    )
+    assert [cause.topic for cause in causes(before, after)] == ["lanes", "instructions"]
+    assert [cause.helps for cause in causes(after, before)] == [False, True]
+
+
+def test_blocks_and_the_work_of_a_thread() -> None:
+    """Another block is named; a quarter of the threads for the same work do four times as much each."""
+    assert causes_words(kernel(2e6), kernel(1e6, block=(32, 2, 1))) == (
+        "blocks of 32x2 instead of 256 threads, 4.00x the work a thread"
+    )

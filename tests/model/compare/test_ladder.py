@@ -1,0 +1,104 @@
+"""The ladder of a program: what each version is compared with, and which is the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+from support import samples
+
+from rooflens.model.compare.compare import Side
+from rooflens.model.compare.ladder import Ladder, ladder
+from rooflens.model.records import Analysis, AnalyzedReport
+from rooflens.report.ladder import headline, ladder_rows, subject, try_next
+
+GPU = "NVIDIA A100-SXM4-40GB"
+
+
+def kernel(time_us: float, name: str = "gemm", *, flop: float = 1e9, gpu: str = GPU, blocks: int = 1024) -> Analysis:
+    """Make a launch."""
+    made = samples.analysis(samples.Sample(name, "memory", round(time_us), "dram", {"dram": 1e8}, {"fp32": flop}))
+    return replace(made, kernel=replace(made.kernel, gpu=gpu, grid=(blocks, 1, 1)))
+
+
+def times_us(made: Ladder) -> list[object]:
+    """List the time of each version in microseconds."""
+    return [rung.time.median_ns and pytest.approx(rung.time.median_ns / 1e3) for rung in made.rungs]
+
+
+def climbed(*versions: Sequence[Analysis]) -> Ladder:
+    """Set versions of one recording each upon one another."""
+    made = [
+        Side(f"v{i}", (AnalyzedReport(samples.run(digest=f"{i:064d}"), tuple(analyses)),))
+        for i, analyses in enumerate(versions)
+    ]
+    return ladder("app", made)
+
+
+def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
+    """Factors are of one launch; the fastest is marked, and only it is advised."""
+    made = climbed([kernel(8e6)], [kernel(2e6)], [kernel(4e6)])
+    assert [rung.to_first and rung.to_first.factor for rung in made.rungs] == [None, pytest.approx(4), pytest.approx(2)]
+    assert [rung.to_previous and rung.to_previous.factor for rung in made.rungs] == [
+        None,
+        pytest.approx(4),
+        pytest.approx(0.5),
+    ]
+    assert [rung.is_fastest for rung in made.rungs] == [False, True, False]
+    assert headline(made) == "3 versions, fastest v1: 4.00x faster than v0 (1 run each)"
+    assert [row.marked for row in ladder_rows(made.rungs)] == ["v0", "v1 (fastest)", "v2"]
+    assert try_next(made).startswith("next, from v1: ")
+
+
+def test_more_launches_are_no_slower_version() -> None:
+    """A kernel launched twice, each as fast, is as fast as before: its mean launch is compared, and said to be."""
+    made = climbed([kernel(1e6)], [kernel(1e6), kernel(1e6)], [kernel(5e5)])
+    assert times_us(made) == [1e6, 1e6, 5e5]
+    assert subject(made) == "times: mean launch of gemm"
+
+
+def test_a_version_that_did_other_work_is_not_compared() -> None:
+    """A smaller size that takes less time is not faster; the version after it is compared with the one before it."""
+    made = climbed([kernel(4e6)], [kernel(1e6, flop=1e8, blocks=100)], [kernel(2e6)])
+    assert [rung.apart for rung in made.rungs] == ["", "work", ""]
+    assert [rung.to_first is None for rung in made.rungs] == [True, True, False]
+    assert [row.changed for row in ladder_rows(made.rungs)] == [
+        "",
+        "not compared, other work: 100 MFLOP, not 1.00 GFLOP",
+        "2.00x faster than v0: no counter says why",
+    ]
+    assert made.fastest is made.rungs[2]
+
+
+def test_a_version_on_another_gpu_is_not_compared() -> None:
+    """Another GPU's time says nothing of the code."""
+    made = climbed([kernel(4e6)], [kernel(3e6)], [kernel(1e6, gpu="NVIDIA H200")])
+    assert [rung.apart for rung in made.rungs] == ["", "", "GPU"]
+    assert made.fastest is made.rungs[1]
+    assert ladder_rows(made.rungs)[2].changed == "not compared, ran on NVIDIA H200"
+
+
+def test_a_renamed_kernel_goes_on_and_a_missing_one_has_no_time() -> None:
+    """The ladder follows the longest kernel by its launches, whatever it is called; a version may lack it."""
+    other = kernel(1e5, "copy")
+    made = climbed(
+        [kernel(4e6), other], [kernel(2e6, "gemm_tiled"), other], [other], [kernel(1e6, "gemm_tiled"), other]
+    )
+    assert times_us(made) == [4e6, 2e6, None, 1e6]
+    assert [rung.previous for rung in made.rungs] == [None, 0, None, 1]
+    assert ladder_rows(made.rungs)[2].changed == "no time"
+
+
+def test_a_program_without_a_main_kernel_is_followed_whole() -> None:
+    """Where no kernel takes half of the time, all count, and a step names the one that changed most."""
+    names = ("a", "b", "c", "d")
+    made = climbed(
+        [kernel(1e6, name) for name in names],
+        [kernel(1e6 if name != "c" else 5e5, name, flop=1e9 if name != "c" else 8e8) for name in names],
+        [kernel(1e6 if name != "c" else 5e5, name) for name in names] + [kernel(1e6, "a")],
+    )
+    assert made.followed is None
+    assert times_us(made) == [4e6, 3.5e6, 3.5e6]
+    assert ladder_rows(made.rungs)[1].changed == "1.14x faster: c: 20 % fewer FLOPs"
+    assert subject(made) == "times of all kernels, at one number of launches"

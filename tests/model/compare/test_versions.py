@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from support import samples
+
+from rooflens.errors import InputError
+from rooflens.model.compare.versions import MOST_SIDES, families, pair_versions, report_labels
+from rooflens.model.records import AnalyzedReport
+from rooflens.writing.rendering import default_title
+
+RUN = samples.report([]).run
+
+
+def labels(*sources: str, times: tuple[int | None, ...] = ()) -> list[str]:
+    """Label reports of these paths."""
+    made = times or (None,) * len(sources)
+    runs = [
+        replace(RUN, digest=f"d{i}", source=source, created_unix_s=time)
+        for i, (source, time) in enumerate(zip(sources, made, strict=True))
+    ]
+    return list(report_labels(runs).values())
+
+
+def test_labels_are_what_differs_in_the_names() -> None:
+    """Words that all names begin and end with are cut."""
+    assert labels("a/v4_swizzle_D64.ncu-rep", "a/v5_swizzle_D64.ncu-rep") == ["v4", "v5"]
+    assert labels("profileHIGGS.out.ncu-rep", "profile4.out.ncu-rep") == ["profile4", "profileHIGGS"]
+    assert labels("silu-2025-04-19-v1.ncu-rep", "silu-2025-04-21-v3.ncu-repz") == ["19-v1", "21-v3"]
+
+
+def test_a_label_is_never_empty_and_never_that_of_another() -> None:
+    """A name that others begin with stays whole, files of one name get their folder, one path a number."""
+    assert labels("profile.ncu-rep", "profile_v2.ncu-rep") == ["profile", "v2"]
+    assert labels("x/a/profile.ncu-rep", "x/b/profile.ncu-rep") == ["a", "b"]
+    assert labels("profile.ncu-rep", "profile.ncu-rep") == ["profile (1)", "profile (2)"]
+    assert labels("gemm.ncu-rep", "attention.ncu-rep") == ["attention", "gemm"]
+    assert labels("only.ncu-rep") == ["only"]
+    assert labels() == []
+
+
+def test_reports_stand_in_the_order_of_their_recording() -> None:
+    """Those without a time come last, in the order of their names, which counts v2 before v10."""
+    assert labels("c.ncu-rep", "a.ncu-rep", "b.ncu-rep", times=(None, 20, 10)) == ["b", "a", "c"]
+    assert labels("k3_16.ncu-rep", "k4.ncu-rep", "kb.ncu-rep", "kc.ncu-rep", times=(20, 10, 40, 30)) == [
+        "k4",
+        "k3_16",
+        "kc",
+        "kb",
+    ]
+
+
+def test_numbers_of_versions_go_before_times() -> None:
+    """A version that was recorded again keeps its place; one without a number is the first, or the last by its time."""
+    assert labels("v10.ncu-rep", "v9.ncu-rep", "v1.ncu-rep", times=(10, 30, 20)) == ["v1", "v9", "v10"]
+    assert labels("variant2.ncu-rep", "variant1.ncu-rep", "naive.ncu-rep", times=(10, 20, 15)) == [
+        "naive",
+        "variant1",
+        "variant2",
+    ]
+    assert labels("v2.ncu-rep", "v1.ncu-rep", "final.ncu-rep", times=(10, 20, 30)) == ["v1", "v2", "final"]
+
+
+def test_a_page_is_named_after_its_reports_in_that_order() -> None:
+    """A folder or shell that gives v10 before v2 does not name the page so."""
+    runs = [replace(RUN, digest=name, source=f"x/{name}.ncu-rep", created_unix_s=None) for name in ("v1", "v10", "v2")]
+    assert default_title(runs) == "v1, v2, v10"
+
+
+def version(
+    file: str, name: str = "gemm", *, flop: float = 1e9, gpu: str = "Tesla T4", **counters: float
+) -> AnalyzedReport:
+    """Make a report of one kernel in 1 ms."""
+    (work,) = (samples.analysis(samples.Sample(name, "memory", 1_000, "dram", {"dram": 1e8}, {"fp32": flop})),)
+    kernel = replace(work.kernel, gpu=gpu, counters={**work.kernel.counters, **counters}, digest=file)
+    return AnalyzedReport(replace(RUN, source=f"runs/{file}.ncu-rep", digest=file), (replace(work, kernel=kernel),))
+
+
+def found(*reports: AnalyzedReport) -> list[list[str]]:
+    """List the labels of the versions of each program."""
+    return [[side.label for side in family.sides] for family in families(reports)]
+
+
+def test_versions_are_found_by_file_name_kernel_or_work() -> None:
+    """Names of files, of the longest kernels, or as much work in one folder join reports; other programs stay apart."""
+    assert found(version("gemm_v2"), version("gemm_v1", "other", flop=9e9), version("gemm_v3")) == [["v1", "v2", "v3"]]
+    assert found(version("naive"), version("tiled"), version("fft", "fft", flop=3e9)) == [["naive", "tiled"]]
+    assert found(version("naive", "slow"), version("tiled", "fast")) == [["naive", "tiled"]]
+    assert found(version("a", "slow", flop=1e9), version("b", "fast", flop=2e9)) == []
+
+
+def test_sizes_of_one_program_are_no_versions() -> None:
+    """Most versions do the same work; one that does not stays among them, several sizes make none."""
+    sizes = [
+        replace(one, analyses=tuple(replace(a, kernel=replace(a.kernel, grid=(n, 1, 1))) for a in one.analyses))
+        for n, one in ((n, version(f"gemm_{n}", flop=n * 1e9)) for n in (1, 2, 4))
+    ]
+    assert found(*sizes) == []
+
+
+def test_recordings_of_the_same_code_are_one_version() -> None:
+    """Two recordings share registers and instructions; another build under a counted name is another version."""
+    same, again = (version(f"gemm_v1_{i}", registers_per_thread=64) for i in (1, 2))
+    other = version("gemm_v1_3", registers_per_thread=80)
+    (family,) = families([same, again, other])
+    assert [len(side.reports) for side in family.sides] == [2, 1]
+
+
+def test_a_version_on_another_gpu_belongs_to_the_others_it_continues() -> None:
+    """One version among several may have run elsewhere; two GPUs with one version each are no versions."""
+    elsewhere = version("gemm_v3", gpu="Tesla V100")
+    assert found(version("gemm_v1"), version("gemm_v2"), elsewhere) == [["v1", "v2", "v3"]]
+    assert found(version("gemm_v1"), elsewhere) == []
+
+
+def test_what_is_no_version_is_named() -> None:
+    """A folder may hold another report; it is left out, and said so. Too many versions are refused."""
+    pairs, unpaired = pair_versions([version("gemm_v1"), version("gemm_v2"), version("fft", "fft", flop=3e9)], "runs")
+    assert [(pair.base.label, pair.head.label) for pair in pairs] == [("v1", "v2")]
+    assert [one.words for one in unpaired] == ["only one report has: fft.ncu-rep"]
+    with pytest.raises(InputError, match="holds no program in two versions"):
+        pair_versions([version("gemm_v1")], "runs")
+    with pytest.raises(InputError, match=f"{MOST_SIDES + 1} sides"):
+        pair_versions([version(f"gemm_v{i}", registers_per_thread=i) for i in range(1, MOST_SIDES + 2)], "runs")
