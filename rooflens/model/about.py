@@ -129,7 +129,7 @@ def _items(name: str) -> tuple[About, ...]:
 
 
 def find_word(name: str) -> tuple[str, Word] | None:
-    """Return a word of the subject by any of its spellings; None where it is none, or an item of that name explains it."""
+    """Return a word of the subject by any of its spellings; None where there is none, or an item has that name."""
     asked = _key(name)
     found = ((word, one) for word, one in words().items() if asked in map(_key, (word, *one.also)))
     return None if _items(name) else next(found, None)

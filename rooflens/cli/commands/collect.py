@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rooflens.cli.console import echo_command, say, show_error
-from rooflens.cli.usage import CHIPS, WORKLOADS, complete_cases, examples
+from rooflens.cli.usage import CHIPS, WORKLOADS, Command, complete_cases, examples
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import printable
 from rooflens.writing.outputs import check_folder, check_free
@@ -29,7 +29,7 @@ _LINE_SECONDS = 30.0
 _QUIET_SECONDS = 120.0
 
 
-class ProgramCommand(click.Command):
+class ProgramCommand(Command):
     """A command that takes the user's program after `--` and reads none of its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

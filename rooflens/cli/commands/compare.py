@@ -16,7 +16,7 @@ from rooflens.addresses import shown
 from rooflens.cli.commands.collect import Shown
 from rooflens.cli.console import check_output, deliver, echo, say, show, show_bugs, show_failures, with_output
 from rooflens.cli.loading import load_analyzed, with_selection
-from rooflens.cli.usage import completed_by_files, examples
+from rooflens.cli.usage import Command, completed_by_files, examples
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import count
 from rooflens.model.store import store_at
@@ -36,6 +36,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens compare before.ncu-rep after.ncu-rep",
         "rooflens compare before.ncu-rep after.ncu-rep -o compared.html",

@@ -7,14 +7,15 @@ from pathlib import Path
 import click
 
 from rooflens.cli.console import say
-from rooflens.cli.usage import completed_by_files, examples
+from rooflens.cli.usage import Command, completed_by_files, examples
 from rooflens.errors import InputError, UsageError
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens share report.ncu-rep -o shared.ncu-rep",
-        "rooflens share report.ncu-rep -o shared.ncu-rep --no-names",
+        "rooflens share report.ncu-rep -o nameless.ncu-rep --no-names",
     ),
 )
 @click.argument("report", type=click.Path(path_type=Path, dir_okay=False), shell_complete=completed_by_files)

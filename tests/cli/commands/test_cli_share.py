@@ -26,7 +26,7 @@ def run(*arguments: object) -> Result:
 
 
 def answers(report: Path) -> list[object]:
-    """Return what a user acts on: limiter, gain, limit and findings of each kernel, and its hottest places by number."""
+    """Return what a user acts on: limiter, gain, limit and findings of each kernel, and its hottest lines."""
     return [
         (
             kernel["verdict_bound"],
