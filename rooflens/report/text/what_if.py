@@ -19,9 +19,9 @@ _COLUMNS = (
     Column("limited by", fit="middle", least=8),
 )
 _HOW = (
-    "FLOPs and DRAM bytes are those measured; GPUs are represented by their datasheets: dense peaks at the boost clock. "
-    "The estimate keeps the kernel's distance from the longer of FLOP / peak and bytes / bandwidth; caches may change the "
-    "bytes, and a kernel built for another GPU may not reach its peak."
+    "FLOPs and DRAM bytes are those measured; GPUs are represented by their datasheets: dense peaks at the boost "
+    "clock. The estimate keeps the kernel's distance from the longer of FLOP / peak and bytes / bandwidth. Caches may "
+    "change the bytes, and a kernel built for another GPU may not reach its peak."
 )
 _TYPES = (
     "Another type is the best case: all bytes that DRAM moves are taken to be of the type that does most arithmetic. "
