@@ -11,12 +11,12 @@ from rooflens.report.document import Column, Document, Table, Words, bullets, co
 
 _COLUMNS = (
     Column("kernel", fit="name", least=18, most=48),
-    Column("on", fit="middle", least=12),
+    Column("on", fit="wrap", least=12),
     Column("type"),
     Column("measured", right=True),
     Column("about", right=True),
     Column("gain", right=True),
-    Column("limited by", fit="middle", least=8),
+    Column("limited by"),
 )
 _HOW = (
     "FLOPs and DRAM bytes are those measured; GPUs are represented by their datasheets: dense peaks at the boost "
@@ -44,12 +44,9 @@ def what_if_document(answers: Sequence[WhatIf]) -> Document:
         for one in answers
     ]
     reasons = dict.fromkeys((plain_name(one.name), one.reason) for one in answers if one.reason)
-    blocks = (
-        Table(_COLUMNS, tuple(rows)),
-        *([bullets([(code(name), f": {reason}") for name, reason in reasons])] if reasons else []),
-        paragraph(_HOW, *([_TYPES] if any(one.dtype for one in answers) else [])),
-    )
-    return tuple(blocks)
+    said = bullets([(code(name), f": {reason}") for name, reason in reasons])
+    how = paragraph(_HOW, *([_TYPES] if any(one.dtype for one in answers) else []))
+    return (Table(_COLUMNS, tuple(rows)), *((said,) if reasons else ()), how)
 
 
 def what_if_json(answers: Sequence[WhatIf]) -> str:
