@@ -21,8 +21,11 @@ STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/$(if $(filter-out $(LEAN),$(M
 RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep)))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
 REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
-# Real figures only: synthetic ones would put their banner on the page.
-DEMO = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
+# One story: a weather model before and after its divisions went, and one GEMM ladder. The other page has all real figures:
+# synthetic ones would put their banner on it.
+DEMO = $(addprefix fixtures/published/,GPU_workshop__MW_Baseline.ncu-rep GPU_workshop__MW_DivToMult.ncu-rep)
+LADDER = fixtures/published/ESMM-Research__profile_output.ncu-rep
+EVERY = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo replay profile calibrate record gpu test test-all lint docs format fuzz faults bench accuracy fixtures pictures vendor build clean
@@ -47,8 +50,9 @@ $(BIN)/rooflens:
 	  echo "hint: $(BIN)/python -m pip install -e '.$(EXTRAS)', or VENV=another"; exit 1
 endif
 
-demo: $(STAMP) ## draw out/demo.html from the published figures in fixtures/ and print the table
-	$(BIN)/rooflens report $(DEMO) --output $(OUT)/demo.html --title "rooflens demo" --table --force
+demo: $(STAMP) ## draw out/demo.html, a program before and after and a GEMM ladder, and out/gpus.html, figures of 13 GPUs
+	$(BIN)/rooflens report $(DEMO) $(LADDER) --output $(OUT)/demo.html --title "Before, after, and a GEMM ladder" --table --force
+	$(BIN)/rooflens report $(EVERY) --output $(OUT)/gpus.html --title "13 GPUs" --force
 
 replay: $(STAMP) ## draw the page of WORKLOAD=attention, or MW_Baseline, from its stored report
 	@test -n "$(REPLAYED)" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \

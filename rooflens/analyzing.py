@@ -30,7 +30,7 @@ from rooflens.ingest.reports.unpacking import sidecar
 from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.findings.siblings import with_siblings
-from rooflens.model.keys import Keys, function_of, launch_id
+from rooflens.model.keys import Keys, function_of, launch_id, short_names
 from rooflens.model.records import AnalyzedReport, Outside, ratio
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
@@ -452,7 +452,7 @@ def _outsides(
         placed, lacking = place(kernels, unprofiled)
     fewest = 0 if is_all and unprofiled and unprofiled.launches is not None else 1
     compulsory_bytes = _compulsory_bytes(run, kernels)
-    outsides, named = [], Keys()
+    outsides, named, short = [], Keys(), short_names(kernel.name for kernel in kernels)
     for kernel, (ran, in_program) in zip(kernels, placed, strict=True):
         launches = max(fewest if not ran else 1, round(ran))
         outsides.append(
@@ -463,14 +463,15 @@ def _outsides(
                 launches=launches,
                 compulsory_bytes=compulsory_bytes if launches == 1 else None,
                 key=named.next(launch_id(kernel)),
+                short_name=short[kernel.name],
             )
         )
-    if is_all or not lacking or not _should_hold_each(run):
+    if is_all or not lacking:
         return outsides, ()
     launches_of: Counter[str] = Counter()
     for entry in lacking:
         launches_of[entry.name] += entry.count
-    return outsides, tuple(name for name, _ in launches_of.most_common())
+    return outsides, _left_out(run, [name for name, _ in launches_of.most_common()])
 
 
 def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
@@ -482,12 +483,16 @@ def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
     return ran.case.byte_count(ran.parameters)
 
 
-def _should_hold_each(run: Run) -> bool:
-    """Return whether the report was meant to hold each distinct launch of its program."""
-    from rooflens.model.predict.measured import read_coverage  # noqa: PLC0415 - beside an un-profiled run
+def _left_out(run: Run, missing: Sequence[str]) -> tuple[str, ...]:
+    """Return the missing kernels of a report that was meant to hold each one, but for those that wait for ranks."""
+    from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, waits_for_ranks  # noqa: PLC0415 - beside an un-profiled run
+    from rooflens.model.predict.measured import read_coverage  # noqa: PLC0415 - as above
 
     coverage = read_coverage(run)
-    return coverage.once_each and not coverage.in_range and "--kernel-" not in (run.command_line or "")
+    chosen = re.search(r"--kernel-name|--kernel-id[ =]::[^:]", (run.command_line or "").replace(NO_COMMUNICATION, ""))
+    if coverage.once_each and not coverage.in_range and chosen is None:
+        return tuple(name for name in missing if not waits_for_ranks(name))
+    return ()
 
 
 def read_timeline(file: str | os.PathLike[str]) -> Timed:

@@ -6,31 +6,45 @@ Workloads and ncu meet here; flags and terminals are left to commands. Standard 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import sys
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, RooflensError, UsageError
+from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, RooflensError, StoppedError, UsageError
 from rooflens.ingest.ncu.command import (
     NEWEST,
     PM_SAMPLING_SINCE,
+    RANGE_MODES,
+    REGEX,
     SOURCE_NAMES_SINCE,
     build_argv,
+    can_profile_one_of_each,
+    clock_choices,
     find_ncu,
     known_metrics,
+    names_kernels,
     profiles_one_of_each,
 )
+from rooflens.ingest.ncu.failures import NO_PERMISSION, PERMISSION_HINT
 from rooflens.ingest.ncu.nsys import trace
-from rooflens.ingest.ncu.ranks import split_launcher
-from rooflens.ingest.ncu.run import collect
+from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, ONE_NCU, split_launcher, waits_for_ranks
+from rooflens.ingest.ncu.run import check_place, collect
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
+from rooflens.ingest.ncu.torch_trace import count_launches
 from rooflens.ingest.ncu.unprofiled import run_program, run_workload, write_unprofiled
-from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.ingest.reports.unpacking import log_of, sidecar
 from rooflens.ingest.timelines.nsys import find_nsys
-from rooflens.local_gpu import local_gpu, obstacles
+from rooflens.local_gpu import counters_are_open, local_gpu, may_administer, obstacles
 from rooflens.model.counters.chips import FAMILIES, ChipChoice, check_chip, chip_of
+from rooflens.model.keys import function_of
+from rooflens.model.timeline import place
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.build import architecture_of, build
 from rooflens.workloads.commands import command_for, require_torch
@@ -46,6 +60,8 @@ if TYPE_CHECKING:
     from rooflens.local_gpu import LocalGpu
     from rooflens.model.cases import Case, Workload
     from rooflens.model.counters.metric import Detail, Metric
+    from rooflens.model.records import Kernel
+    from rooflens.model.unprofiled import LaunchCount
 
 UNPROFILED_ITERATIONS = 20
 PROFILED_ITERATIONS = 1
@@ -54,6 +70,14 @@ PROFILED_ITERATIONS = 1
 _ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """Variables of the profiled program where the user has not set them: PyTorch's compiler forks workers, which ncu would
 follow as it follows every child, and wait for."""
+_IN_STEP = {"NCCL_NVLS_ENABLE": "0"}
+"""The same where ncu moves ranks in step: NVIDIA says that NCCL's kernels cannot be replayed with NVLS."""
+
+_PROBE = Path(__file__).parent / "ingest" / "ncu" / "probe.py"
+_PROBED = "rooflens_probe"
+_NOT_STARTED = "one kernel was tried first, and the program was not started"
+_TRIAL_SECONDS = 60.0
+"""One kernel takes two seconds under ncu; waking the driver, or the counters of `deep`, may take longer."""
 
 _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 _SCRIPTS = (".py", ".sh", ".jl")
@@ -93,10 +117,15 @@ class Request:
 
 
 class TimeLimit:
-    """Time limit in seconds for several programs together, counted from the first `left_s`; None for no limit."""
+    """Time limit in seconds for several programs together, counted from the first `left_s`; None for no limit.
+
+    Attributes:
+        starts: How often the user's program was started so far.
+    """
 
     def __init__(self, total_s: float | None) -> None:
         self.total_s = total_s
+        self.starts = 0
         self._end_s: float | None = None
 
     def left_s(self) -> float | None:
@@ -152,6 +181,29 @@ def command_target(command: tuple[str, ...]) -> Target:
     return Target(Path(script).stem or "program", command=command, launcher=split_launcher(command))
 
 
+def _kernels(target: Target, collection: Collection) -> str | None:
+    """Return the filter of names: of a user's program, kernels that wait for other ranks are left out unasked."""
+    chosen = collection.kernel is not None or names_kernels(collection.options)
+    if chosen or target.workload is not None or any(part.startswith(ONE_NCU) for part in collection.options):
+        return collection.kernel
+    return NO_COMMUNICATION
+
+
+def _clocks(ncu: Ncu, gpu: LocalGpu | None, wanted: str | None) -> tuple[str | None, str]:
+    """Return the clock control to ask for, None for ncu's own, and what is to be said of it.
+
+    Raises:
+        EnvironmentMissingError: This ncu does not have it.
+    """
+    if wanted is None and gpu is not None and gpu.mig:
+        return "none", "clocks are left alone: MIG does not let one instance lock them"
+    if wanted is not None and wanted not in (choices := clock_choices(ncu) or ("base", "none")):
+        listed = ", ".join(choices)
+        message = f"ncu {ncu.version_text} has no `--clock-control {wanted}`: it has {listed}"
+        raise EnvironmentMissingError(message, "choose one of those, or point --ncu to a newer Nsight Compute")
+    return wanted, ""
+
+
 def make_plan(request: Request, *, dry_run: bool) -> Plan:
     """Find ncu, the GPU, the counters and the program; start nothing that costs time but nvcc.
 
@@ -171,20 +223,27 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
         choice = _chip(request.chip, gpu)
         plain, profiled = _programs(request.target, _architecture(gpu, choice.chip), dry_run=dry_run)
         also = () if request.chip or gpu is None else tuple(chip_of(capability).chip for capability in gpu.also)
-        names, lacking = _metrics(ncu, (choice.chip, *also), request.detail)
+        ranged = request.collection.replay_mode in RANGE_MODES
+        names, lacking = _metrics(ncu, (choice.chip, *also), request.detail, ranged=ranged)
+        clocks, clocks_said = _clocks(ncu, gpu, request.collection.clock_control)
+        in_step = any(part.startswith(ONE_NCU) for part in request.collection.options)
+        variables = {**_ENVIRONMENT, **(_IN_STEP if in_step else {})}
         collection = replace(
             request.collection,
             program=profiled,
+            kernel=_kernels(request.target, request.collection),
+            clock_control=clocks,
             nvtx_include=request.collection.nvtx_include or ((RANGE_NAME,) if request.target.workload else ()),
             metrics=names,
             sections=_sections(ncu, (choice.chip, *also), request.detail),
             environment={
-                **{name: value for name, value in _ENVIRONMENT.items() if name not in os.environ},
+                **{name: value for name, value in variables.items() if name not in os.environ},
                 **request.collection.environment,
             },
         )
         assumed = gpu.assumed if gpu is not None and request.chip is None else ""
-        said = (*(obstacles(gpu) if gpu else ()), assumed, choice.reason, lacking)
+        skipped = [f"`{path}` is not Nsight Compute and was passed over" for path in ncu.skipped]
+        said = (*skipped, *(obstacles(gpu) if gpu else ()), clocks_said, assumed, choice.reason, lacking)
         warnings = tuple(warning for warning in said if warning)
         return Plan(request, ncu, gpu, choice.chip, plain, collection, warnings, TimeLimit(request.timeout_s))
 
@@ -208,17 +267,22 @@ def _replay_said(target: Target) -> Iterator[None]:
         raise told from error
 
 
-def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail) -> tuple[tuple[str, ...], str]:
+def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail, *, ranged: bool = False) -> tuple[tuple[str, ...], str]:
     """Return the names of a tier that this ncu knows on all of these chips, and a sentence about those it lacks.
 
     What ncu counts without the hardware (`launch__*`, opcode tables, samples) is in none of its lists; counts by
-    instruction have their names since a known release.
+    instruction have their names since a known release, and ncu refuses them where it replays ranges.
     """
     wanted = _of_all([metrics_for(chip, detail) for chip in chips])
+    said = []
+    if ranged:
+        countable = [metric for metric in wanted if metric.kind != "sass" and "__sass_" not in metric.name]
+        by_instruction = f"{len(wanted) - len(countable)} of {len(wanted)} metrics count by instruction"
+        wanted, said = countable, [f"{by_instruction}, which ncu does not do for ranges"]
     known = [None if ncu is NEWEST else known_metrics(ncu, chip) for chip in chips]
     lacking = {metric.name for metric in wanted if any(_lacks(ncu, names, metric) for names in known)}
-    word = f"this ncu lacks {len(lacking)} of {len(wanted)} metrics, which a newer one has" if lacking else ""
-    return tuple(metric.name for metric in wanted if metric.name not in lacking), word
+    said += [f"this ncu lacks {len(lacking)} of {len(wanted)} metrics, which a newer one has"] if lacking else []
+    return tuple(metric.name for metric in wanted if metric.name not in lacking), "; ".join(said)
 
 
 def _of_all(tiers: Sequence[Sequence[Metric]]) -> list[Metric]:
@@ -293,45 +357,131 @@ class Recording:
         plan: The plan as it was carried out.
         unprofiled: The run without ncu; None where it was left out.
         collected: ncu's report, with what it warned about.
+        starts: How often the program was started; None where ncu started it for each pass.
     """
 
     plan: Plan
     unprofiled: Unprofiled | None
     collected: Collected
+    starts: int | None
 
 
-def profile(
+def profile(  # noqa: PLR0913 - each is one thing of how it is carried out
     plan: Plan,
     on_progress: Callable[[Progress], None] = lambda _: None,
     *,
     run_first: bool = True,
     unprofiled: Unprofiled | None = None,
+    try_first: bool = True,
     on_first_run: Callable[[Plan, Unprofiled | None], None] = lambda *_: None,
 ) -> Recording:
-    """Carry out a plan: run the program without ncu, then under ncu, and keep the first run's figures at the report.
+    """Carry out a plan: check the machine, run the program without ncu, then under ncu; keep the first run's figures.
 
     Args:
         plan: What to run.
         on_progress: Called with how far a run is.
         run_first: False leaves out the run without ncu.
         unprofiled: What a timeline shows of the program: the run without ncu is then left out, too.
+        try_first: False leaves out the checks before the program.
         on_first_run: Called between the two runs, with the plan that ncu follows and what the first run measured.
 
     Raises:
         ProgramError: The program failed without ncu.
-        EnvironmentMissingError, InputError, StoppedError: As `run_unprofiled` and `ncu.run.collect` raise them.
+        EnvironmentMissingError, InputError, StoppedError: As `check_machine`, `run_unprofiled` and `ncu.run.collect`
+            raise them.
     """
     with _replay_said(plan.request.target):
+        if try_first:
+            plan = replace(plan, warnings=(*plan.warnings, *check_machine(plan, on_progress)))
         if unprofiled is None and run_first:
             unprofiled = run_unprofiled(plan, on_progress)
         if unprofiled is not None:
             plan = choose_launches(plan, unprofiled)
         on_first_run(plan, unprofiled)
-        return Recording(plan, unprofiled, _take(plan, unprofiled, on_progress))
+        collected = _take(plan, unprofiled, on_progress)
+        starts = None if "app" in plan.collection.replay_mode else plan.limit.starts
+        return Recording(plan, unprofiled, collected, starts)
+
+
+_tried: set[tuple[str, ...]] = set()
+"""Command lines that one kernel was profiled with in this process, without their program and report."""
+
+
+def check_machine(plan: Plan, on_progress: Callable[[Progress], None] = lambda _: None) -> tuple[str, ...]:
+    """Look for what would make ncu fail before the program is started, and profile one kernel under the same options.
+
+    Returns:
+        What did not go well and may still be no obstacle, in sentences.
+
+    Raises:
+        EnvironmentMissingError: This user may not read the counters, or ncu names what is in its way.
+        InputError: The report cannot be written, or ncu knows no such metric or section.
+        UsageError: The filter of kernels is not a valid expression.
+        StoppedError: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    if counters_are_open() is False and not may_administer():
+        raise EnvironmentMissingError(NO_PERMISSION, PERMISSION_HINT)
+    check_place(plan.collection.output)
+    if plan.collection.recorded:
+        return ()
+    key = build_argv(plan.ncu, _trial(plan.collection, Path("trial.ncu-rep")))
+    said = () if key in _tried else _try(plan, on_progress)
+    _tried.add(key)
+    return said
+
+
+def _try(plan: Plan, on_progress: Callable[[Progress], None]) -> tuple[str, ...]:
+    """Profile one kernel; raise where ncu says why that cannot be, return a sentence where only the trial failed."""
+    limit_s = min(_TRIAL_SECONDS, plan.limit.total_s or _TRIAL_SECONDS)
+    with TemporaryDirectory(prefix="rooflens-") as folder:
+        trial = _trial(plan.collection, Path(folder, plan.collection.output.name))
+        start_s = time.monotonic()
+        try:
+            collect(plan.ncu, trial, limit_s, on_progress)
+        except StoppedError:
+            raise
+        except RooflensError as error:
+            if time.monotonic() - start_s >= limit_s:
+                message = f"ncu did not profile one kernel of one thread within {limit_s:g} s"
+                raise EnvironmentMissingError(message, f"see that `nvidia-smi` works; {_NOT_STARTED}") from error
+            if isinstance(error, InputError) and not error.is_certain:
+                return (f"one kernel could not be profiled on trial: {error}",)
+            hint = error.hint.partition("; the report so far is kept")[0]
+            if (log := log_of(trial.output)).exists():
+                kept = log_of(plan.collection.output)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(log, kept)
+                hint = hint.replace(str(log), str(kept))
+            error.hint = f"{hint}; {_NOT_STARTED}"
+            raise
+    return ()
+
+
+def _trial(collection: Collection, output: Path) -> Collection:
+    """Return the collection of one bundled kernel under the same options, with an expression that must compile."""
+    kernel = collection.kernel or ""
+    in_step = any(part.startswith(ONE_NCU) for part in collection.options)
+    return replace(
+        collection,
+        program=(sys.executable, "-IS", str(_PROBE)),
+        output=output,
+        kernel=f"{kernel}|^{_PROBED}$" if kernel.startswith(REGEX) else None,
+        launch_skip=None,
+        launch_count=1,
+        nvtx_include=(),
+        replay_mode="kernel",
+        options=() if in_step or names_kernels(collection.options) else collection.options,
+        from_start=True,
+        environment={},
+        kill=False,
+        keep_log=False,
+    )
 
 
 def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unprofiled:
-    """Run the program once without ncu, and under nsys where it is not a bundled workload and nsys is here.
+    """Run the program once without ncu, and once more under what counts its kernels: nsys, else PyTorch's profiler.
+
+    A bundled workload measures itself in the first run.
 
     Raises:
         ProgramError: The program failed.
@@ -339,6 +489,7 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
         StoppedError: Ctrl-C, SIGTERM or SIGHUP.
     """
     target = plan.request.target
+    plan.limit.starts += 1
     try:
         if target.workload is not None:
             return run_workload(plan.program, plan.limit.left_s(), on_progress)
@@ -346,22 +497,97 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
     except (ProgramError, EnvironmentMissingError) as error:
         error.is_of_program = True
         raise
-    nsys, left_s = None if target.launcher else find_nsys(), plan.limit.left_s()  # it would count all ranks as one
-    for_nsys_s = None if left_s is None else left_s / 2  # what nsys adds is nice to have; the profile is the point
-    traced = trace(nsys, plan.program, for_nsys_s, on_progress) if nsys else None
-    return traced or Unprofiled(ran.wall_ns)
+    left_s = plan.limit.left_s()
+    half_s = None if left_s is None else left_s / 2  # counts are nice to have; the profile is the point
+    if target.launcher is not None:  # all ranks would be counted as one
+        return Unprofiled(ran.wall_ns)
+    if nsys := find_nsys():
+        plan.limit.starts += 1
+        return trace(nsys, plan.program, half_s, on_progress) or Unprofiled(ran.wall_ns)
+    counts = count_launches(plan.program, half_s, on_progress)
+    plan.limit.starts += counts is not None
+    if not counts:
+        return Unprofiled(ran.wall_ns)
+    return Unprofiled(ran.wall_ns, None, sum(one.count for one in counts), "trace", launch_counts=counts)
 
 
 def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
-    """Profile every launch where the un-profiled run shows that there are few; otherwise each distinct one once.
+    """Profile each kernel once in each shape where the un-profiled run counted more launches than may be profiled.
 
-    Nothing then depends on which launches ncu takes for equal, and no count is needed to add them up.
+    Otherwise ncu profiles the first launches: all there are, or as many as may be where nobody counted them.
     """
-    collection = plan.collection
-    few = unprofiled.launches and unprofiled.launches <= collection.max_launches * unprofiled.iterations
-    if not few or not profiles_one_of_each(plan.ncu, collection):
+    collection, counts = plan.collection, unprofiled.launch_counts
+    is_more = (unprofiled.launches or 0) > collection.max_launches * unprofiled.iterations
+    if not counts or not is_more or not can_profile_one_of_each(collection):
         return plan
-    return replace(plan, collection=replace(collection, launch_count=collection.max_launches))
+    kernel = collection.kernel
+    if kernel in {None, NO_COMMUNICATION}:
+        kernel = _longest(counts, collection.max_launches) or kernel
+    return replace(plan, collection=replace(collection, one_of_each=True, kernel=kernel))
+
+
+def _longest(counts: Sequence[LaunchCount], most: int) -> str | None:
+    """Return the filter of the kernels that take most time, in at most so many shapes; None where all of them fit."""
+    shapes: Counter[str] = Counter()
+    times_ns: Counter[str] = Counter()
+    for entry in counts:
+        if not waits_for_ranks(entry.name):
+            shapes[function_of(entry.name)] += 1
+            times_ns[function_of(entry.name)] += _total_ns(entry)
+    left = most
+    names: list[str] = []
+    for name, _ in times_ns.most_common():
+        left -= shapes[name]
+        if left >= 0 or not names:
+            names.append(name)
+    if len(names) == len(shapes):
+        return None
+    return f"{REGEX}^({'|'.join(re.escape(name) for name in names if ':' not in name)})$"
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """How much of what ran is in a report.
+
+    Attributes:
+        names: Names of kernels in the report, of those that ran.
+        of: Names of the kernels that ran.
+        time_share: Part of the kernels' time, 0 to 1; None where it is not known.
+        missing: Names that are not in it, the longest time first, without those that wait for other ranks.
+    """
+
+    names: int
+    of: int
+    time_share: float | None
+    missing: tuple[str, ...]
+
+
+def covered(recording: Recording) -> Covered | None:
+    """Compare a report with the un-profiled run; None where that named no kernels.
+
+    Where nothing reads reports, ncu's log names them, without template arguments and cut where they are long.
+    """
+    if recording.unprofiled is None or not recording.unprofiled.launch_counts:
+        return None
+    counts = recording.unprofiled.launch_counts
+    kernels, names = _read(recording.collected.report), recording.collected.names
+    heads = tuple(name.removesuffix("...") for name in names if name.endswith("..."))
+    lacking = {id(entry) for entry in place(kernels, recording.unprofiled)[1]} if kernels else set()
+    times_ns: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    for entry in counts:
+        name = entry.name if kernels else function_of(entry.name)
+        times_ns[name] += _total_ns(entry)
+        if id(entry) not in lacking if kernels else name in names or (heads and name.startswith(heads)):
+            found[name] += _total_ns(entry)
+    total_ns = times_ns.total()
+    share = found.total() / total_ns if kernels and total_ns else None
+    missing = tuple(name for name, _ in times_ns.most_common() if name not in found and not waits_for_ranks(name))
+    return Covered(len(found), len(times_ns), share, missing)
+
+
+def _total_ns(entry: LaunchCount) -> int:
+    return entry.total_ns or entry.count * (entry.time_ns or 0)
 
 
 def _take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progress], None]) -> Collected:
@@ -370,6 +596,7 @@ def _take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Prog
     if left_s == 0:
         what = f"no time is left for ncu of the {plan.limit.total_s:g} s: the run without it took them all"
         raise InputError(what, "give a longer --timeout, or leave that run out with --no-unprofiled")
+    plan.limit.starts += 1
     try:
         collected = collect(plan.ncu, plan.collection, left_s, on_progress)
     except RooflensError as error:
@@ -390,12 +617,7 @@ def _keep_unprofiled(report: Path, unprofiled: Unprofiled | None) -> None:
 
 def other_gpu(plan: Plan, report: Path) -> str:
     """Say which GPU of a report has other counters than the chip they were asked for; empty where none has."""
-    try:
-        from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - needs what a bare GPU box may lack
-
-        kernels = read_report(report, report.name).kernels
-    except (ImportError, InputError):
-        return ""
+    kernels = _read(report)
     ran_on = {kernel.gpu: kernel.compute_capability for kernel in kernels if kernel.gpu and kernel.compute_capability}
     for name, capability in ran_on.items():
         families = [family for known, family in FAMILIES if known == capability]
@@ -405,18 +627,29 @@ def other_gpu(plan: Plan, report: Path) -> str:
     return ""
 
 
+def _read(report: Path) -> Sequence[Kernel]:
+    """Read the kernels of a report; none where it cannot be read here."""
+    try:
+        from rooflens.ingest.reports.read import read_report  # noqa: PLC0415 - needs what a bare GPU box may lack
+
+        return read_report(report, report.name).kernels
+    except (ImportError, InputError):
+        return ()
+
+
 def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
     """Say what the collection will cost: launches x passes x time + saved memory, and what of it is not known."""
     collection = plan.collection
     most, which = collection.launch_count or collection.max_launches, "launches"
-    if profiles_one_of_each(plan.ncu, collection):
+    if profiles_one_of_each(collection):
         which = "distinct launches"
     launches = kernel_ns = None
     if unprofiled is not None and unprofiled.launches:
         launches = unprofiled.launches // unprofiled.iterations
-        most = min(launches, most)
-    if unprofiled is not None and unprofiled.kernel_ns:
-        kernel_ns = unprofiled.kernel_ns // unprofiled.iterations
+        distinct = sum(not waits_for_ranks(entry.name) for entry in unprofiled.launch_counts)
+        most = min(distinct if profiles_one_of_each(collection) else launches, most)
+        timed_ns = sum(map(_total_ns, unprofiled.launch_counts))
+        kernel_ns = (unprofiled.kernel_ns or timed_ns) // unprofiled.iterations or None
     passes = _passes(plan.chip, collection.metrics)
     counted = f"at most {most} {which}{' (how many is not known)' if launches is None else ''}"
     times = "passes (not counted)"

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.ingest.ncu.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
+from rooflens.ingest.ncu.failures import PERMISSION_HINT
 from rooflens.ingest.timelines.nsys import find_nsys
-from rooflens.local_gpu import local_gpu, obstacles
+from rooflens.local_gpu import counters_are_open, limited_clocks, local_gpu, may_administer, obstacles
 from rooflens.processes import query
 from rooflens.workloads.build import find_compiler
 from rooflens.workloads.commands import check_torch
@@ -31,15 +32,8 @@ State = Literal["ok", "warn", "fail"]
 _MIN_FREE_BYTES = 1e9
 """Reports of large workloads and the store need about this much."""
 
-_CAP_SYS_ADMIN = 21
-"""Bit of the Linux capability that lets others than root read the counters."""
-
 _NOT_FOR_READING = "reading reports does not need it"
 _ON_A_GPU = "collect on a machine with an NVIDIA GPU"
-_OPEN_COUNTERS = (
-    "run as root (in a container: `--cap-add SYS_ADMIN`), or set the option NVreg_RestrictProfilingToAdminUsers=0 "
-    "of the driver's module and load it again"
-)
 _TORCH = """
 import torch
 there = torch.cuda.is_available()
@@ -103,7 +97,8 @@ def _driver(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
     if module is None:
         return Check(name, "warn", f"none; {_NOT_FOR_READING}", _ON_A_GPU)
     version = module.partition("\n")[0].removeprefix("NVRM version:").strip()
-    return Check(name, "warn", f"{version}, but {gpu}", "repair the driver until `nvidia-smi` answers")
+    fix = f"repair the driver until `nvidia-smi` answers: {gpu.hint}"
+    return Check(name, "warn", f"{version}, but {gpu}", fix)
 
 
 def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
@@ -111,11 +106,14 @@ def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
     from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - only where a GPU is
 
     if isinstance(gpu, EnvironmentMissingError):
-        return Check("GPU", "warn", f"none found; {_NOT_FOR_READING}", gpu.hint)
+        return Check("GPU", "warn", f"{gpu}; {_NOT_FOR_READING}", gpu.hint)
     described = f"{gpu.name}, compute capability {gpu.compute_capability}"
     in_the_way = obstacles(gpu)
     if in_the_way:
         return Check("GPU", "warn", "; ".join((described, *in_the_way)), "collect on a whole GPU, on native Linux")
+    if limited := limited_clocks():
+        fix = "`ncu --clock-control reset`, or as root `nvidia-smi --reset-gpu-clocks`"
+        return Check("GPU", "warn", f"{described}; {limited}: a killed ncu leaves them so", fix)
     if gpu.assumed:
         return Check("GPU", "warn", f"{described}; {gpu.assumed}", "name the GPU, or the chip, when you collect")
     if datasheet_of(gpu.name) is None:
@@ -132,35 +130,28 @@ def _ncu(root: Path) -> Check:
     finding = f"{ncu.version_text} at {ncu.path}"
     if ncu.version is None:
         return Check("ncu", "warn", f"{ncu.path} does not say its version", "install Nsight Compute again")
+    if ncu.skipped:
+        finding = f"{finding} (skipped `{'`, `'.join(ncu.skipped)}`, which is not Nsight Compute)"
     if not ncu.knows(PER_LAUNCH_CONFIG_SINCE):
         since = "{}.{}".format(*PER_LAUNCH_CONFIG_SINCE)
         fix = f"install {since} or newer"
-        return Check("ncu", "warn", f"{finding}: too old to profile each distinct launch once", fix)
+        return Check("ncu", "warn", f"{finding}: too old to profile each kernel once in each shape", fix)
     return Check("ncu", "ok", finding)
 
 
 def _counters(root: Path) -> Check:
     """Say who may read the GPU's counters: all, or those with CAP_SYS_ADMIN, which root has outside containers."""
     name = "counter permission"
-    parameters = _read(root / "proc/driver/nvidia/params")
-    if parameters is None:
-        return Check(name, "warn", f"not known without a driver; {_NOT_FOR_READING}", _OPEN_COUNTERS)
-    restricted = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", parameters, re.MULTILINE)
-    if restricted is not None and restricted[1] == "0":
+    if not (root / "proc/driver/nvidia/params").exists():
+        return Check(name, "warn", f"not known without a driver; {_NOT_FOR_READING}", PERMISSION_HINT)
+    is_open = counters_are_open(root)
+    if is_open:
         return Check(name, "ok", "open to all users")
-    if _may_administer(root):
+    if may_administer(root):
         return Check(name, "ok", "restricted to administrators, and this user is one")
     root_without = "even root needs CAP_SYS_ADMIN here" if os.geteuid() == 0 else "this user is not one"
-    known = "restricted to administrators" if restricted else "probably restricted to administrators"
-    return Check(name, "warn", f"{known}, and {root_without}; {_NOT_FOR_READING}", _OPEN_COUNTERS)
-
-
-def _may_administer(root: Path) -> bool:
-    status = _read(root / "proc/self/status") or ""
-    capabilities = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", status, re.MULTILINE)
-    if capabilities is None:
-        return os.geteuid() == 0
-    return bool(int(capabilities[1], 16) >> _CAP_SYS_ADMIN & 1)
+    known = "restricted to administrators" if is_open is False else "probably restricted to administrators"
+    return Check(name, "warn", f"{known}, and {root_without}; {_NOT_FOR_READING}", PERMISSION_HINT)
 
 
 def _nsys(root: Path) -> Check:

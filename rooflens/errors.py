@@ -20,10 +20,12 @@ class RooflensError(Exception):
         exit_code: Status of the process when this error ends it.
         kept: Path of the partial report that was kept when collecting failed; None where nothing was kept.
         is_of_program: Whether the profiled program failed by itself, without ncu: another program may still run.
+        is_certain: Whether ncu named the cause, so that it would fail with any program.
     """
 
     exit_code = 1
     is_of_program = False
+    is_certain = False
     kept: Path | None = None
 
     def __init__(self, message: str, hint: str = "") -> None:

@@ -105,12 +105,13 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
     Raises:
         OSError: The place cannot be written to.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     partial = file.with_name(f".{file.name[:_LONGEST_STEM]}.{os.urandom(8).hex()}{PARTIAL}")
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), _PRIVATE))
     try:
         yield partial
         _set_mode(partial, file)
+        give_back(partial)
         if durable:
             _sync(partial, os.O_RDWR)
         partial.replace(file)
@@ -118,6 +119,22 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
     if durable and hasattr(os, "O_DIRECTORY"):  # systems that cannot open folders make renames durable by themselves
         _sync(file.parent, os.O_DIRECTORY)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder with those above it, for the user who called `sudo` where that is known."""
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    give_back(*new)
+
+
+def give_back(*written: Path) -> None:
+    """Give what was written under `sudo` to the user who called it: it is the counters that only root may read."""
+    owner = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if all(number.isdecimal() for number in owner) and hasattr(os, "geteuid") and os.geteuid() == 0:
+        for path in written:
+            with suppress(OSError):
+                os.chown(path, int(owner[0]), int(owner[1]), follow_symlinks=False)
 
 
 def _set_mode(partial: Path, file: Path) -> None:

@@ -18,6 +18,9 @@ NBSP = "\u00a0"
 MISSING = "\u2013"
 """Written where a number is missing, so that it is never read as zero."""
 
+GUESSED = " (guessed)"
+"""Ends the name of a GPU that the file does not give, wherever it is shown."""
+
 BIG_FACTOR = 1000
 NOISE_INTENSITY = 1e5
 """An intensity above this comes from almost no traffic: its digits mean nothing."""

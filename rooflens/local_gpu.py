@@ -16,13 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError
-from rooflens.processes import query
+from rooflens.processes import Captured, capture, query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _FIELDS = "index,uuid,name,compute_cap,driver_version,mig.mode.current"
 _ARGV = ("nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader")
+_LIMITED = "clocks_throttle_reasons.applications_clocks_setting"
+_CLOCKS_ARGV = ("nvidia-smi", f"--query-gpu=name,clocks.sm,clocks.max.sm,{_LIMITED}", "--format=csv,noheader")
+_ANSWER_SECONDS = 60.0
+_CAP_SYS_ADMIN = 21
+"""Bit of the Linux capability that lets others than root read the counters."""
 _NO_GPU_HINT = "collect on a machine with an NVIDIA GPU"
 _VISIBLE, _ORDER, _BY_BUS = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
 
@@ -93,10 +98,16 @@ def _differ(rows: Sequence[_Row]) -> bool:
 @cache
 def _answer(nvidia_smi: str | None) -> str:  # noqa: ARG001 - the key: another one may answer otherwise
     """Ask once a process: where nothing keeps the driver awake the answer takes seconds. An error is asked again."""
-    answer = query(_ARGV)
-    if answer is None:
-        raise EnvironmentMissingError("no NVIDIA GPU or driver: `nvidia-smi` does not answer", _NO_GPU_HINT)
-    return answer
+    try:
+        answer = capture(_ARGV, _ANSWER_SECONDS)
+    except EnvironmentMissingError:
+        answer = Captured(None, "", "")
+    if answer.status == 0:
+        return answer.stdout
+    if re.search(r"version mismatch", answer.stdout + answer.stderr, re.IGNORECASE):
+        message = "NVIDIA's driver was updated while the old one is still loaded (NVML: version mismatch)"
+        raise EnvironmentMissingError(message, "reboot, or unload and load the driver's kernel modules again")
+    raise EnvironmentMissingError("no NVIDIA GPU or driver: `nvidia-smi` does not answer", _NO_GPU_HINT)
 
 
 def _of_equals(rows: Sequence[_Row], visible: str | None) -> LocalGpu | None:
@@ -178,6 +189,40 @@ def _with_part(rows: Sequence[_Row], wanted: str) -> _Row | None:
         elif uuid and uuid[1].startswith(wanted):
             return next((row for row in rows if row.uuid == current), None)
     return next((row for row in rows if row.gpu.mig), rows[0] if rows else None)
+
+
+def limited_clocks() -> str:
+    """Say which GPU's clocks a setting limits, as a killed ncu leaves them; empty where none, or nobody can tell."""
+    for line in (query(_CLOCKS_ARGV) or "").splitlines():
+        name, now, most, is_limited, *_ = (*(cell.strip() for cell in line.split(",")), *[""] * 3)
+        if is_limited == "Active":
+            return f"the clocks of {name} are limited by a setting, at {now} of {most}"
+    return ""
+
+
+def counters_are_open(root: Path = Path("/")) -> bool | None:
+    """Return whether the driver lets every user read the counters; None where it does not say.
+
+    Args:
+        root: Folder under which `/proc` is; tests put their own here.
+    """
+    restricted = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", _read(root / "proc/driver/nvidia/params"), re.MULTILINE)
+    return None if restricted is None else restricted[1] == "0"
+
+
+def may_administer(root: Path = Path("/")) -> bool:
+    """Return whether this user has CAP_SYS_ADMIN, which root has outside containers."""
+    capabilities = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", _read(root / "proc/self/status"), re.MULTILINE)
+    if capabilities is None:
+        return os.geteuid() == 0
+    return bool(int(capabilities[1], 16) >> _CAP_SYS_ADMIN & 1)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def obstacles(gpu: LocalGpu, kernel_release: str | None = None) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -37,6 +38,8 @@ _LEFTOVER_SECONDS = 0.5
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _QUERY_SECONDS = 60.0
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes that the system counts the memory of a process in."""
 _HOMES = ("CUDA_HOME", "CUDA_PATH")
 
 
@@ -159,24 +162,30 @@ def answered(
         return None
 
 
-def find_program(
+def find_programs(
     name: str, environment: Mapping[str, str], patterns: Sequence[str] = (), root: Path = Path("/")
-) -> str | None:
-    """Find a program of NVIDIA's on PATH, else under CUDA_HOME or CUDA_PATH, else installed, the newest version first.
+) -> Iterator[str]:
+    """Yield programs of a name on PATH, then under CUDA_HOME and CUDA_PATH, then installed, the newest version first.
 
     Args:
-        name: Its name.
+        name: Their name.
         environment: Environment variables.
         patterns: Where it is installed, below `root`.
         root: Folder under which that is; tests put their own here.
     """
-    on_path = shutil.which(name, path=environment.get("PATH", ""))
-    if on_path:
-        return on_path
+    for folder in environment.get("PATH", "").split(os.pathsep):
+        if folder and (on_path := shutil.which(name, path=folder)):
+            yield on_path
     homes = (Path(home, "bin", name) for variable in _HOMES if (home := environment.get(variable)))
     installed = (path for pattern in patterns for path in sorted(root.glob(pattern), key=_version, reverse=True))
-    places = (path for path in (*homes, *installed) if os.access(path, os.X_OK) and path.is_file())
-    return next(map(str, places), None)
+    yield from (str(path) for path in (*homes, *installed) if os.access(path, os.X_OK) and path.is_file())
+
+
+def find_program(
+    name: str, environment: Mapping[str, str], patterns: Sequence[str] = (), root: Path = Path("/")
+) -> str | None:
+    """Return the first of `find_programs`; None where there is none."""
+    return next(find_programs(name, environment, patterns, root), None)
 
 
 def _version(path: Path) -> list[int]:
@@ -189,6 +198,15 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
+
+
+def peak_memory_bytes() -> int:
+    """Return the most memory that one of the programs started so far had, as far as the system counts it; else 0."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * _RSS_UNIT
 
 
 def _not_started(name: str, error: OSError) -> EnvironmentMissingError:

@@ -26,7 +26,8 @@ MAY_IMPORT: dict[str, str] = {
     "local_gpu": "errors processes",
     "analyzing": "format errors files ingest/* model/* workloads",
     "machine": "",
-    "collecting": "errors local_gpu ingest/ncu ingest/reports ingest/timelines model/cases model/counters "
+    "collecting": "errors local_gpu ingest/ncu ingest/reports ingest/timelines model/cases model/counters model/keys "
+    "model/records model/timeline "
     "model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
@@ -47,14 +48,14 @@ MAY_IMPORT: dict[str, str] = {
     "model/counters model/store",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
-    "model/timeline",
+    "model/timeline model/keys",
     "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
     "model/bounds": "",
     "model/calibration": "",
     "model/unprofiled": "",
-    "model/records": "model/bounds model/calibration model/unprofiled",
+    "model/records": "format model/bounds model/calibration model/unprofiled",
     "model/failed": "errors model/records",
-    "model/keys": "model/records",
+    "model/keys": "format model/records",
     "model/timeline": "model/records model/keys model/unprofiled",
     "model/selecting": "errors format model/records model/keys",
     "model/cases": "errors model/bounds model/records",
@@ -69,7 +70,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/about": "errors format model/bounds model/counters model/knowledge model/verdict model/findings",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
-    "model/summary": "format model/bounds model/failed model/records model/roofline model/verdict",
+    "model/summary": "format model/bounds model/failed model/keys model/records model/roofline model/verdict",
     "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
@@ -113,7 +114,7 @@ ONLY_IN = {
     "click": {"cli"},
     "ncu_report": {"ingest/reports/nvidia.py"},
     "google": {"ingest/messages/messages.py", "ingest/reports/container.py"},
-    "torch": {"workloads"},
+    "torch": {"workloads", "ingest/ncu/under_torch.py"},
     "altair": {"api", "report"},
     "pandas": {"api"},
     "polars": {"api"},
@@ -141,7 +142,7 @@ ONLY_IN = {
     "mcp_types": {"mcp/server.py"},
     "pydantic": {"mcp/answers.py"},
     "multiprocessing": {"ingest/running.py"},
-    "ctypes": {"ingest/ncu/passes.py", "ingest/reports/child.py", "api/marking.py"},
+    "ctypes": {"ingest/ncu/passes.py", "ingest/ncu/probe.py", "ingest/reports/child.py", "api/marking.py"},
     "pytest": {"gating/pytest_plugin.py"},
     "subprocess": {"processes.py"},
 }

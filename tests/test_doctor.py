@@ -10,6 +10,7 @@ from support import fake_ncu, fake_nvcc
 
 from rooflens import doctor
 from rooflens.doctor import Check
+from rooflens.local_gpu import may_administer
 
 ask, find_spec = doctor.query, importlib.util.find_spec
 ALL_CAPABILITIES, NO_SYS_ADMIN = "000001ffffffffff", "00000000a80425fb"
@@ -124,7 +125,7 @@ def test_who_may_read_the_counters(root: Path, parameters: str, capabilities: st
 def test_capabilities_that_are_not_told_are_the_users(root: Path) -> None:
     """Where the system does not list capabilities, root has them."""
     (root / "proc/self/status").unlink()
-    assert doctor._may_administer(root) == (os.geteuid() == 0)
+    assert may_administer(root) == (os.geteuid() == 0)
 
 
 def test_an_old_ncu_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +171,40 @@ def test_a_gpu_with_a_snag_warns(root: Path, row: str, says: str) -> None:
     assert check.state == "warn"
     assert says in check.finding
     assert check.fix
+
+
+def test_clocks_that_a_killed_ncu_left_are_named(root: Path) -> None:
+    """Where a setting limits the clocks, the line says at how much, and what gives them back."""
+    says = 'case "$1" in *clocks*) echo "NVIDIA H200, 1095 MHz, 1980 MHz, Active";; *) '
+    write(root, "bin/nvidia-smi", f'#!/bin/sh\n{says}echo "0, GPU-0, NVIDIA H200, 9.0, 580.1, Disabled";; esac\n')
+    check = checks(root)["GPU"]
+    assert check.state == "warn"
+    assert "the clocks of NVIDIA H200 are limited by a setting, at 1095 MHz of 1980 MHz" in check.finding
+    assert check.fix.startswith("`ncu --clock-control reset`")
+
+
+def test_a_driver_that_was_updated_is_not_a_missing_gpu(root: Path) -> None:
+    """Where the loaded module is older than the library, a reboot is what helps, and both lines say so."""
+    write(
+        root,
+        "bin/nvidia-smi",
+        "#!/bin/sh\necho 'Failed to initialize NVML: Driver/library version mismatch'\nexit 18\n",
+    )
+    write(root, "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX 580.65.06\nGCC version: 12\n")
+    found = checks(root)
+    for name in ("NVIDIA driver", "GPU"):
+        assert "updated while the old one is still loaded" in found[name].finding
+        assert "reboot" in found[name].fix
+
+
+def test_another_program_called_ncu_is_named(root: Path) -> None:
+    """npm-check-updates is not asked for a version: what comes after it on PATH is, and it is said."""
+    write(root, "node/ncu", "#!/bin/sh\necho 17.1.3\n")
+    (root / "node" / "ncu").chmod(0o755)
+    os.environ["PATH"] = f"{root / 'node'}:{os.environ['PATH']}"
+    check = checks(root)["ncu"]
+    assert check.state == "ok"
+    assert check.finding.endswith(f"(skipped `{root / 'node' / 'ncu'}`, which is not Nsight Compute)")
 
 
 def test_a_driver_that_does_not_answer_is_told_from_none(root: Path) -> None:

@@ -166,3 +166,26 @@ def test_a_name_may_be_as_long_as_a_name_can_be(tmp_path: Path) -> None:
         assert (tmp_path / name).read_text() == "content"
     with pytest.raises(InputError, match="File name too long"):
         write_whole(tmp_path / ("x" * 256), "content")
+
+
+@pytest.mark.parametrize(
+    ("user", "sudo", "is_given"),
+    [(0, ("1000", "100"), True), (1000, ("1000", "100"), False), (0, ("", ""), False), (0, ("x", "1"), False)],
+)
+def test_what_is_written_under_sudo_belongs_to_the_user(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    user: int,
+    sudo: tuple[str, str],
+    is_given: bool,  # noqa: FBT001 - a table
+) -> None:
+    """Root gives the file and the folders that it made to who called `sudo`, and folders that were there to nobody."""
+    given: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(os, "chown", lambda path, uid, gid, **_: given.append((path.name.rpartition(".")[2], uid, gid)))
+    monkeypatch.setenv("SUDO_UID", sudo[0])
+    monkeypatch.setenv("SUDO_GID", sudo[1])
+    write_whole(tmp_path / "out" / "deep" / "x.html", "page")
+    expected = [("deep", 1000, 100), ("out", 1000, 100), ("partial", 1000, 100)]
+    assert given == (expected if is_given else [])
+    assert (tmp_path / "out" / "deep" / "x.html").read_text() == "page"

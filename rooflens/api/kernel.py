@@ -126,6 +126,12 @@ class Kernel(Mapping[str, Any]):
     def _place(self) -> tuple[str, int]:
         return self._analysis.kernel.digest, self.index
 
+    def _repr_html_(self) -> str:
+        """Write what a notebook shows: verdict and findings, without script."""
+        from rooflens.api.rendering import kernel_html
+
+        return kernel_html(self._analysis)
+
     @property
     def analysis(self) -> Analysis:
         """The whole record behind commands and pages (`rooflens.model.records`)."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thresholds, read_timeline
+from rooflens.api import notebook, rendering
 from rooflens.api.report import Report
 from rooflens.errors import UsageError
 from rooflens.format import as_unicode, count
@@ -106,6 +107,8 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
             f"{len(found.failures)} of {count(len(found.failures) + len(found.reports), 'report')} could not be read"
         )
         warnings.warn(f"{message}: `failures` of what `open` returned says why", UserWarning, stacklevel=2)
+    if (shell := notebook.shell()) is not None:
+        rendering.register(shell)
     sources = {report.run.digest: Source(report, places[report.run.digest], gpu) for report in found.reports}
     analyses = timed(found.analyses)
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))

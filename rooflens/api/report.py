@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cached_property
 from html import escape
 from operator import itemgetter
@@ -33,10 +32,6 @@ if TYPE_CHECKING:
     from rooflens.errors import InputError
     from rooflens.model.records import Analysis, Run
     from rooflens.model.summary import KernelSummary
-    from rooflens.report.document import Block
-
-_MOST_ROWS = 50
-"""Kernels of each GPU that a notebook lists: a longer table is what the page is for."""
 
 
 class Report:
@@ -404,21 +399,11 @@ class Report:
         display({"text/html": frame, "text/plain": "the page of rooflens, which only HTML can show"}, raw=True)
 
     def _repr_html_(self) -> str:
-        """Write the table that a notebook shows: no script, and nothing in names is markup."""
-        from rooflens.model.summary import summarize
-        from rooflens.report.document import Table, paragraph
-        from rooflens.report.text.table import kernels_document
-        from rooflens.report.writers.html import to_html
+        """Write the first screen that a notebook shows: no script, and nothing in names is markup."""
+        from rooflens.api.rendering import report_html
 
-        blocks: list[Block] = []
-        for block in kernels_document(summarize(self._found.analyses)):
-            if isinstance(block, Table) and len(block.rows) > _MOST_ROWS:
-                more = paragraph(f"{len(block.rows) - _MOST_ROWS:,} more")
-                blocks += [dataclasses.replace(block, rows=block.rows[:_MOST_ROWS]), more]
-            else:
-                blocks.append(block)
         unread = [f"{source}: {error}; {error.hint}" for source, error in self.failures]
-        return f"<div>{to_html((*blocks, paragraph(self._words(), *unread, *self.warnings)))}</div>"
+        return report_html(self._found, (self._words(), *unread, *self.warnings))
 
     def _words(self) -> str:
         failed = sum(kernel.status == "failed" for kernel in self.kernels)

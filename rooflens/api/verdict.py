@@ -27,6 +27,12 @@ class Verdict:
     def __repr__(self) -> str:
         return f"<Verdict: {self.sentence}>"
 
+    def _repr_html_(self) -> str:
+        """Write what a notebook shows: sentence, gain and limit."""
+        from rooflens.api.rendering import verdict_html
+
+        return verdict_html(self._record)
+
     @property
     def bound(self) -> Bound:
         """What bounds it: `memory`, `compute`, `latency`, `overhead`, `balanced`, or `unknown`."""

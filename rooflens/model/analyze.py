@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rooflens.model.findings.find import find_findings
-from rooflens.model.keys import first_key
+from rooflens.model.keys import first_key, short_names
 from rooflens.model.records import Analysis, Finding, Kernel, Outside, Pipe
 from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
@@ -99,4 +99,5 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         phases=facts.phases,
         key=facts.outside.key or first_key(kernel),
         in_program=facts.outside.in_program,
+        short_name=facts.outside.short_name or short_names([kernel.name])[kernel.name],
     )

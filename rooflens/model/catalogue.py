@@ -15,7 +15,6 @@ from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
-from rooflens.format import cut_name, plain_name
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.hotspots import leading_stall
 from rooflens.model.records import LEVELS, Analysis, Confidence, Grain, Hotspot, Kernel, Severity, Status, ratio
@@ -26,7 +25,6 @@ from rooflens.model.unprofiled import SOURCES
 SCHEMA_VERSION = 4
 """Version of the JSON: raised when a key is removed or changes its meaning."""
 
-SHORT_NAME_WIDTH = 48
 
 Schema = dict[str, Any]
 CellKind = Literal["text", "real", "count", "truth", "texts", "counts"]
@@ -437,10 +435,6 @@ IN_PROGRAM = fixed(
 )
 
 
-def _short_name(analysis: Analysis) -> str:
-    return cut_name(plain_name(analysis.kernel.name), SHORT_NAME_WIDTH)
-
-
 KERNEL = fixed(
     Key("source", TEXT, "path of the report as it was given", label="Report", value=attrgetter("kernel.source")),
     Key("index", POSITION, "position among the report's results, from 0", value=attrgetter("kernel.index")),
@@ -451,7 +445,11 @@ KERNEL = fixed(
         value=attrgetter("kernel.name"),
     ),
     Key("function", TEXT, "name of the function alone", value=attrgetter("kernel.function_name")),
-    Key("short_name", TEXT, f"name in at most {SHORT_NAME_WIDTH} characters, as tables show it", value=_short_name),
+    Key(
+        "short_name",
+        TEXT,
+        "what sets its name apart in its report: the function, and the template arguments that differ",
+    ),
     Key("key", TEXT, "name of the launch from run to run; unique in its report"),
     Key("digest", TEXT, "SHA-256 of the report", value=attrgetter("kernel.digest")),
     Key("gpu", TEXT_OR_NULL, "name as the report has it", label="GPU", value=attrgetter("kernel.gpu")),

@@ -7,12 +7,10 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from rooflens.format import GUESSED
 from rooflens.model.bounds import Bound
 from rooflens.model.calibration import Attainable
 from rooflens.model.unprofiled import InProgram, Unprofiled
-
-GUESSED = " (guessed)"
-"""Ends the name of a GPU that the file does not give, wherever it is shown."""
 
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]
@@ -421,6 +419,7 @@ class Outside(Struct, frozen=True):
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
         compulsory_bytes: What one launch must move to and from DRAM, by the formula of its workload.
         key: What it is called from run to run, as `rooflens.model.keys` numbers it among its like; empty for the first.
+        short_name: What sets its name apart in its report (`rooflens.model.keys.short_names`).
     """
 
     in_program: InProgram | None = None
@@ -430,6 +429,7 @@ class Outside(Struct, frozen=True):
     attainable: Attainable | None = None
     compulsory_bytes: float | None = None
     key: str = ""
+    short_name: str = ""
 
 
 class Analysis(Struct, frozen=True):
@@ -448,6 +448,7 @@ class Analysis(Struct, frozen=True):
         phases: How its run divides; None without a series, or without a clear plateau.
         key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
         in_program: What it takes in its program without the profiler; None where no launch was timed.
+        short_name: What sets its name apart in its report.
     """
 
     kernel: Kernel
@@ -466,6 +467,7 @@ class Analysis(Struct, frozen=True):
     phases: Phases | None = None
     key: str = ""
     in_program: InProgram | None = None
+    short_name: str = ""
 
     @property
     def counted_flop(self) -> dict[str, float]:

@@ -16,10 +16,11 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.format import duration, plain_name
+from rooflens.format import duration
 from rooflens.model.bounds import BOUNDS, Bound
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, Bottleneck, ratio, timed
+from rooflens.model.keys import short_names
+from rooflens.model.records import Analysis, Bottleneck, Place, ratio, timed
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 
@@ -57,6 +58,7 @@ class Launch(Struct, frozen=True):
             neither is known.
         group_key: Key of its `KernelSummary`.
         cumulative_share: Share of the GPU time of all launches before it in order of falling time; 0 for the longest.
+        short_name: What sets its kernel's name apart from the others that are shown with it.
     """
 
     key: str
@@ -66,6 +68,7 @@ class Launch(Struct, frozen=True):
     winnable_ns: float | None
     group_key: str = ""
     cumulative_share: float = 0.0
+    short_name: str = ""
 
     @property
     def at_stake_ns(self) -> float:
@@ -79,9 +82,9 @@ class Launch(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Name without the noise of a demangler: what every place but the card's full name shows."""
+        """Short name, with how many launches it stands for."""
         launches = self.analysis.launches
-        return plain_name(self.name) + (f" x{launches}" if launches > 1 else "")
+        return self.short_name + (f" x{launches}" if launches > 1 else "")
 
     @property
     def gpu(self) -> str:
@@ -152,8 +155,8 @@ class KernelSummary(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """Name without the noise of a demangler."""
-        return plain_name(self.name)
+        """Short name: what every place but the card's full name shows."""
+        return self.representative.short_name
 
     @property
     def gpu(self) -> str:
@@ -260,12 +263,16 @@ def summarize(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tup
     kernels = [(sum(counted_ns(one) or 0.0 for _, one in part), part) for part in parts.values()]
     kernels.sort(key=lambda kernel: (kernel[1][0][1].kernel.failed, -kernel[0]))
     well = sum(not part[0][1].kernel.failed for _, part in kernels)
+    short = short_names(kernel_name(analysis) for analysis in analyses)
     keys = [f"g{place}" if place < well else f"f{place - well}" for place in range(len(kernels))]
-    return tuple(_summary(key, part, total_ns) for key, (_, part) in zip(keys, kernels, strict=True))
+    return tuple(
+        _summary(key, part, total_ns, short[kernel_name(part[0][1])])
+        for key, (_, part) in zip(keys, kernels, strict=True)
+    )
 
 
-def _summary(key: str, part: Sequence[tuple[str, Analysis]], total_ns: float) -> KernelSummary:
-    launches = [_launch(name, analysis, total_ns, key) for name, analysis in part]
+def _summary(key: str, part: Sequence[tuple[str, Analysis]], total_ns: float, short_name: str) -> KernelSummary:
+    launches = [_launch(name, analysis, total_ns, key, short_name) for name, analysis in part]
     launches.sort(key=lambda launch: -(launch.duration_ns or 0.0))
     median = median_launch([launch.analysis for launch in launches])
     duration_ns = known_sum(launch.duration_ns for launch in launches)
@@ -284,7 +291,7 @@ def parted(kernel: KernelSummary) -> Iterator[KernelSummary]:
     """Part a kernel by the verdict classes of its launches."""
     for bound in dict.fromkeys(launch.bound for launch in kernel.launches):
         part = [(launch.key, launch.analysis) for launch in kernel.launches if launch.bound == bound]
-        yield _summary(kernel.key, part, 0.0)
+        yield _summary(kernel.key, part, 0.0, kernel.shown)
 
 
 def median_launch(analyses: Sequence[Analysis]) -> Analysis:
@@ -298,12 +305,13 @@ def median_launch(analyses: Sequence[Analysis]) -> Analysis:
     return next(a for a in ordered if a.kernel.duration_ns == middle.kernel.duration_ns)
 
 
-def _launch(key: str, analysis: Analysis, total_ns: float, group_key: str) -> Launch:
+def _launch(key: str, analysis: Analysis, total_ns: float, group_key: str, short_name: str) -> Launch:
     duration_ns = counted_ns(analysis)
     verdict = analysis.verdict
     factor = verdict.gain.factor if verdict.gain else verdict.limit.factor
     winnable_ns = None if duration_ns is None or factor is None else duration_ns * (1 - 1 / factor)
-    return Launch(key, analysis, duration_ns, ratio(duration_ns, total_ns), winnable_ns, group_key)
+    share = ratio(duration_ns, total_ns)
+    return Launch(key, analysis, duration_ns, share, winnable_ns, group_key, short_name=short_name)
 
 
 def ranked_launches(kernels: Iterable[KernelSummary], total_ns: float) -> tuple[Launch, ...]:
@@ -416,6 +424,10 @@ def first_move(analysis: Analysis) -> str:
 
 def place_of_move(analysis: Analysis) -> str:
     """Return file and line that the first move is about; empty where not known."""
-    places = (place.hotspot for move in analysis.verdict.moves[:1] for place in move.where)
-    found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
+    return place_of(place for move in analysis.verdict.moves[:1] for place in move.where)
+
+
+def place_of(places: Iterable[Place]) -> str:
+    """Return file and line of the first place that has both; empty where none has."""
+    found = next((place.hotspot for place in places if place.hotspot.file and place.hotspot.line), None)
     return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""

@@ -11,7 +11,7 @@ from heapq import merge
 from statistics import median, median_low
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflens.model.keys import function_of, short_name
+from rooflens.model.keys import bare_name, function_of
 from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Shape, Unprofiled
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def normal_name(name: str) -> str:
     if name.startswith("_Z"):
         return _mangled_function(name) or name
     text = _UNNAMED.sub("{anonymous}", _LAMBDA.sub(r"{\1#\2}", name.strip().removesuffix(" const")))
-    text = short_name(text).replace("(bool)1", "true").replace("(bool)0", "false")
+    text = bare_name(text).replace("(bool)1", "true").replace("(bool)0", "false")
     return "".join(_SUFFIX.sub(r"\1", _CAST.sub("", text)).split())
 
 
@@ -248,7 +248,7 @@ def measure(timeline: Timeline) -> Unprofiled:
             has_graphs = has_graphs or event.is_graph
             devices[event.device].take(event.start_ns, end_ns, None, is_work=event.is_graph)
             continue
-        short = shorts.setdefault(event.name, short_name(event.name))
+        short = shorts.setdefault(event.name, bare_name(event.name))
         key = short, event.grid, event.block
         group = groups.get(key) or groups.setdefault(key, _Group(short))
         group.add(event)

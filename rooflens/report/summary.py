@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.bounds import Bound
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, timed
+from rooflens.model.records import Analysis, Gain, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import (
@@ -32,6 +34,10 @@ from rooflens.report.labels import BOUND_LABELS, flag_label
 
 RANKED_SHOWN = 5
 
+MOVE_WORDS = 30
+
+_CLAUSE = re.compile(r"((?:[;:,]| \() ?)")
+
 RANKED_FROM_SHARE = 0.01
 """Less at stake than this part of the first kernel's is not worth a line."""
 
@@ -50,7 +56,12 @@ SAME_WORK_RATIO = 0.9
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
 
-CLOCK_WORDS = {"base": "locked to base by ncu", "none": "as found", "boost": "locked to boost by ncu"}
+CLOCK_WORDS = {
+    "base": "locked to base by ncu",
+    "boost": "locked to boost by ncu",
+    "force-boost": "locked to boost by ncu",
+    "none": "as found",
+}
 
 
 class Segment(Struct, frozen=True):
@@ -74,6 +85,7 @@ class Ranked(Struct, frozen=True):
     """One line of what to fix first.
 
     Attributes:
+        move: The first move in at most `MOVE_WORDS` words.
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
         gain: What the first move brings, as `gain_words` says it of all launches; empty where unknown.
@@ -88,6 +100,11 @@ class Ranked(Struct, frozen=True):
     move: str
     gain: str
     where: str
+
+    @property
+    def figure(self) -> str:
+        """What the first move brings to all launches, without what it changes."""
+        return gain_figure(self.group.analysis.verdict.gain, self.group.duration_ns)
 
 
 class Caveat(Struct, frozen=True):
@@ -228,11 +245,30 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         group=group,
         limiter=limiter(group.representative),
         cause=(analysis.verdict.cause or "").replace("_", " "),
-        limit=limit_factor_words(analysis.verdict.limit),
-        move=first_move(analysis),
+        limit=limit_factor_words(analysis.verdict.limit).partition(" (")[0],
+        move=brief_move(first_move(analysis)),
         gain=gain_words(analysis.verdict.gain, group.duration_ns),
         where=place_of_move(analysis),
     )
+
+
+def brief_move(move: str) -> str:
+    """Shorten a move to what to do, with as many of its numbers as leave it readable at a glance; commands stay whole.
+
+    What explains it is left out from the end, by clauses.
+    """
+    said, command = move.partition("`")[0], "`" in move
+    if command or len(said.split()) <= MOVE_WORDS:
+        return move
+    clauses = _CLAUSE.split(said)
+    while len(clauses) > 1 and len("".join(clauses).split()) > MOVE_WORDS:
+        clauses = clauses[:-2]
+    return " ".join("".join(clauses).split()[:MOVE_WORDS])
+
+
+def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
+    """Say what a move brings to so much time, without what it changes; empty where that is unknown."""
+    return gain_words(gain and replace(gain, changes=None), time_ns)
 
 
 def limiter(launch: Launch) -> str:
@@ -275,6 +311,20 @@ def cannot_tell(content: Content) -> str:
     report = "This report has" if len(content.runs) == 1 else f"These {len(content.runs)} reports have"
     kernels = "this kernel" if len(content.kernels) == 1 else "these kernels"
     return f"{report} no throughput counters, so what limits {kernels} cannot be told."
+
+
+def headline(content: Content) -> list[str]:
+    """List GPU and date, then what was measured: what a reader must know before the first number; charts say the clock.
+
+    A page of one launch says its time beside its name; one of several reports has their dates and launches in its list.
+    """
+    dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
+    gpus = content.gpus[0] if len(content.gpus) == 1 else fmt.count(len(content.gpus), "GPU") if content.gpus else ""
+    when = dates[0] if dates and len(content.runs) == 1 else ""
+    alone = len(content.kernels) == 1 and len(content.analyses) == 1
+    several = len(content.runs) > 1
+    what = [] if alone else [one for one in counts(content) if not (several and "launch" in one)]
+    return [*filter(None, (gpus, when)), *what]
 
 
 def facts(content: Content) -> list[str]:
@@ -343,6 +393,15 @@ def counts(content: Content) -> list[str]:
     if content.total_ns and content.ladder is None:
         parts.append(f"{fmt.duration(content.total_ns)} of GPU time")
     return parts
+
+
+def failed_words(content: Content) -> str:
+    """Say how many launches failed, and which kernel where it is most of the program or the only one; else empty."""
+    if not content.failed_count:
+        return ""
+    failed = [group for group in content.summaries if group.is_failed]
+    names = [group.shown for group in failed[:KERNELS_NAMED]]
+    return f"{fmt.count(content.failed_count, noun(content))} failed: {_and_more(names, len(failed))}"
 
 
 def noun(content: Content) -> str:

@@ -27,6 +27,9 @@ FLAGS = ("-O3", "-std=c++17", "-lineinfo")
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 """Architectures that every CUDA workload compiles for."""
 
+_LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
+"""CUDA's major version -> the oldest driver that runs its programs: minor-version compatibility, CUDA release notes."""
+
 _INSTALLED = ("usr/local/cuda/bin/nvcc",)
 _COMMON = Path(__file__).parent / "common.cuh"
 _SOURCE_SUFFIXES = {".cu", ".cuh"}
@@ -63,6 +66,7 @@ def build(workload: Workload, architecture: str | None = None, cache: Path | Non
     if workload.kind != "cuda":
         raise InputError(f"workload `{workload.name}` is not compiled: its kind is `{workload.kind}`")
     compiler = find_compiler()
+    _check_driver(compiler)
     architecture = architecture or local_architecture()
     flags = (*FLAGS, f"-arch={architecture}", *library_flags(workload, compiler))
     folder = (cache or cache_folder()) / "cuda"
@@ -89,6 +93,20 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
     if done.status != 0:
         raise EnvironmentMissingError(f"`{path} --version` fails: {_tail(done.stderr)}", "reinstall the CUDA toolkit")
     return Compiler(path, done.stdout, _find_cublas(path))
+
+
+def _check_driver(compiler: Compiler) -> None:
+    """Raise where this machine's driver is too old for the compiler's programs; without a GPU they run elsewhere."""
+    try:
+        driver = local_gpu().driver
+    except EnvironmentMissingError:
+        return
+    release, branch = re.search(r"release (\d+)\.\d+", compiler.version), re.match(r"\d+", driver)
+    needed = _LEAST_DRIVER.get(int(release[1])) if release else None
+    if release and branch and needed and int(branch[0]) < needed:
+        cuda = release[0].removeprefix("release ")
+        message = f"the NVIDIA driver {driver} is too old for nvcc's CUDA {cuda}, whose programs need {needed} or newer"
+        raise EnvironmentMissingError(message, "update the driver, or set CUDA_HOME to an older toolkit")
 
 
 def _find_cublas(nvcc: Path) -> Path | None:

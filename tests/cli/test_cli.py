@@ -17,6 +17,7 @@ from support.packing import pack
 
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
+from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
 from rooflens.ingest.ncu.unprofiled import write_unprofiled
 from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.ingest.reports.unpacking import sidecar
@@ -276,6 +277,9 @@ def test_launch_counts_weight_the_time(tmp_path: Path) -> None:
     ("options", "is_said"),
     [
         ("--filter-mode per-launch-config --launch-count 1", True),
+        ("--filter-mode per-launch-config --kernel-id :::1", True),
+        (f"--filter-mode per-launch-config --kernel-id ::{NO_COMMUNICATION}:1", True),
+        ("--filter-mode per-launch-config --kernel-id ::regex:^(often|x)$:1", False),
         ("--filter-mode per-launch-config --nvtx-include step --launch-count 1", False),
         ("--kernel-name often --filter-mode per-launch-config --launch-count 1", False),
         ("--launch-count 200", False),
@@ -289,6 +293,7 @@ def test_kernels_that_ran_and_are_not_in_the_report_are_told(tmp_path: Path, opt
     counts = (
         LaunchCount("gone\x1b[31m", (8, 1, 1), (128, 1, 1), 9),
         LaunchCount("gone\x1b[31m", (9, 1, 1), (1, 1, 1), 1),
+        LaunchCount("ncclDevKernel_AllReduce", (9, 1, 1), (1, 1, 1), 1),
     )
     write_unprofiled(report, Unprofiled(wall_ns=1, launch_counts=counts))
     said = run("analyze", report).stderr

@@ -12,7 +12,7 @@ from rooflens.ingest.reports.child import in_child
 from rooflens.ingest.reports.nvidia import read_with_nvidia
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
-from rooflens.model.keys import function_of, short_name
+from rooflens.model.keys import bare_name, function_of
 from rooflens.model.records import Kernel
 
 
@@ -49,4 +49,4 @@ def test_names_without_template_arguments_are_those_that_ncu_matches(kernels: li
     assert len(kernels) > 200
     for kernel in kernels:
         assert function_of(kernel.name) == kernel.function_name
-        assert function_of(short_name(kernel.name)) == kernel.function_name
+        assert function_of(bare_name(kernel.name)) == kernel.function_name

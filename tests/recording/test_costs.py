@@ -123,9 +123,9 @@ def test_every_launch_is_profiled_but_where_users_leave_it_to_ncu(
     monkeypatch.setattr(costs, "collect", noting)
     costs.measure(gpu_box / "costs", SAXPY)
     assert [name for name, argv in argvs.items() if "per-launch-config" in argv] == [costs.ONE_OF_EACH.name]
-    counts = {name: argv[argv.index("--launch-count") + 1] for name, argv in argvs.items()}
-    assert set(counts) == {way.name for way in costs.WAYS if way.profiled}
-    assert {name for name, count in counts.items() if count == "200"} == set(counts) - {costs.ONE_OF_EACH.name}
+    counts = {name: argv[argv.index("--launch-count") + 1] for name, argv in argvs.items() if "--launch-count" in argv}
+    assert set(counts) == {way.name for way in costs.WAYS if way.profiled} - {costs.ONE_OF_EACH.name}
+    assert set(counts.values()) == {"200"}
 
 
 def test_programs_are_the_products_and_workloads() -> None:

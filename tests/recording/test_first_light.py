@@ -227,17 +227,24 @@ def test_what_cannot_work_is_said_at_once(
 
 
 def test_the_steps_fit_one_session() -> None:
-    """A call of at most nine minutes, of which each step keeps its part; the check is last, clocks are left alone."""
+    """A call of at most nine minutes, of which each step keeps its part; the check is last.
+
+    Clocks are left alone but for one step, which records on those of ncu's choice, as users do.
+    """
     steps = first_light.steps(Path("out"))
     assert first_light.BUDGET_S < first_light.CALL_S == 540
     assert sum(step.kept_s for step in steps) < first_light.BUDGET_S
     assert all(step.kept_s <= step.limit_s and step.grace_s < step.limit_s for step in steps)
     assert [step.name for step in steps] == [
-        *("probe", "doctor", "record_first", "truth", "calibrate", "cost", "overhead", "script", "record_rest", "check")
+        *("probe", "doctor", "record_first", "truth", "calibrate", "cost", "default_clocks", "overhead", "script"),
+        *("record_rest", "check"),
     ]
     recorders = [step.arguments for step in steps if "--clock-control" in step.arguments]
     assert [step.name for step in steps if step.arguments in recorders] == ["record_first", "overhead", "record_rest"]
     assert all("none" in arguments[arguments.index("--clock-control") :][:2] for arguments in recorders)
+    (as_users,) = (step.arguments for step in steps if step.name == "default_clocks")
+    assert [name for option, name in pairwise(as_users) if option == "--only"] == ["saxpy", "fma"]
+    assert "--clock-control" not in as_users
     hangs_s = {float(arguments[arguments.index("--timeout") + 1]) for arguments in recorders}
     assert all("--missing" in arguments for arguments in recorders)  # a further call goes on
     assert max(hangs_s) <= next(step.limit_s for step in steps if step.name == "record_first") / 2

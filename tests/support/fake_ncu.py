@@ -7,6 +7,7 @@ from logs that people published. It uses the standard library only, and runs by 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,8 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BEHAVIOUR, REPORT, VERSION, KNOWN = "FAKE_NCU", "FAKE_NCU_REPORT", "FAKE_NCU_VERSION", "FAKE_NCU_KNOWN"
-PUTS_BEHIND = "FAKE_NCU_PUTS_BEHIND"
-_FLAGS = {"--force-overwrite", "--nvtx"}
+PUTS_BEHIND, CLOCKS, CALLS = "FAKE_NCU_PUTS_BEHIND", "FAKE_NCU_CLOCKS", "FAKE_NCU_CALLS"
+"""The last two: what `--clock-control` takes, as the help lists it; a file that gets the command line of every call."""
+PROBE = "probe.py"
+"""The bundled program of one kernel, which needs a GPU: it is taken to have run."""
+_OLD = "base none reset"
+_FLAGS = {"--force-overwrite", "--nvtx", "--lockstep-kernel-launch"}
 _FAQ = "See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq for more details."
 _SHUTDOWN = (
     '==ERROR== Failed to profile "saxpy" in process 4711\n==PROF== Trying to shutdown target application\n'
@@ -75,6 +80,10 @@ FAILURES = {
     ),
     "metric": Says(
         log=f"{_CONNECTED}==ERROR== Failed to find metric regex:^nonsense__x.sum(\\.(sum|min|max|avg))?$\n{_SHUTDOWN}"
+    ),
+    "range_metric": Says(
+        log="==WARNING== Please consult the documentation for current range-based replay mode limitations and "
+        "requirements.\n==ERROR== Metric sm__sass_inst_executed.sum is not supported in range replay.\n"
     ),
     "section": Says(
         log="==ERROR== Option '--section Nope' did not match any section.\n"
@@ -215,6 +224,29 @@ FAILURES = {
     ),
     "unheard_of": Says(log="==ERROR== The moon is in the wrong phase.\n==ERROR== Try again later.\n", status=3),
     "nothing": Says(log=_CONNECTED, status=0),
+    "no_counters": _driver("Performance metric collection is not supported on the underlying platform"),
+    "other_confidential": _driver(
+        "The confidential computing mode set on device 0 is not supported by the current Nsight Compute version."
+    ),
+    "locking": Says(log=f"{_CONNECTED}==ERROR== Failed to lock clocks.\n{_SHUTDOWN}"),
+    "reset_clocks": Says(
+        log="==ERROR== Failed to reset GPU clocks. Try manually running 'ncu --clock-control reset'.\n", status=1
+    ),
+    "not_saved": Says(log="==ERROR== Failed to save the report to file x.ncu-rep\n"),
+    "pm_sampling": Says(log=f"{_CONNECTED}==ERROR== PM Sampling is not supported on device 0.\n{_SHUTDOWN}"),
+    "device_graphs": Says(
+        log=f"{_CONNECTED}==ERROR== Graph kernel nodes in device-launchable graphs are not supported for profiling.\n"
+        f"You can profile complete CUDA graphs using --graph-profiling graph.\n{_SHUTDOWN}"
+    ),
+    "stream_capture": Says(
+        log=f"{_CONNECTED}==ERROR== Profiling during a stream capture on the same context is not supported on this "
+        f"driver.\n{_SHUTDOWN}"
+    ),
+    "other_kernels": Says(
+        log=f"{_CONNECTED}==PROF== Disconnected from process 4711\n==WARNING== No kernels were profiled.\n"
+        "Available Kernels:\n1. relu_kernel\n2. gemm_bf16\n3. softmax\n",
+        status=0,
+    ),
 }
 
 
@@ -228,12 +260,34 @@ def main(arguments: list[str]) -> int:
         names = os.environ.get(KNOWN, "")
         sys.stdout.write(names.replace(" ", " Counter byte # of things\n") + "\n")
         return 0 if names else 1
+    if arguments == ["--help"]:
+        sys.stdout.write(_help())
+        return 0
+    if CALLS in os.environ:
+        with Path(os.environ[CALLS]).open("a") as calls:
+            calls.write(shlex.join(arguments) + "\n")
+    if arguments == ["--clock-control", "reset"]:
+        sys.stderr.write("==ERROR== Failed to load the driver.\n" if os.environ.get(BEHAVIOUR) == "no_driver" else "")
+        return int(os.environ.get(BEHAVIOUR) == "no_driver")
     options, program = split(arguments)
     behaviour = os.environ.get(BEHAVIOUR, "success")
     log = Path(options["--log-file"])
     if behaviour in FAILURES:
         return _say(FAILURES[behaviour], log)
+    if program[-1].endswith(PROBE):
+        program, behaviour = ["/bin/true"], "success"
     return _BEHAVIOURS[behaviour](log, _report(options["--export"]), program)
+
+
+def _help() -> str:
+    values = "\n".join(f"{'':<42}{value}\n{'':<42}(what it does)" for value in os.environ.get(CLOCKS, _OLD).split())
+    return (
+        "Usage: ncu [options] [program]\n\nProfile Options:\n"
+        "  --cache-control arg (=all)            Control the behavior of the GPU caches during profiling.\n"
+        f"  --clock-control arg (=base)           Control the behavior of the GPU clocks. Allowed values:\n{values}\n"
+        "                                        \nFilter Profile Options:\n"
+        f"  --communicator arg                    tcp, shmem\n{os.environ.get('FAKE_NCU_MORE_HELP', '')}\n"
+    )
 
 
 def split(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
@@ -301,6 +355,12 @@ def _die(log: Path, report: Path, program: list[str]) -> int:
     return 0
 
 
+def _crash(log: Path, report: Path, program: list[str]) -> int:
+    _half(log, report, program)
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return 0
+
+
 def _broken_off(log: Path, report: Path, _program: list[str]) -> int:
     """Fail on the fourth kernel, and write the report of those before it, as ncu does."""
     for index in range(3):
@@ -342,7 +402,8 @@ def _hang(log: Path, report: Path, program: list[str]) -> int:
     for own_session in (False, True):
         subprocess.Popen(program, start_new_session=own_session)  # noqa: S603 - the program of the test
     subprocess.Popen(["/bin/sh", "-c", "setsid sleep 60 & exit 0"]).wait()  # an orphan in its own session
-    _write(log, '==PROF== Profiling "ncclDevKernel" - 0: 0%....50%')
+    kernel = os.environ.get("FAKE_NCU_KERNEL", "ncclDevKernel")
+    _write(log, f'==PROF== Profiling "{kernel}" - 0: 0%....50%')
     report.write_bytes(b"NVR\0")
     time.sleep(60)
     return 0
@@ -370,6 +431,7 @@ _BEHAVIOURS = {
     "success": _success,
     "half": _half,
     "dies": _die,
+    "crashes": _crash,
     "broken_off": _broken_off,
     "application": _application,
     "killed": _killed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.ncu_rep_writer import Instances, MetricValue
 
 from rooflens.ingest.ncu.tiers import metrics_for
-from rooflens.model.counters.chips import CHIPS, FAMILIES, GV100, TCGEN05, TU10X, TU11X
+from rooflens.model.counters.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X, VOLTA
 
 SHARE = 0.3
 """Every other counter reaches this part of its peak."""
@@ -29,7 +29,7 @@ _CLOCKS_HZ = {"sm": 1.5e9, "smsp": 1.5e9, "l1tex": 1.5e9, "lts": 1.6e9, "dram": 
 _STALLS = {"long_scoreboard": 200, "wait": 100, "barrier": 100, "selected": 100}
 _OPCODES = {"FFMA": 1e7, "DADD": 1e6, "HADD2": 1e6, "MUFU.EX2": 2e6, "LDG.E.128": 4e6}
 _TENSOR_OPCODES = {
-    GV100: {"HMMA.884.F32.F32.STEP0": 1e5},
+    VOLTA: {"HMMA.884.F32.F32.STEP0": 1e5},
     TU10X: {"HMMA.1688.F32": 1e5},
     TU11X: {},
     TCGEN05: {"UTCHMMA": 1e4},

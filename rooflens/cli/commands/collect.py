@@ -13,13 +13,13 @@ import click
 from rooflens.cli.console import echo_command, say, show_error
 from rooflens.cli.usage import CHIPS, WORKLOADS, Command, complete_cases, examples
 from rooflens.errors import InputError, RooflensError, UsageError
-from rooflens.format import printable
+from rooflens.format import percent, printable
 from rooflens.writing.outputs import check_folder, check_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflens.collecting import Plan, Recording, Request, Target
+    from rooflens.collecting import Covered, Plan, Recording, Request, Target
     from rooflens.ingest.ncu.log import Progress
     from rooflens.model.unprofiled import Unprofiled
 
@@ -27,6 +27,7 @@ OUTPUT_FOLDER = Path("out")
 _AFTER_DASHES = "rooflens.after_dashes"
 _LINE_SECONDS = 30.0
 _QUIET_SECONDS = 120.0
+_SHOWN_NAMES = 3
 
 
 class ProgramCommand(Command):
@@ -89,7 +90,7 @@ _OPTIONS = (
     click.option("--metrics", default="", metavar="NAMES", help="Additional metrics, separated by commas."),
     click.option("--kernel", metavar="NAME", help="Only kernels of this name, or `regex:EXPRESSION`."),
     _number("--launch-skip", 0, "Skip the first N matching launches."),
-    _number("--launch-count", 1, "Profile N matching launches, instead of each distinct launch once."),
+    _number("--launch-count", 1, "Profile N matching launches."),
     _number("--max-launches", 1, "Stop after N profiled launches, unless --launch-count is given.  [default: 200]"),
     click.option(
         "--nvtx-include",
@@ -99,7 +100,12 @@ _OPTIONS = (
     ),
     _choice("--replay-mode", "kernel", "kernel application range app-range", "What ncu replays for each pass."),
     _choice("--cache-control", "all", "all none", "`all` flushes the caches before each pass."),
-    _choice("--clock-control", "base", "base none", "`base` locks the clocks to base, `none` leaves them alone."),
+    _choice(
+        "--clock-control",
+        None,
+        "base boost force-boost none reset",
+        "Lock the clocks, or leave them alone; `reset` gives them back and ends. By default as this ncu does.",
+    ),
     _choice("--target-processes", "all", "all application-only", "Whether to profile child processes too."),
     _choice("--graph-profiling", None, "node graph", "Profile CUDA graphs kernel by kernel, or as a whole."),
     click.option(
@@ -146,6 +152,11 @@ _OPTIONS = (
         help="What the program does without ncu, in place of a run: an SQLite export of nsys, its .nsys-rep, or a "
         "trace of the PyTorch profiler.",
     ),
+    click.option(
+        "--no-trial",
+        is_flag=True,
+        help="Skip the checks before the program is started, and the profile of one small kernel.",
+    ),
     click.option("--kill", is_flag=True, help="End the program once --launch-count launches are profiled."),
     click.option("--dry-run", is_flag=True, help="Print ncu's command line and run nothing."),
     click.option("--force", is_flag=True, help="Overwrite existing files."),
@@ -180,6 +191,9 @@ def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
 
     The program first runs once without the profiler, to see that it works and to measure its gaps.
     """
+    if options["clock_control"] == "reset":
+        reset_clocks(options)
+        return
     targets = targets_of(ctx, options)
     reports = [_place(output, target, alone=len(targets) == 1) for target in targets]
     taken, exit_code = take_profiles(targets, reports, options)
@@ -188,9 +202,26 @@ def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
     ctx.exit(exit_code)
 
 
+def reset_clocks(options: Mapping[str, Any]) -> None:
+    """Give back the clocks that an ncu locked which was killed."""
+    from rooflens.ingest.ncu.command import find_ncu
+    from rooflens.ingest.ncu.run import reset_clocks as reset
+
+    ncu = find_ncu(options["ncu_path"])
+    if options["dry_run"]:
+        echo_command((ncu.path, "--clock-control", "reset"))
+        return
+    reset(ncu)
+    say("the GPU's clocks are as they were")
+
+
 def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
     from rooflens.ingest.ncu.ranks import expanded
+    from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 
+    if output is not None and output.suffix not in {PLAIN_SUFFIX, PACKED_SUFFIX}:
+        hint = f"end it in `{PLAIN_SUFFIX}`; `rooflens profile` draws the page, and `rooflens report` that of a report"
+        raise UsageError(f"`{output}` does not end like a report", hint)
     output = output if output is None or target.launcher else expanded(output)
     if output is None:
         return OUTPUT_FOLDER / f"{target.name}.ncu-rep"
@@ -239,8 +270,10 @@ def take_profiles(
     Raises:
         RooflensError: The only one failed, or this machine is in the way of all.
     """
+    from rooflens.ingest.ncu.ranks import is_one_ncu
     from rooflens.ingest.ncu.run import both_names
 
+    by_rank = not is_one_ncu(options["ncu_args"])
     for report in reports:
         for place in both_names(report):
             keep(place, options)
@@ -250,7 +283,8 @@ def take_profiles(
         if len(targets) > 1:
             say(f"{target.name}:")
         try:
-            written = take_ranks(target, report, options) if target.launcher else take_profile(target, report, options)
+            take = take_ranks if target.launcher and by_rank else take_profile
+            written = take(target, report, options)
         except RooflensError as error:
             if len(targets) == 1 or not (error.is_of_program or isinstance(error, InputError)):
                 raise
@@ -271,16 +305,25 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> li
         return []
     timeline = _read_timeline(options)
     _announce(plan)
+    announced = plan.warnings
     with Shown() as shown:
 
         def say_cost(plan: Plan, unprofiled: Unprofiled | None) -> None:
             shown.clear()
+            for warning in plan.warnings[len(announced) :]:
+                say(f"warning: {warning}")
             say(_said(unprofiled))
             say(collecting.estimate_cost(plan, unprofiled))
 
-        run_first = not options["no_unprofiled"]
-        recording = collecting.profile(plan, shown, run_first=run_first, unprofiled=timeline, on_first_run=say_cost)
-    _sum_up(recording)
+        recording = collecting.profile(
+            plan,
+            shown,
+            run_first=not options["no_unprofiled"],
+            unprofiled=timeline,
+            try_first=not options["no_trial"],
+            on_first_run=say_cost,
+        )
+    _sum_up(recording, collecting.covered(recording))
     report = recording.collected.report
     if other := collecting.other_gpu(recording.plan, report):
         say(f"warning: {other}")
@@ -291,7 +334,7 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
     """Take a profile of each rank of a `torchrun`, and return their reports; none where only the command was wanted."""
     from rooflens import collecting
     from rooflens.ingest.ncu.command import build_argv
-    from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, RANK, parse_ranks, rank_argv, reports_of, run_ranks
+    from rooflens.ingest.ncu.ranks import RANK, parse_ranks, rank_argv, reports_of, run_ranks
     from rooflens.ingest.ncu.unprofiled import write_unprofiled
 
     launcher = target.launcher
@@ -300,7 +343,6 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
     output = report.with_name(report.name.replace(report.suffix, f".rank{RANK}{report.suffix}"))
     for place in reports_of(output):
         keep(place, options)
-    options = {**options, "kernel": options["kernel"] or NO_COMMUNICATION}
     plan = collecting.make_plan(_request(target, output, options), dry_run=options["dry_run"])
     if options["dry_run"]:
         only = replace(plan.collection, program=("@",))
@@ -308,11 +350,12 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
         echo_command(rank_argv(launcher, argv, ranks))
         return []
     _announce(plan)
-    if options["kernel"] == NO_COMMUNICATION:
-        words = "kernels that wait for other ranks (NCCL, NVSHMEM) run unprofiled, because ncu would hang in them;"
-        say(f"note: {words} --kernel regex:nccl with --ncu-args '--communicator tcp ...' profiles them")
-    own = (sys.executable, "-m", "rooflens", "collect", *_repeated(options), "--no-unprofiled", "-o", str(output), "--")
+    skipped = ("--no-trial", "--no-unprofiled")
+    own = (sys.executable, "-m", "rooflens", "collect", *_repeated(options), *skipped, "-o", str(output), "--")
     with Shown() as shown:
+        if not options["no_trial"]:
+            for warning in collecting.check_machine(plan, shown):
+                say(f"warning: {warning}")
         unprofiled = _read_timeline(options)
         if unprofiled is None and not options["no_unprofiled"]:
             unprofiled = collecting.run_unprofiled(plan, shown)
@@ -339,7 +382,7 @@ def _read_timeline(options: Mapping[str, Any]) -> Unprofiled | None:
         return measure(timeline)
 
 
-_NOT_REPEATED = {"cases", "all_cases", "ranks", "dry_run", "no_unprofiled", "timeline", "force"}
+_NOT_REPEATED = {"cases", "all_cases", "ranks", "dry_run", "no_trial", "no_unprofiled", "timeline", "force"}
 """Options about all ranks together; each rank writes over its report, which was allowed, or there is none."""
 
 
@@ -383,10 +426,25 @@ def keep(path: Path, options: Mapping[str, Any]) -> None:
 
 
 def _announce(plan: Plan) -> None:
+    from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, starts_ranks
+
     where = f" on {plan.gpu.name}, driver {plan.gpu.driver}" if plan.gpu else ""
     say(f"ncu {plan.ncu.version_text}{where}")
     for warning in plan.warnings:
         say(f"warning: {warning}")
+    if plan.collection.kernel == NO_COMMUNICATION and starts_ranks(plan.request.target.command):
+        _say_what_waits(plan)
+
+
+def _say_what_waits(plan: Plan) -> None:
+    from rooflens.ingest.ncu.command import moves_ranks_in_step
+
+    words = "kernels that wait for other ranks (NCCL, NVSHMEM) run unprofiled, because ncu would hang in them"
+    how = (
+        "shmem --communicator-shmem-num-peers" if moves_ranks_in_step(plan.ncu) else "tcp --communicator-tcp-num-peers"
+    )
+    in_step = f"--ncu-args '--communicator {how} N --lockstep-kernel-launch'"
+    say(f"note: {words}; --kernel regex:nccl with {in_step} profiles them")
 
 
 def _said(unprofiled: Unprofiled | None) -> str:
@@ -398,24 +456,34 @@ def _said(unprofiled: Unprofiled | None) -> str:
     return f"{wall}, and no kernel ran in {unprofiled.gap_share:.0%} of it"
 
 
-def _sum_up(recording: Recording) -> None:
+def _sum_up(recording: Recording, covered: Covered | None) -> None:
     from rooflens.ingest.ncu.command import profiles_one_of_each
 
     plan, collected = recording.plan, recording.collected
     for warning in collected.warnings:
         say(f"warning: ncu: {warning}")
     cap = plan.collection.max_launches
-    counted_few = plan.collection.launch_count is not None and plan.request.collection.launch_count is None
-    if collected.capped or (counted_few and (collected.profiled_count or 0) >= cap):
+    at_cap = plan.collection.launch_count is None and (collected.profiled_count or 0) >= cap
+    if collected.capped or (at_cap and not profiles_one_of_each(plan.collection)):
         say(f"warning: stopped at --max-launches {cap}: there may be more kernels")
-    if profiles_one_of_each(plan.ncu, plan.collection):
-        words = "each distinct launch was profiled once, identified by its shape: if a kernel is missing,"
-        say(f"note: {words} --kernel NAME or --launch-count N profiles it")
     count = "some kernels (the log does not say how many)"
     if collected.profiled_count is not None:
         count = f"{collected.profiled_count} kernel{'' if collected.profiled_count == 1 else 's'}"
     passes = f", at most {collected.max_passes} passes each" if collected.max_passes else ""
-    say(f"profiled {count} in {collected.elapsed_s:.1f} s{passes}")
+    starts = recording.starts
+    started = f"; the program was started {starts} time{'' if starts == 1 else 's'}" if starts else ""
+    say(f"profiled {count} in {collected.elapsed_s:.1f} s{passes}{started}")
+    if covered is not None:
+        share = "" if covered.time_share is None else f", {percent(covered.time_share)} of the time"
+        say(f"in the report: {covered.names} of {covered.of} kernel names{share}{_missing(covered.missing)}")
+
+
+def _missing(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    listed = ", ".join(printable(name) for name in names[:_SHOWN_NAMES])
+    return f"; without {listed}{more}: --kernel NAME profiles one"
 
 
 class Shown:

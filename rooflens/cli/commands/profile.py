@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from rooflens.cli.commands.collect import OUTPUT_FOLDER, ProgramCommand, keep, take_profiles, targets_of, with_options
+from rooflens.cli.commands.collect import (
+    OUTPUT_FOLDER,
+    ProgramCommand,
+    keep,
+    reset_clocks,
+    take_profiles,
+    targets_of,
+    with_options,
+)
 from rooflens.cli.usage import examples
 
 
@@ -33,6 +41,9 @@ def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
 
     Each case of a workload makes a report of its own; one page shows them all.
     """
+    if options["clock_control"] == "reset":
+        reset_clocks(options)
+        return
     targets = targets_of(ctx, options)
     name = targets[0].name if len(targets) == 1 else options["workload"]
     page = output_folder / f"{name}.html"

@@ -10,6 +10,7 @@ from operator import itemgetter
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
+from rooflens.format import GUESSED
 from rooflens.format import count as count_of
 from rooflens.ingest.exports.foreign import refusal
 from rooflens.ingest.exports.guess import Guess, capability_of, guess_gpu
@@ -19,7 +20,6 @@ from rooflens.ingest.exports.same import merged, once
 from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
-from rooflens.model.records import GUESSED
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, datasheet_of_id
 
 _OF_OCCUPANCY = ("launch__occupancy", "launch__waves", "sm__warps_active", "sm__maximum_warps")

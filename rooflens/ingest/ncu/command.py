@@ -6,16 +6,16 @@ import os
 import re
 import shlex
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.processes import find_program, query
+from rooflens.processes import find_programs, query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 Version = tuple[int, int]
 """Year and number of a release: (2024, 1)."""
@@ -29,8 +29,15 @@ PM_SAMPLING_SINCE: Version = (2024, 1)
 DEFAULT_MAX_LAUNCHES = 200
 """The most launches that are profiled unless the user says otherwise: at a second each, some minutes."""
 
-_ONE_OF_EACH = "per-launch-config"
-_RANGE_MODES = ("range", "app-range")
+CLOCKS = ("base", "boost", "force-boost", "none", "reset")
+"""Values of `--clock-control`; which of them an ncu has is in its help."""
+
+_BANNER = "Nsight Compute"
+"""What `ncu --version` of NVIDIA's says; npm-check-updates, whose command is called `ncu` too, does not."""
+_PER_SHAPE = ("--filter-mode", "per-launch-config")
+REGEX = "regex:"
+"""Begins an expression instead of a kernel's name."""
+RANGE_MODES = ("range", "app-range")
 _INSTALL_PATTERNS = (
     "usr/local/cuda/bin/ncu",
     "usr/local/cuda-*/bin/ncu",
@@ -99,11 +106,16 @@ _EXAMPLE = "for example --ncu-args '--section MemoryWorkloadAnalysis --call-stac
 
 @dataclass(frozen=True, slots=True)
 class Ncu:
-    """One installed ncu; with an unknown version, None, it gets no option that older ones lack."""
+    """One installed ncu; with an unknown version, None, it gets no option that older ones lack.
+
+    Attributes:
+        skipped: Programs called `ncu` that come before it and are not Nsight Compute.
+    """
 
     path: str
     version: Version | None = None
     version_text: str = "unknown"
+    skipped: tuple[str, ...] = ()
 
     def knows(self, since: Version) -> bool:
         """Return whether it is known to be as new as a release."""
@@ -125,13 +137,14 @@ class Collection:
         sections: Identifiers of ncu's own sections, whose rules then run too.
         extra_metrics: Names that the user adds.
         kernel: Name of the kernels to profile, or `regex:` and an expression; None for all.
-        launch_skip: Matching launches to skip; with this or `launch_count`, launches are not profiled once each.
+        launch_skip: Matching launches to skip.
         launch_count: Matching launches to profile.
         max_launches: The most launches to profile where `launch_count` does not say.
+        one_of_each: Profile the first launch of each kernel and shape, instead of the first launches.
         nvtx_include: NVTX filters: `NAME` is a start/end range, `NAME/` a push/pop one.
         replay_mode: kernel, application, range or app-range.
         cache_control: all (flushed before every pass) or none.
-        clock_control: base (locked) or none.
+        clock_control: One of `CLOCKS`; None leaves it to ncu.
         target_processes: all or application-only.
         graph_profiling: node or graph; None leaves it to ncu.
         nvidia_set: One of NVIDIA's own sets, which replaces metrics and sections.
@@ -139,7 +152,7 @@ class Collection:
         import_source: Embed the text of the program's source files in the report.
         from_start: Profile from the start; else only between the program's calls of `cuProfilerStart` and `Stop`.
         environment: Variables for ncu and the program, in addition to our own.
-        kill: Kill the program once the launches asked for are profiled; launches are then not profiled once each.
+        kill: Kill the program once the launches asked for are profiled.
         keep_log: Keep ncu's messages beside the report even if all went well.
         recorded: Options of a command line to repeat; they replace all of the above but program and output.
     """
@@ -153,10 +166,11 @@ class Collection:
     launch_skip: int | None = None
     launch_count: int | None = None
     max_launches: int = DEFAULT_MAX_LAUNCHES
+    one_of_each: bool = False
     nvtx_include: tuple[str, ...] = ()
     replay_mode: str = "kernel"
     cache_control: str = "all"
-    clock_control: str = "base"
+    clock_control: str | None = None
     target_processes: str = "all"
     graph_profiling: str | None = None
     nvidia_set: str | None = None
@@ -183,10 +197,16 @@ def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = N
     environment = os.environ if environment is None else environment
     if given is not None:
         return _given(given, environment)
-    path = find_program("ncu", environment, _INSTALL_PATTERNS, root)
-    if path is None:
-        raise EnvironmentMissingError("Nsight Compute's `ncu` was not found", _INSTALL_HINT)
-    return _with_version(path)
+    others: list[str] = []
+    for path in find_programs("ncu", environment, _INSTALL_PATTERNS, root):
+        ncu = _with_version(path)
+        if ncu is not None:
+            return replace(ncu, skipped=tuple(others))
+        others.append(path)
+    if others:
+        message = f"`{others[0]}` is not Nsight Compute, and no other `ncu` was found"
+        raise EnvironmentMissingError(message, f"npm-check-updates has a command of that name; {_INSTALL_HINT}")
+    raise EnvironmentMissingError("Nsight Compute's `ncu` was not found", _INSTALL_HINT)
 
 
 def _given(given: str, environment: Mapping[str, str]) -> Ncu:
@@ -195,17 +215,39 @@ def _given(given: str, environment: Mapping[str, str]) -> Ncu:
     if path is None:
         raise EnvironmentMissingError(f"there is no executable `ncu` at `{given}`", "give the program or its folder")
     ncu = _with_version(path)
-    if ncu.version is None:
+    if ncu is None or ncu.version is None:
         raise EnvironmentMissingError(f"`{path}` does not answer `--version` as ncu does", _INSTALL_HINT)
     return ncu
 
 
-def _with_version(path: str) -> Ncu:
+def _with_version(path: str) -> Ncu | None:
+    """Ask a program called `ncu` for its version; None where it does not say that it is Nsight Compute."""
     answer = query((path, "--version")) or ""
+    if _BANNER not in answer:
+        return None
     found = re.search(r"^Version (\d+)\.(\d+)\S*", answer, re.MULTILINE)
     if found is None:
         return Ncu(path)
     return Ncu(path, (int(found[1]), int(found[2])), found[0].removeprefix("Version "))
+
+
+@cache
+def _help(path: str) -> str:
+    return query((path, "--help")) or ""
+
+
+def clock_choices(ncu: Ncu) -> tuple[str, ...]:
+    """Return the values of `--clock-control` that an ncu lists in its help."""
+    if ncu is NEWEST:
+        return CLOCKS
+    listed = re.search(r"^ *--clock-control arg.*(?:\n(?! *-| *$).*)*", _help(ncu.path), re.MULTILINE)
+    words = re.findall(r"\n +([\w-]+)", listed[0]) if listed else []
+    return tuple(choice for choice in CLOCKS if choice in words)
+
+
+def moves_ranks_in_step(ncu: Ncu) -> bool:
+    """Return whether one ncu can profile all ranks of a machine in step, through shared memory."""
+    return ncu is NEWEST or "communicator-shmem" in _help(ncu.path)
 
 
 @cache
@@ -239,7 +281,7 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
         *("--target-processes", collection.target_processes),
         *("--replay-mode", collection.replay_mode),
         *("--cache-control", collection.cache_control),
-        *("--clock-control", collection.clock_control),
+        *(("--clock-control", collection.clock_control) if collection.clock_control else ()),
         *(("--graph-profiling", collection.graph_profiling) if collection.graph_profiling else ()),
         *(("--import-source", "yes") if collection.import_source else ()),
         *(() if collection.from_start else ("--profile-from-start", "off")),
@@ -256,29 +298,42 @@ def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
     return "--export", export, "--force-overwrite", *log
 
 
-def profiles_one_of_each(ncu: Ncu, collection: Collection) -> bool:
-    """Return whether each distinct launch is profiled once, however often it runs.
+def profiles_one_of_each(collection: Collection) -> bool:
+    """Return whether each kernel is profiled once in each shape, however often it runs."""
+    return collection.one_of_each or _PER_SHAPE[1] in collection.recorded
 
-    According to NVIDIA, grid, block and shared memory tell launches apart; a public project saw kernels of equal shape
-    confused where their names are not mangled. Not yet run on a GPU.
+
+def can_profile_one_of_each(collection: Collection) -> bool:
+    """Return whether ncu can be asked for the first launch of each kernel and shape.
+
+    `--kernel-id` counts launches of the whole program: with a range the first one may be outside. It takes no
+    expression with a colon.
     """
-    if collection.recorded:
-        return _ONE_OF_EACH in collection.recorded
     chosen = collection.launch_skip is not None or collection.launch_count is not None or collection.kill
-    return ncu.knows(PER_LAUNCH_CONFIG_SINCE) and not chosen and collection.replay_mode not in _RANGE_MODES
+    in_part = collection.nvtx_include or not collection.from_start or collection.replay_mode in RANGE_MODES
+    has_colon = ":" in (collection.kernel or "").removeprefix(REGEX)
+    return not (chosen or in_part or names_kernels(collection.options) or collection.recorded or has_colon)
+
+
+def names_kernels(options: Sequence[str]) -> bool:
+    """Return whether the user's own options of ncu choose kernels."""
+    return any(part.startswith("--kernel-id") for part in options)
 
 
 def _filters(ncu: Ncu, collection: Collection) -> tuple[str, ...]:
-    one_of_each = profiles_one_of_each(ncu, collection)
-    mode = ("--filter-mode", _ONE_OF_EACH) if one_of_each else ()
-    count = 1 if one_of_each else collection.launch_count or collection.max_launches
     nvtx = tuple(part for name in collection.nvtx_include for part in ("--nvtx-include", name))
+    if collection.one_of_each:
+        # NVIDIA's manual numbers the launches of each kernel, and in this mode those of each shape. Older versions lack
+        # the mode and take the first launch of each kernel. Not yet run on a GPU.
+        by_shape = (
+            _PER_SHAPE if ncu.knows(PER_LAUNCH_CONFIG_SINCE) else ("--launch-count", str(collection.max_launches))
+        )
+        return *by_shape, "--kernel-id", f"::{collection.kernel or ''}:1"
     return (
         *nvtx,
         *(("--kernel-name", collection.kernel) if collection.kernel else ()),
-        *mode,
         *(("--launch-skip", str(collection.launch_skip)) if collection.launch_skip is not None else ()),
-        *("--launch-count", str(count)),
+        *("--launch-count", str(collection.launch_count or collection.max_launches)),
         *(("--kill", "yes") if collection.kill else ()),
     )
 

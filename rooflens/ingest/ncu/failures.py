@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
+from rooflens.processes import peak_memory_bytes, signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,10 +34,13 @@ class Failure:
     is_complaint: bool = False
 
 
-_PERMISSION_HINT = (
-    "run as root or with CAP_SYS_ADMIN (containers: `--cap-add SYS_ADMIN`), or allow all users: put "
-    "`options nvidia NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d/nvidia.conf and reboot"
+NO_PERMISSION = "you may not read this GPU's counters: only root may (ERR_NVGPUCTRPERM)"
+PERMISSION_HINT = (
+    'run as root, `sudo -E env "PATH=$PATH" rooflens ...`, or with CAP_SYS_ADMIN (containers: `--cap-add '
+    "SYS_ADMIN`), or allow all users: put `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into "
+    "/etc/modprobe.d/nvidia.conf and reboot"
 )
+_UNLOCK = "`ncu --clock-control reset` gives the GPU's clocks back where they stayed locked"
 _BUSY_HINT = "pause DCGM with `dcgmi profile --pause`, or end the other profiler; afterwards `dcgmi profile --resume`"
 _TMPDIR_HINT = "give ncu a folder of your own: `mkdir -p ~/tmp` and `export TMPDIR=~/tmp`"
 _REPLAY_HINT = "`--replay-mode application` reruns the program for each pass instead of saving memory"
@@ -52,7 +58,7 @@ FAILURES = (
         r"driver resource was unavailable or the user does not have permission",
         EnvironmentMissingError,
         "the GPU's counters are held by another tool, or only root may read them",
-        f"{_BUSY_HINT}; else {_PERMISSION_HINT}",
+        f"{_BUSY_HINT}; else {PERMISSION_HINT}",
     ),
     Failure(
         r"driver resource was unavailable(?! or the user)|\bResourceUnavailable\b",
@@ -64,8 +70,8 @@ FAILURES = (
         r"ERR_NVGPUCTRPERM|\bInsufficientPermissions\b|"
         r"(?<!or the user )does not have permission to access NVIDIA GPU Performance Counters(?! on the target vGPU)",
         EnvironmentMissingError,
-        "you may not read this GPU's counters: only root may (ERR_NVGPUCTRPERM)",
-        _PERMISSION_HINT,
+        NO_PERMISSION,
+        PERMISSION_HINT,
     ),
     Failure(
         r"uses the Windows Subsystem for Linux|UnsupportedWindowsSubsystemForLinux",
@@ -80,13 +86,19 @@ FAILURES = (
         _CLOCK_HINT,
     ),
     Failure(
-        r"Failed to lock GPU clock frequencies|LockingClocksFailed",
+        r"Failed to lock (?:GPU(?:'s)? clock frequencies|clocks)|LockingClocksFailed",
         EnvironmentMissingError,
         "ncu may not lock the GPU's clocks",
         _CLOCK_HINT,
     ),
     Failure(
-        r"Confidential computing mode|InsufficientConfidentialComputingPermissions",
+        r"Failed to (?:reset GPU|unlock) clocks",
+        EnvironmentMissingError,
+        "ncu may not give back the GPU's clocks, which an earlier run locked",
+        "run `ncu --clock-control reset` as root, or `nvidia-smi --reset-gpu-clocks`",
+    ),
+    Failure(
+        r"[Cc]onfidential computing mode|\w*Confidential_?Computing_?(?:Permissions|Mode)",
         EnvironmentMissingError,
         "this GPU runs in confidential-computing mode, in which nobody may profile",
         "profile on a GPU in normal mode",
@@ -172,7 +184,33 @@ FAILURES = (
         "free some space, or write elsewhere with -o; TMPDIR chooses where ncu keeps what it saves",
     ),
     Failure(
-        r"Unable to write to file|Could not open (?:report|output) file",
+        r"(?:Performance metric collection is|Query metrics) not supported on (?:the )?underlying platform",
+        EnvironmentMissingError,
+        "this platform gives no access to the GPU's counters",
+        "collect on a machine or VM that passes the whole GPU through: some clouds and emulators do not",
+    ),
+    Failure(
+        r"PM [Ss]ampling is not supported|[Dd]evice (?:does not support PM sampling|is not supported for pm sampling)|"
+        r"chip does not support PM sampling",
+        EnvironmentMissingError,
+        "this GPU cannot be sampled over time (PM sampling), which `--detail deep` asks for",
+        "`--detail standard` does without",
+    ),
+    Failure(
+        r"(?:device-launchable graphs|can launch device graphs|set conditional handles|can have conditional nodes|"
+        r"which are device-updatable) are not supported",
+        InputError,
+        "ncu cannot profile single kernels of a CUDA graph that a kernel launches or changes",
+        "`--graph-profiling graph` profiles each graph as a whole",
+    ),
+    Failure(
+        r"Profiling during a stream capture",
+        EnvironmentMissingError,
+        "this driver cannot profile while the program captures a stream into a CUDA graph",
+        "update the driver, or profile launches that run after the capture: --launch-skip, --nvtx-include",
+    ),
+    Failure(
+        r"Failed to save (?:the report|profile results?)|Unable to write to file|Could not open (?:report|output) file",
         InputError,
         "ncu could not write the report",
         "give another place with -o",
@@ -184,8 +222,8 @@ FAILURES = (
         "`--cache-control none`, fewer counters (`--detail quick`), or `--replay-mode application` need less",
     ),
     Failure(
-        r"bad allocation|[Oo]ut of memory|\bOutOfMemory\b|Failed to save memory|ContextSaveFailed|"
-        r"to save context state",
+        r"bad allocation|[Oo]ut of memory|\bOutOfMemory\b|Failed to save (?:\w+ )?memory|"
+        r"ContextSaveFailed|to save context state|Failed to save (?:block|to backing store)",
         EnvironmentMissingError,
         "there was no memory left to save what the kernel writes",
         _REPLAY_HINT,
@@ -195,6 +233,12 @@ FAILURES = (
         InputError,
         "this GPU, or this ncu, has no metric `{}`",
         "`rooflens metrics` lists the names for each chip; --chip tells rooflens which GPU it is",
+    ),
+    Failure(
+        r"Metric (\S+) is not supported in range replay",
+        InputError,
+        "ncu cannot count `{}` for ranges",
+        "leave it out of --metrics, or use `--replay-mode kernel`",
     ),
     Failure(
         r"Option '--section (\S+)' did not match any section",
@@ -316,9 +360,10 @@ _PROGRESS = re.compile(r"^==PROF== (?:Profiling|Connected).*$", re.MULTILINE)
 
 _ENDED_BADLY = re.compile(r"The application returned an error code")
 _SHOWN_ERRORS = 2
+_SHOWN_KERNELS = 5
 
 
-def explain(log: str, program_streams: str, status: int | None) -> RooflensError:
+def explain(log: str, program_streams: str, status: int | None, kernel: str | None = None) -> RooflensError:
     """Make the error for a failed profile: it names every cause that ncu's messages tell, and what to do about each.
 
     It is an EnvironmentMissingError if any cause is, which sets the exit code; else it is of the first cause's class.
@@ -327,9 +372,13 @@ def explain(log: str, program_streams: str, status: int | None) -> RooflensError
         log: ncu's log.
         program_streams: What came out on stdout and stderr, of ncu and of the program.
         status: Exit status of ncu; None where it was ended.
+        kernel: Name that kernels had to have.
     """
     words = f"{_PROGRESS.sub('', log)}\n{ncu_lines(program_streams)}"
     found = _matches((failure for failure in FAILURES if not failure.is_complaint), words)
+    is_certain = bool(found)
+    if not found and status is not None and status < 0:
+        return _killed(-status)
     if not found and _ENDED_BADLY.search(words):
         found = _matches(PROGRAM_FAILURES, program_streams)
     found = found or _matches((failure for failure in FAILURES if failure.is_complaint), words)[:1]
@@ -337,8 +386,36 @@ def explain(log: str, program_streams: str, status: int | None) -> RooflensError
         return _unknown(words, status)
     errors = [failure.error for failure, _ in found]
     error = EnvironmentMissingError if EnvironmentMissingError in errors else errors[0]
-    hints = dict.fromkeys(failure.hint for failure, _ in found)
-    return error("; also: ".join(message for _, message in found), "; also: ".join(hints))
+    hints = [failure.hint for failure, _ in found]
+    if there := _available(log, kernel):
+        hints.insert(0, f"it launched {there}")
+    made = error("; also: ".join(message for _, message in found), "; also: ".join(dict.fromkeys(hints)))
+    made.is_certain = is_certain
+    return made
+
+
+def _available(log: str, kernel: str | None) -> str:
+    """List the kernels that ncu names as available, those nearest to the name first; empty where it names none."""
+    _, _, after = log.partition("Available Kernels:")
+    names = list(dict.fromkeys(re.findall(r"^\s*\d+\.\s+(\S.*?)\s*$", after, re.MULTILINE)))
+    if kernel is not None:
+        wanted = re.sub(r"[^\w]+", " ", kernel.removeprefix("regex:")).casefold()
+        names.sort(key=lambda name: -SequenceMatcher(None, wanted, name.casefold()).ratio())
+    more = f" and {len(names) - _SHOWN_KERNELS} more" if len(names) > _SHOWN_KERNELS else ""
+    return ", ".join(f"`{name}`" for name in names[:_SHOWN_KERNELS]) + more
+
+
+def _killed(number: int) -> RooflensError:
+    """Make the error for an ncu that a signal ended."""
+    how = f"{signal_name(number)}, signal {number}"
+    needed = f"the largest process had {peak / 1e9:.1f} GB of memory" if (peak := peak_memory_bytes()) else ""
+    if number == signal.SIGKILL:
+        words = "this happens where a machine or container runs out of memory, in which ncu saves what kernels write"
+        hint = f"{words}; {_REPLAY_HINT}, and fewer launches (--launch-count) or counters (`--detail quick`) need less"
+    else:
+        hint = "point --ncu to another version; `--replay-mode application` and `--detail quick` avoid much of its work"
+    said = f"ncu was killed ({how})" if number == signal.SIGKILL else f"ncu crashed ({how})"
+    return InputError(f"{said}; {needed}" if needed else said, f"{hint}; {_UNLOCK}")
 
 
 def _matches(failures: Iterable[Failure], words: str) -> list[tuple[Failure, str]]:
@@ -373,5 +450,16 @@ def too_slow(timeout_s: float, kernel: str | None) -> RooflensError:
     return InputError(
         f"ncu did not finish within {timeout_s:.3g} s; it was{where or ' before the first kernel'}",
         "kernels that wait for one another (NCCL, cooperative ones) hang when each is replayed alone: "
-        "`--replay-mode application`; else a longer --timeout, or fewer launches with --launch-count",
+        "`--replay-mode application`; else a longer --timeout, or fewer launches with --launch-count; "
+        f"{_UNLOCK}",
+    )
+
+
+def stuck(kernel: str, quiet_s: float) -> RooflensError:
+    """Make the error for a profile in which a kernel that waits for other ranks does not end."""
+    return InputError(
+        f"no kernel finished for {quiet_s:.0f} s inside `{kernel}`, which waits for other ranks",
+        "without --kernel such kernels are left out; to profile them all ranks must move in step: "
+        "`--ncu-args '--communicator shmem --communicator-shmem-num-peers N --lockstep-kernel-launch'`, in older "
+        f"versions of ncu `--communicator tcp --communicator-tcp-num-peers N`; {_UNLOCK}",
     )

@@ -69,6 +69,10 @@ class LogFollower:
     """Read a growing log; each line is read once.
 
     In application replay each run of the program is a pass, and the run with most kernels gives their number.
+
+    Attributes:
+        names: Names of the kernels that are done, as ncu abbreviates them.
+        in_kernel: Whether a kernel was begun and is not done.
     """
 
     def __init__(self, log_file: Path) -> None:
@@ -79,6 +83,8 @@ class LogFollower:
         self.kernel: str | None = None
         self.passes: int | None = None
         self.profiled_count = 0
+        self.names: set[str] = set()
+        self.in_kernel = False
         self.max_passes = 0
         self._replayed: Counter[int] = Counter()
 
@@ -111,14 +117,19 @@ class LogFollower:
         done = _DONE.search(line)
         if replayed:
             self._replayed[int(replayed["number"])] += 1
+            self.names.add(self.kernel or "")
+            self.in_kernel = False
             self.passes = self.max_passes = len(self._replayed)
             self.profiled_count = max(self._replayed.values())
         elif done and self.kernel is not None:
             self.passes = int(done["passes"])
             self.max_passes = max(self.max_passes, self.passes)
             self.profiled_count += 1
+            self.names.add(self.kernel)
+            self.in_kernel = False
 
     def _note_kernel(self, line: str) -> None:
         started = _KERNEL.search(line)
         if started:
             self.kernel = started["name"]
+            self.in_kernel = True

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rooflens.errors import InputError, UsageError
 from rooflens.ingest.ncu.log import run_to_end
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.model.keys import function_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +27,18 @@ if TYPE_CHECKING:
 RANK = "%q{RANK}"
 """What ncu, and `-o` of `collect`, replace by the environment variable RANK."""
 
-NO_COMMUNICATION = (
-    "regex:^(?!nccl|nvshmem|cross_device_reduce|one_shot_all_reduce|two_shot_all_reduce|multimem_all_reduce)"
-)
-"""All kernels except those that wait for other ranks: replayed alone, they would hang."""
+_REDUCES = ("cross_device_reduce", "one_shot_all_reduce", "two_shot_all_reduce", "multimem_all_reduce")
+_WAITING = ("nccl", "nvshmem", *_REDUCES)
+"""How the names of kernels begin that wait for other ranks: replayed alone, they would hang."""
+
+NO_COMMUNICATION = f"regex:^(?!{'|'.join(_WAITING)})"
+"""All kernels except those that wait for other ranks."""
+
+ONE_NCU = "--communicator"
+"""Begins ncu's own options that move all ranks in step."""
+_SHARED_MEMORY = re.compile(r"--communicator[= ]shmem\b")
+_STARTERS = {"accelerate", "deepspeed", "vllm", "mpirun", "mpiexec", "srun", "horovodrun"}
+"""Programs that start several ranks, and whose command lines are not turned inside out."""
 
 _LAUNCHER, _MODULES = "torchrun", ("torch.distributed.run", "torch.distributed.launch")
 _PLAIN, _MODULE, _OTHER = "--no-python", "--module", "--run-path"
@@ -48,6 +57,21 @@ class Launcher:
 
     head: tuple[str, ...]
     program: tuple[str, ...]
+
+
+def waits_for_ranks(kernel: str) -> bool:
+    """Return whether a kernel is known to wait for other ranks."""
+    return function_of(kernel).startswith(_WAITING)
+
+
+def starts_ranks(command: Sequence[str]) -> bool:
+    """Return whether a command line is known to start several ranks."""
+    return bool(command) and (Path(command[0]).name in _STARTERS or _after_name(command) > 0)
+
+
+def is_one_ncu(options: Sequence[str]) -> bool:
+    """Return whether these options of ncu let one ncu profile all ranks, through shared memory."""
+    return bool(_SHARED_MEMORY.search(" ".join(options)))
 
 
 def split_launcher(command: Sequence[str]) -> Launcher | None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rooflens.errors import InputError, RooflensError, StoppedError
-from rooflens.files import write_whole
+from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
+from rooflens.files import give_back, make_folder, write_whole
 from rooflens.ingest.ncu.command import build_argv, profiles_one_of_each
-from rooflens.ingest.ncu.failures import explain, too_slow
+from rooflens.ingest.ncu.failures import explain, stuck, too_slow
 from rooflens.ingest.ncu.log import LogFollower
+from rooflens.ingest.ncu.ranks import ONE_NCU, waits_for_ranks
 from rooflens.ingest.reports.unpacking import (
     INCOMPLETE_SUFFIX,
     PACKED_SUFFIX,
@@ -24,7 +25,7 @@ from rooflens.ingest.reports.unpacking import (
     log_of,
     unpacked,
 )
-from rooflens.processes import Command, run
+from rooflens.processes import Command, capture, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,9 +40,13 @@ _LEFT_AS = ("", "z", PLAIN_SUFFIX, PACKED_SUFFIX)
 """What ncu may append to the name it was given. From 2026.3 on it compresses its reports and says so in their names;
 whether it changes the suffix or appends one is not yet seen on a GPU, so both are looked for."""
 
+WATCHDOG_SECONDS = 60.0
+"""A kernel that waits for other ranks and takes longer under ncu waits for ever."""
+
 _WARNING = "==WARNING== "
 _WRITTEN = "==PROF== Report:"
 
+_RESET_SECONDS = 60.0
 _LAST_WORDS_BYTES = 64 << 10
 """How much of the program's output is kept, from its end; ncu's log is kept whole."""
 
@@ -59,6 +64,7 @@ class Collected:
         max_passes: The most passes that a kernel took.
         capped: Whether ncu was stopped at the cap on launches, so that there may be more kernels than these.
         warnings: What ncu warned of.
+        names: Names of the kernels that ncu's log calls done, as it abbreviates them.
     """
 
     report: Path
@@ -67,6 +73,7 @@ class Collected:
     elapsed_s: float
     capped: bool
     warnings: tuple[str, ...]
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +123,16 @@ def collect(
         done = _Run(build_argv(ncu, replace(collection, output=partial), words[0]), words, LogFollower(words[0]))
         # ncu has no cap of its own on distinct launches. In application replay no kernel is complete before the last
         # run of the program: stopping would lose all.
-        may_be_capped = profiles_one_of_each(ncu, collection) and collection.replay_mode == "kernel"
+        may_be_capped = profiles_one_of_each(collection) and collection.replay_mode == "kernel"
         limit = collection.max_launches if may_be_capped else None
+        in_step = any(option.startswith(ONE_NCU) for option in collection.options)
 
         def watch(elapsed_s: float) -> bool:
-            on_progress(done.follower.progress(elapsed_s))
+            progress = done.follower.progress(elapsed_s)
+            on_progress(progress)
+            inside = done.follower.in_kernel and waits_for_ranks(progress.kernel or "")
+            if inside and not in_step and progress.quiet_s > WATCHDOG_SECONDS:
+                raise stuck(progress.kernel or "", progress.quiet_s)
             return limit is None or done.follower.profiled_count < limit
 
         try:
@@ -143,11 +155,16 @@ def _accept(done: _Run, finished: Finished, collection: Collection, left: Path, 
     killed = collection.kill and follower.profiled_count >= (collection.launch_count or collection.max_launches)
     good_end = (_WRITTEN in done.log) if capped or killed else finished.status == 0
     if not good_end or not left.exists():
-        raise explain(done.log, done.streams, finished.status)
+        error = explain(done.log, done.streams, finished.status, collection.kernel)
+        if (finished.status or 0) < 0 and follower.profiled_count and not profiles_one_of_each(collection):
+            skip = (collection.launch_skip or 0) + follower.profiled_count
+            error.hint += f"; `--launch-skip {skip}` goes on after the last kernel that was profiled"
+        raise error
     result_count = _result_count(left)
     plain, packed = both_names(collection.output)
     report, other = (packed, plain) if is_packed(left) else (plain, packed)
     left.replace(report)
+    give_back(report)
     other.unlink(missing_ok=True)
     if collection.keep_log:
         _keep_words(done, collection.output)
@@ -160,6 +177,7 @@ def _accept(done: _Run, finished: Finished, collection: Collection, left: Path, 
         elapsed_s=finished.wall_ns / 1e9,
         capped=capped,
         warnings=_warnings(done.log),
+        names=frozenset(follower.names),
     )
 
 
@@ -169,11 +187,35 @@ def both_names(output: Path) -> tuple[Path, Path]:
     return plain, packed
 
 
+def reset_clocks(ncu: Ncu) -> None:
+    """Let ncu give back the clocks that an earlier run locked.
+
+    Raises:
+        EnvironmentMissingError: It cannot.
+    """
+    done = capture((ncu.path, "--clock-control", "reset"), _RESET_SECONDS)
+    if done.status != 0:
+        said = " / ".join(line.removeprefix("==ERROR==").strip() for line in (done.stdout + done.stderr).splitlines())
+        hint = "run it as root, or as root `nvidia-smi --reset-gpu-clocks`"
+        raise EnvironmentMissingError(f"`ncu --clock-control reset` failed: {said or done.status}", hint)
+
+
+def check_place(output: Path) -> None:
+    """Make sure that a report can be written, and make nothing yet.
+
+    Raises:
+        InputError: Its folder, or the nearest there is above it, cannot be written to.
+    """
+    folder = next(parent for parent in output.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write `{output}`: no permission to write in `{folder}`", "give another place with -o")
+
+
 def _partial(output: Path) -> Path:
     if output.suffix not in _SUFFIXES:
         raise InputError(f"`{output}` does not end like a report", "end it in `.ncu-rep`")
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(output.parent)
     except OSError as error:
         raise InputError(f"cannot write `{output}`: {error.strerror}", "give another place with -o") from error
     _sweep(output)
@@ -243,6 +285,7 @@ def _keep_rest(error: RooflensError, run: _Run, left: Path, output: Path) -> Roo
         place = output.with_name(f"{output.with_suffix(suffix).name}{INCOMPLETE_SUFFIX}")
         with suppress(OSError):
             kept = left.replace(place)
+            give_back(kept)
     stopped = isinstance(error, StoppedError)
     log = None if stopped and not kept else _keep_words(run, output)
     if count is not None:
@@ -255,7 +298,7 @@ def _keep_rest(error: RooflensError, run: _Run, left: Path, output: Path) -> Roo
         f"the report so far is kept, {holds}: `rooflens analyze {shlex.quote(str(kept))}`" if kept else "",
     ]
     told = type(error)("stopped before the end" if stopped and kept else str(error), "; ".join(filter(None, hints)))
-    told.kept = kept
+    told.kept, told.is_certain = kept, error.is_certain
     return told
 
 

@@ -36,7 +36,7 @@ from rooflens.model.counters.plausible import (
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, MEASURED
 from rooflens.model.failed import ALL_NAN, failed_kernel
-from rooflens.model.keys import short_name
+from rooflens.model.keys import bare_name
 from rooflens.model.records import Kernel, Rule, Series, Status
 
 _DEVICES = ("launch__device_id", "device__attribute_device_index")
@@ -142,7 +142,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         digest=digest,
         source=source,
         index=raw.index,
-        name=short_name(raw.signature),
+        name=bare_name(raw.signature),
         function_name=raw.function_name,
         status=status,
         status_reason=ALL_NAN if status == "failed" else unread_reason(raw.unread),

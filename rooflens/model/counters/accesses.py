@@ -15,12 +15,12 @@ from rooflens.model.counters.chips import (
     GB11X,
     GB20X,
     GR100,
-    GV100,
     ORIN,
     OWN_DRAM,
     SPARK,
     TU10X,
     TU11X,
+    VOLTA,
 )
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.counters.metric import DEEP, SHARE, SOURCE, SUM, Ask
@@ -28,7 +28,7 @@ from rooflens.model.counters.recipes import Amount, Counter, HostLink, ShareOfCy
 
 _GLOBAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
 _LOCAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_local_op_{}.ratio"
-_LATER_CHIPS = (Ask("deep", chips=EVERY_CHIP - GV100),)
+_LATER_CHIPS = (Ask("deep", chips=EVERY_CHIP - VOLTA),)
 """gv100 lacks most of these, or takes four passes for them."""
 
 LOCAL: tuple[Counter, ...] = (
@@ -141,8 +141,8 @@ def _conflicts(key: str, op: str, of: str) -> tuple[Counter, ...]:
 
 CONFLICTS: tuple[Counter, ...] = (*_conflicts("load", "ld", "loads"), *_conflicts("store", "st", "stores"))
 
-_LATE_INPUT = GV100 | TU10X | TU11X | GA100 | GA10X | AD10X | GB20X | SPARK
-_LATE_ATOMICS = GV100 | GA100 | ORIN | AD10X | GB20X | SPARK
+_LATE_INPUT = VOLTA | TU10X | TU11X | GA100 | GA10X | AD10X | GB20X | SPARK
+_LATE_ATOMICS = VOLTA | GA100 | ORIN | AD10X | GB20X | SPARK
 """Chips on which these cost `standard` an additional pass."""
 _ATOMIC_SECTORS = "lts__t_sectors_srcunit_tex_op_{}"
 

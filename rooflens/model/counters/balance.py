@@ -9,13 +9,13 @@ from rooflens.model.counters.chips import (
     EVERY_CHIP,
     GA100,
     GH100,
-    GV100,
     ORIN,
     OWN_DRAM,
     SPARK,
     TCGEN05,
     TU10X,
     TU11X,
+    VOLTA,
 )
 from rooflens.model.counters.metric import Ask
 from rooflens.model.counters.recipes import Counter, exact
@@ -61,7 +61,7 @@ SAMPLED_ONLY = frozenset({"warpgroup_arrive", *SAMPLED_AS.values()})
 _KNOWN = frozenset({"sm_cycles_active_avg", "sm_cycles_active_max"})
 
 
-_LATE: Mapping[str, frozenset[str]] = {"l2": GV100 | TU10X | TU11X | GA100 | ORIN | SPARK}
+_LATE: Mapping[str, frozenset[str]] = {"l2": VOLTA | TU10X | TU11X | GA100 | ORIN | SPARK}
 """Units whose cycles with work cost a pass on some chips."""
 _LATE_LATENCY = GH100 | TCGEN05
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from rooflens.errors import EnvironmentMissingError, UnknownNameError, UsageError
 
 GV100 = frozenset({"gv100"})
+XAVIER = frozenset({"gv11b"})
 TU10X = frozenset({"tu102", "tu104", "tu106"})
 TU11X = frozenset({"tu116", "tu117"})
 GA100 = frozenset({"ga100"})
@@ -26,6 +27,7 @@ SPARK = frozenset({"gb20b", "gb20c"})
 
 FAMILIES: tuple[tuple[str, frozenset[str]], ...] = (
     ("7.0", GV100),
+    ("7.2", XAVIER),
     ("7.5", TU10X),
     ("7.5", TU11X),
     ("8.0", GA100),
@@ -47,14 +49,15 @@ CHIPS: tuple[str, ...] = tuple(dict.fromkeys(chip for _, family in FAMILIES for 
 """Every chip, oldest family first."""
 EVERY_CHIP = frozenset(CHIPS)
 
-PM_SAMPLED = EVERY_CHIP - GV100
+VOLTA = GV100 | XAVIER
+PM_SAMPLED = EVERY_CHIP - VOLTA
 """Chips whose units can be sampled over time."""
-SOC = ORIN | THOR | SPARK
+SOC = XAVIER | ORIN | THOR | SPARK
 """Chips whose memory is the system's: they have no DRAM counters."""
 OWN_DRAM = EVERY_CHIP - SOC
 TCGEN05 = GB10X | GB11X | THOR | GR100
 """Chips with tcgen05 matrix instructions, whose opcodes name neither shape nor type."""
-ONE_FMA = GV100 | TU10X | TU11X | GA100
+ONE_FMA = VOLTA | TU10X | TU11X | GA100
 """Chips with one FMA pipe and a pipe for fp16."""
 LGDS = GH100 | TCGEN05 | GB20X | SPARK
 """Chips that count distributed shared memory with global loads, and have TMA."""

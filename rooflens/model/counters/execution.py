@@ -10,13 +10,13 @@ from rooflens.model.counters.chips import (
     GB20X,
     GH100,
     GR100,
-    GV100,
     ONE_FMA,
     ORIN,
     SPARK,
     TCGEN05,
     TU10X,
     TU11X,
+    VOLTA,
 )
 from rooflens.model.counters.metric import DEEP, LAUNCH, SHARE, STANDARD, Ask
 from rooflens.model.counters.recipes import Counter, PerSm, amount, busy, exact, pipe_rows, sass_rows, share
@@ -46,7 +46,7 @@ PIPES: tuple[Counter, ...] = (
             later=EVERY_CHIP - GA100 - GA10X - ORIN - AD10X,
         ),
     ),
-    *pipe_rows("uniform", "uniform data path", Ask("deep", "uniform instructions", chips=EVERY_CHIP - GV100)),
+    *pipe_rows("uniform", "uniform data path", Ask("deep", "uniform instructions", chips=EVERY_CHIP - VOLTA)),
     *pipe_rows("adu", "address divergence unit", Ask("deep", "address divergence instructions")),
     *pipe_rows("cbu", "branch unit", Ask("deep", "branch instructions")),
     busy("alu_busy_share", "ALU pipe", "sm__pipe_alu_cycles_active", asked=(Ask("standard", later=_HEAVY_ALU),)),
@@ -84,7 +84,7 @@ PIPES: tuple[Counter, ...] = (
         "sm__pipe_tensor_op_hmma_cycles_active",
         "sm__pipe_tc_cycles_active",
         "sm__inst_executed_pipe_tensor",
-        asked=(Ask("quick", later=GV100), Ask("standard", base="sm__inst_executed_pipe_tensor", chips=GV100)),
+        asked=(Ask("quick", later=VOLTA), Ask("standard", base="sm__inst_executed_pipe_tensor", chips=VOLTA)),
     ),
     exact(
         "tensor_active_share",

@@ -8,7 +8,6 @@ from rooflens.model.counters.chips import (
     GB11X,
     GB20X,
     GR100,
-    GV100,
     LGDS,
     ONE_FMA,
     OWN_DRAM,
@@ -16,6 +15,7 @@ from rooflens.model.counters.chips import (
     TCGEN05,
     TU10X,
     TU11X,
+    VOLTA,
 )
 from rooflens.model.counters.metric import DEEP, LOAD, QUICK, SHARE, SOURCE, SPEED_OF_LIGHT, STANDARD, Ask
 from rooflens.model.counters.recipes import (
@@ -244,7 +244,7 @@ L2: tuple[Counter, ...] = (
             Amount((("l1tex__m_l1tex2xbar_write_bytes",),)),
             Amount((("lts__t_sectors_srcunit_tex_op_write",), ("lts__t_sectors_op_write",)), SECTOR_BYTES),
         ),
-        asked=(Ask("quick", "sectors written from the SMs to L2", "lts__t_sectors_srcunit_tex_op_write", later=GV100),),
+        asked=(Ask("quick", "sectors written from the SMs to L2", "lts__t_sectors_srcunit_tex_op_write", later=VOLTA),),
     ),
     amount(
         "l2_tag_bytes",
@@ -282,13 +282,13 @@ L2: tuple[Counter, ...] = (
         "l2_data_share",
         "L2 data banks",
         "lts__d_sectors",
-        asked=(Ask("standard", later=GV100 | TU10X | TU11X | GA100),),
+        asked=(Ask("standard", later=VOLTA | TU10X | TU11X | GA100),),
     ),
     share(
         "l2_request_share",
         "L2 tag stage, counted in requests",
         "lts__t_tag_requests",
-        asked=(Ask("standard", "requests to the L2 tag stage", later=GV100 | GA100),),
+        asked=(Ask("standard", "requests to the L2 tag stage", later=VOLTA | GA100),),
     ),
     share(
         "l2_internal_share",
@@ -338,7 +338,7 @@ L1: tuple[Counter, ...] = (
                 _WRITEBACK,
                 "l1tex__lsu_writeback_active_mem_lg",
                 LOAD,
-                EVERY_CHIP - GV100 - LGDS,
+                EVERY_CHIP - VOLTA - LGDS,
                 later=TU10X | TU11X | GA100,
             ),
         ),
@@ -382,7 +382,7 @@ L1: tuple[Counter, ...] = (
         "l1_filter_share",
         "texture filter stage",
         "l1tex__f_wavefronts",
-        asked=(Ask("standard", chips=EVERY_CHIP - GR100, later=GV100),),
+        asked=(Ask("standard", chips=EVERY_CHIP - GR100, later=VOLTA),),
     ),
     share(
         "l1_lsu_input_share",
@@ -476,7 +476,7 @@ SMEM: tuple[Counter, ...] = (
         "smem_useful_bytes",
         "bytes that instructions asked of shared memory",
         "smsp__sass_data_bytes_mem_shared.sum",
-        asked=(Ask("deep", patched=GV100),),
+        asked=(Ask("deep", patched=VOLTA),),
     ),
     exact(
         "smem_access_wavefronts",

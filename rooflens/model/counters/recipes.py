@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from rooflens.model.counters.aliases import aliases_of
-from rooflens.model.counters.chips import GV100
+from rooflens.model.counters.chips import VOLTA
 from rooflens.model.counters.metric import LOAD, PEAK, SHARE, Ask
 
 
@@ -214,13 +214,13 @@ def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:
             f"predicated-on {dtype} {op} thread instructions",
             base.format(f"{letter}{op}"),
             base.format(f"{letter}{op}").replace("smsp__", "sm__"),
-            asked=(Ask("deep", f"{dtype} {op} thread instructions", patched=GV100),),
+            asked=(Ask("deep", f"{dtype} {op} thread instructions", patched=VOLTA),),
         )
         for op in ("add", "mul", "fma")
     ]
     fma, instructions = base.format(f"{letter}fma").removeprefix("smsp"), f"{dtype} fma thread instructions"
     peaks = (Peak(f"sm{fma}", "sm_clock_hz"), Peak(f"smsp{fma}", "sm_clock_hz"))
-    asked = (Ask("quick", instructions, patched=GV100),)
+    asked = (Ask("quick", instructions, patched=VOLTA),)
     return (*rows, Counter(f"{letter}fma_peak_threads_per_s", f"peak rate of {instructions}", peaks, asked))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from rooflens.model.counters.accesses import ACCESSES, HOST
 from rooflens.model.counters.balance import BALANCE, CAPACITY, WAITS
-from rooflens.model.counters.chips import EVERY_CHIP, GV100, LGDS, TU10X, TU11X
+from rooflens.model.counters.chips import EVERY_CHIP, LGDS, TU10X, TU11X, VOLTA
 from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
 from rooflens.model.counters.memory import CLOCKS, DRAM, L1, L2, SMEM
 from rooflens.model.counters.metric import BARE, SUM, Ask
@@ -63,7 +63,7 @@ BESIDE: tuple[Ask, ...] = (
         "bytes loaded by cp.async",
         "smsp__sass_data_bytes_mem_global_op_ldgsts",
         SUM,
-        EVERY_CHIP - GV100 - TU10X - TU11X,
+        EVERY_CHIP - VOLTA - TU10X - TU11X,
     ),
     Ask("deep", "NVIDIA's L1 throughput", "l1tex__throughput", ("avg.pct_of_peak_sustained_active",)),
 )

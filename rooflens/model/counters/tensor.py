@@ -14,12 +14,13 @@ from rooflens.model.counters.chips import (
     GB20X,
     GH100,
     GR100,
-    GV100,
     ORIN,
     SPARK,
     TCGEN05,
     THOR,
     TU10X,
+    VOLTA,
+    XAVIER,
 )
 from rooflens.model.counters.metric import PEAK, Ask, Detail
 
@@ -50,7 +51,8 @@ _NARROW = ("fp4_dst_fp32", "fp4_fp6_dst_fp16", "fp4_fp6_dst_fp32", "fp8_dst_fp16
 _AMPERE = GA100 | GA10X | ORIN
 
 TENSOR_COUNTERS: tuple[TensorCounters, ...] = (
-    TensorCounters(GV100, "", _FP16),
+    TensorCounters(VOLTA, "", _FP16),
+    TensorCounters(XAVIER, "", ("int8",)),
     TensorCounters(TU10X, "", ("fp16_bf16_tf32_dst_fp32", "fp16_dst_fp16", "int1", "int4", "int8")),
     TensorCounters(_AMPERE | AD10X, "", (*_HMMA, "int4", "int8"), split=True),
     TensorCounters(_AMPERE | AD10X | GH100, "", ("fp64", "int1")),

@@ -70,8 +70,12 @@ def small_grid(facts: Facts) -> Found | None:
     beside: Severity = "note" if facts.at_roof else "contributes"
     words, gain, severity = f"the grid is {significant(waves)} waves", 1 / waves, None
     if an_sm and blocks and sms:
-        what = f"leaves {count(int(sms - blocks), 'SM')} without a block" if an_sm < 1 else "does not fill the GPU once"
-        words = f"the grid of {count(int(blocks), 'block')} is {significant(waves)} waves on {sms:,.0f} SMs and {what}"
+        grid = count(int(blocks), "block")
+        if an_sm < 1:
+            leave = "leaves" if blocks == 1 else "leave"
+            words = f"{grid} ({significant(waves)} waves) {leave} {sms - blocks:,.0f} of {sms:,.0f} SMs idle"
+        else:
+            words = f"{grid} are {significant(waves)} waves on {sms:,.0f} SMs and do not fill the GPU once"
         gain = max(gain, 1 / an_sm)
         severity = None if an_sm < 1 or waves <= facts.limits.empty_grid_waves else beside
     return Found(
@@ -433,7 +437,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     waves = facts.counter("waves")
     evidence = [facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share")]
     is_small = waves is not None and waves < facts.limits.small_grid_waves
-    fill = "give blocks, and the warps in them, equal work"
+    fill, held = "", f"achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}"
     is_alone, block = allows_one_block(facts), facts.counter("block_size")
     if is_small:  # `small_grid` says what there is to say
         fill = f"launch more blocks than the {significant(waves)} waves of this grid"
@@ -445,7 +449,10 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         fill = f"loop over several elements per thread, as each warp executes only {executed}"
     return Found(
         evidence=tuple(evidence),
-        move=f"{fill}: achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}",
+        move=f"{fill}: {held}"
+        if fill
+        else f"balance the work: SMs hold {percent(achieved)} of their warp slots where "
+        f"{percent(allowed)} fit (uneven blocks or a short tail)",
         bears_on=WAITS,
         gain=facts.without_wait(allowed / achieved),
         severity="note" if is_small or _has_warps_enough(facts) else None,

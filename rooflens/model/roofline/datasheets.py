@@ -19,7 +19,7 @@ from typing import Any, Literal
 from rooflens.cache import keep, kept
 from rooflens.checking import Table, parse_toml
 from rooflens.errors import InputError, UnknownNameError, UsageError
-from rooflens.model.records import GUESSED
+from rooflens.format import GUESSED
 
 _FOLDER = Path(__file__).parents[2] / "gpus"
 
@@ -67,6 +67,7 @@ MEMORY_KINDS = (
     "HBM2e",
     "HBM3",
     "HBM3e",
+    "HBM4",
     "LPDDR4x",
     "LPDDR5",
     "LPDDR5X",
@@ -85,6 +86,7 @@ LINK_NAMES: Mapping[LinkKind, str] = MappingProxyType({"nvlink": "NVLink", "pcie
 _LINK = ("generation", "width", "bytes_per_s_per_direction", "bytes_per_s_total", "source")
 ARCHITECTURES = MappingProxyType(
     {
+        "gr": "Rubin",
         "gb": "Blackwell",
         "gh": "Hopper",
         "ad": "Ada Lovelace",
@@ -353,7 +355,7 @@ def datasheet_of_id(short_name: str) -> Datasheet | None:
 
 
 def matching_datasheets(name: str) -> tuple[Datasheet, ...]:
-    """Find GPUs by short name, by display name, or by any part of it.
+    """Find GPUs by short name, by display name, or by any part of either.
 
     Raises:
         UnknownNameError: None has it in its name.
@@ -362,7 +364,8 @@ def matching_datasheets(name: str) -> tuple[Datasheet, ...]:
     exact = datasheet_of_id(wanted) or datasheet_of(name)
     if exact is not None:
         return (exact,)
-    found = tuple(gpu for gpu in load_datasheets() if any(wanted in known.casefold() for known in gpu.names))
+    known = ((gpu, (gpu.id, *gpu.names)) for gpu in load_datasheets())
+    found = tuple(gpu for gpu, names in known if wanted and any(wanted in one.casefold() for one in names))
     if not found:
         raise UnknownNameError("GPU", name, [gpu.id for gpu in load_datasheets()], "rooflens gpus")
     return found

@@ -14,6 +14,7 @@ from rooflens.format import percent, si, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Kernel, Level, ratio
+from rooflens.model.roofline.datasheets import memory_label
 from rooflens.model.roofline.opcodes import executed, opcode_group, thread_flop, uses_tensor_cores
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -251,10 +252,11 @@ def memory_moves(
     match level:
         case "dram":
             dram_bytes = levels["dram"].amount_bytes
-            moved, asked = f" than its {si(dram_bytes, 'B')}" if dram_bytes else "", ratio(asked_bytes, dram_bytes)
+            moved, asked = f" than {si(dram_bytes, 'B')}" if dram_bytes else "", ratio(asked_bytes, dram_bytes)
             if asked and asked <= 1 - default_thresholds().wasted_sector_share:
-                moved += f", of which the SMs asked for {si(asked_bytes, 'B')},"
-            only = f"only moving fewer bytes{moved} helps now" if at_roof else f"move fewer bytes{moved}"
+                moved += f" (the SMs asked for {si(asked_bytes, 'B')})"
+            full = f"{memory_label(kernel.gpu)} is full, so only moving less{moved} helps"
+            only = full if at_roof else f"move less{moved}"
             first = f"{only}: fuse with a neighbour so that intermediates stay on chip"
         case "l2":
             first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
@@ -294,8 +296,11 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
         at_roof: The pipe is full.
     """
     key = "tensor" if pipe and pipe.startswith("tensor") else (pipe or "").removesuffix("_pipe")
-    rows = _COMPUTE.get(key, (_Move("issue fewer instructions to the busiest pipe"),))
+    rows = _COMPUTE.get(key, ())
     moves = tuple(move.text for move in rows if move.suits(kernel))
+    if key not in _COMPUTE:
+        command = collect_command(kernel.function_name, None)
+        moves = (f"find the pipe that keeps the SM {percent(busy)} busy, which was not measured: `{command}`",)
     if at_roof and key in _ARITHMETIC:
         return (_AT_COMPUTE_ROOF.format(percent(busy)), *moves[-1:])
     counts: Counter[str] = Counter()

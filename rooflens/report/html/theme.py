@@ -106,6 +106,7 @@ def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
             "strong": {"color": inks.ink, "fontSize": 13, "fontWeight": 600},
             "note": {"color": inks.muted, "fontSize": 12},
             "halo": {"color": inks.page, "stroke": inks.page, "strokeWidth": 5, "strokeJoin": "round", "fontSize": 12},
+            "ghost": {"stroke": inks.ink, "strokeWidth": 1.5, "strokeDash": [4, 3], "opacity": 1},
             "gap": {"color": inks.ink, "strokeWidth": 1.25, "opacity": 1},
             "ring": {"color": inks.ink, "strokeWidth": 1.5, "filled": False, "opacity": 1},
         },

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.summary import Launch
-from rooflens.model.verdict.sentences import gain_words
+from rooflens.model.records import Analysis
+from rooflens.model.summary import KernelSummary, Launch
+from rooflens.model.verdict.bottleneck import compute_bottleneck, memory_bottleneck
+from rooflens.model.verdict.collecting import collect_command
+from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.html.parts import Figure, Table
 from rooflens.report.html.templates import render
@@ -26,11 +32,11 @@ from rooflens.report.summary import ranking
 MAX_DATA_ROWS = 200
 """Rows of the table behind a chart; the kernels table and the JSON hold the rest."""
 
+SIDES_SHOWN = 6
+"""Kernels whose busy sides are listed where no chart can be drawn."""
+
 REASON_SENTENCES: Mapping[str, str] = {
-    UNCOUNTED: (
-        "The report has no FLOP counters, so these kernels have no arithmetic intensity and no place in a roofline. "
-        "Both rooflens profile and ncu --set full collect them."
-    ),
+    UNCOUNTED: ("The report has no FLOP counters, so these kernels have no place in a roofline. To collect them: "),
     NONE: "These kernels do no floating-point work, so they have no arithmetic intensity and no place in a roofline.",
     NO_BYTES: "FLOPs were counted and bytes were not, so these kernels have no arithmetic intensity.",
     UNPLACED: "These kernels have no arithmetic intensity at any level.",
@@ -83,8 +89,11 @@ def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
 def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[str, int]) -> RooflineFigure:
     clock, found = clock_text(placed.clocks_hz), boost(placed)
     caption = f"{placed.gpu}, SM {clock}" if clock else placed.gpu
-    heading = "Memory levels" if placed.placed and not placed.points else "Roofline"
-    notes = [REASON_SENTENCES[why] for why in reasons(placed) if not placed.points]
+    heading = "Roofline" if placed.points else "Memory levels" if placed.placed else "Speed Of Light"
+    why = [] if placed.points else reasons(placed)
+    notes = [
+        REASON_SENTENCES[one] + (f"`{collecting(content, placed.gpu)}`." if one == UNCOUNTED else "") for one in why
+    ]
     if placed.unplaced:
         unplaced = fmt.count(placed.unplaced, "launch")
         notes.append(f"{unplaced} without FLOPs or bandwidth shares cannot be placed; they are in the table.")
@@ -110,6 +119,27 @@ def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[s
         has_boost=found is not None,
         figure=figure,
     )
+
+
+def collecting(content: Content, gpu: str) -> str:
+    """Write the one command that collects what a roofline needs, of the kernel that takes most time on a GPU."""
+    kernel = next(group for group in content.kernels if group.gpu == gpu).analysis.kernel
+    lines = {run.digest: run.command_line for run in content.runs}
+    return collect_command(kernel.function_name, lines.get(kernel.digest))
+
+
+def sides_of(content: Content, gpu: str) -> list[tuple[KernelSummary, list[tuple[str, float]]]]:
+    """List how busy the two sides are that the kernels with most time on a GPU were judged by, as shares of peak."""
+    kernels = [group for group in content.kernels if group.gpu == gpu][:SIDES_SHOWN]
+    return [(group, [*_sides(group.analysis)]) for group in kernels]
+
+
+def _sides(analysis: Analysis) -> Iterator[tuple[str, float]]:
+    facts = Facts(analysis.kernel, analysis.levels, analysis.pipes, default_thresholds())
+    for side, busiest in (("memory", memory_bottleneck(facts)), ("compute", compute_bottleneck(facts))):
+        if busiest:
+            unit = f": {resource_label(busiest.resource, analysis.kernel.gpu)}" if busiest.resource else ""
+            yield f"{side}{unit}", busiest.share
 
 
 def _spec(placed: Plane, title: str, content: Content, ranks: Mapping[str, int]) -> Spec:
@@ -159,28 +189,12 @@ def _time_figure(content: Content) -> Figure:
     kernels = content.kernels
     untimed = sum(not group.duration_ns for group in kernels)
     verb = "has" if untimed == 1 else "have"
-    rows = [
-        (
-            fmt.cut_middle(group.shown, 40),
-            f"{group.launch_count:,}",
-            fmt.duration(group.duration_ns),
-            fmt.percent(group.time_share),
-            gain_words(group.analysis.verdict.gain, group.duration_ns) or fmt.MISSING,
-        )
-        for group in kernels[:MAX_DATA_ROWS]
-    ]
     return Figure(
         "time",
         time_spec(content),
-        label="GPU time by kernel; the table below holds the same data.",
+        label="GPU time by kernel; the kernels table holds the same data.",
         save="Save time by kernel as",
         notes=(f"{fmt.count(untimed, 'kernel')} without a duration {verb} no bar.",) if untimed else (),
-        data=Table(
-            "Data of time by kernel",
-            ("Kernel", "#Launches", "#Time", "#Share", "First move"),
-            rows,
-            f"The first {MAX_DATA_ROWS} of {len(kernels):,} kernels." if len(kernels) > MAX_DATA_ROWS else "",
-        ),
     )
 
 
@@ -188,6 +202,8 @@ def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     """Show the roofline of each GPU, and the time by kernel where there are several, and no versions of one program."""
     return render(
         "report/charts",
+        sides_of=partial(sides_of, content),
+        collecting=partial(collecting, content),
         content=content,
         figures=figures,
         time=_time_figure(content) if content.total_ns and len(content.kernels) > 1 else None,

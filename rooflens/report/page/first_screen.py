@@ -15,16 +15,20 @@ from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.content import Content
 from rooflens.report.html.ladder import ladder_section
 from rooflens.report.html.templates import render
+from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.selectors import selectors
 from rooflens.report.program import program_lines
+from rooflens.report.roofline.ghost import choices
 from rooflens.report.summary import (
     Ranked,
     at_limit,
+    brief_move,
     cannot_tell,
     caveats,
-    counts,
     earlier_versions,
+    failed_words,
+    gain_figure,
     noun,
     own_reports,
     ranked,
@@ -37,13 +41,8 @@ from rooflens.report.summary import (
 KEPT = 20
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""
 
-MOVES_NAMED = 3
-
 REPORTS_SHOWN = 6
 """Reports that have a bar of their own: the newest ones."""
-
-CAVEATS_NAMED = 2
-"""Caveats that stand in the header; the others open below them."""
 
 
 class Entry(Struct, frozen=True):
@@ -59,15 +58,21 @@ class Entry(Struct, frozen=True):
     shown: bool
 
 
+class MoveShown(Struct, frozen=True):
+    """One move in at most `MOVE_WORDS` words, with what it brings; the figure is empty where that is unknown."""
+
+    text: str
+    figure: str
+    where: str
+
+
 def header(content: Content) -> Markup:
-    """Count what ran, and say what to keep in mind before any number is read."""
+    """Say what failed or could not be read, and what to keep in mind; the rest of it folded."""
     return render(
         "report/header",
         content=content,
-        counts=counts(content),
-        programs=program_lines(content.reports),
+        failed=failed_words(content),
         caveats=caveats(content),
-        named=CAVEATS_NAMED,
         launches=len(timed(content.analyses)),
         noun=noun(content),
     )
@@ -85,7 +90,7 @@ def first_screen(
         anchors: Name in the address and words of each part of the page.
         figures: The rooflines of the page.
     """
-    answer = verdict(content) if len(content.kernels) == 1 else summary(content) + what_first(content)
+    answer = verdict(content) if len(content.kernels) == 1 else what_first(content) + summary(content)
     if content.ladder:
         answer = versions(content, content.ladder)
     return selectors(content, figures, anchors) + render(
@@ -93,15 +98,16 @@ def first_screen(
         answer=answer,
         content=content,
         charts=charts(content, figures),
+        programs=program_lines(content.reports),
         many=many(content),
     )
 
 
 def summary(content: Content) -> Markup:
-    """Show the share of GPU time by verdict as one bar with words; nothing where no verdict could be reached."""
-    if cannot_tell(content):
-        return Markup()
+    """Show the share of GPU time by verdict as one bar with words; nothing where all have one verdict."""
     bars = report_bars(content)
+    if cannot_tell(content) or (len(segments(content.counted)) < 2 and not bars):
+        return Markup()
     return render(
         "report/summary",
         segments=segments(content.counted),
@@ -139,19 +145,23 @@ def what_first(content: Content) -> Markup:
 
 
 def verdict(content: Content) -> Markup:
-    """Answer for a page of one kernel: its sentence, gain and limit, and what to try first."""
+    """Answer for a page of one kernel: its sentence, gain and limit, what to try first, and its hottest lines."""
     (kernel,) = content.kernels
-    row = ranked(1, kernel)
     analysis = kernel.analysis
-    single_class = len(kernel.bound_ns) <= 1
+    moves = [
+        MoveShown(brief_move(one.text), gain_figure(one.gain, kernel.duration_ns), one.where)
+        for one in choices(analysis)
+    ]
     return render(
         "report/verdict",
         kernel=kernel,
-        row=row,
+        row=ranked(1, kernel),
         sentence=cannot_tell(content) or without_move(analysis.verdict),
         stage_full=stage_full_words(analysis),
-        moves=analysis.verdict.advice[:MOVES_NAMED],
-        classes=Markup() if single_class else summary(content),
+        moves=moves,
+        chosen=0 if moves and moves[0].figure else -1,
+        hot=hot_lines(analysis.kernel),
+        classes=summary(content),
     )
 
 

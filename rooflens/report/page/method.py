@@ -18,6 +18,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import carded
+from rooflens.report.summary import facts
 
 
 def explanations(content: Content) -> Markup:
@@ -53,6 +54,7 @@ def method(content: Content) -> Markup:
         limits=limits,
         changed=changed,
         version=__version__,
+        facts=facts(content),
         sources=counter_sources(timed(content.analyses)),
     )
 

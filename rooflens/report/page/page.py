@@ -15,27 +15,26 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
-from rooflens.report.html.templates import render
 from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import first_screen, header
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.method import explanations, method
 from rooflens.report.page.other_gpu import what_if
+from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
 from rooflens.report.page.sweeps import sweeps
-from rooflens.report.summary import facts, synthetic_words
+from rooflens.report.summary import headline, synthetic_words
 
 Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (kernels, sweeps, predicted, what_if, explanations, method)
+SECTIONS: tuple[Section, ...] = (program_map, kernels, sweeps, predicted, what_if, explanations, method)
 """The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {
     kernels: ("kernels", "Kernels"),
     sweeps: ("sweeps", "Sweeps"),
     predicted: ("predicted", "Predicted and measured"),
-    what_if: ("what-if", "On another GPU"),
     method: ("method", "Method"),
 }
 """Name in the address of a section that the bar at the top links to, and its words."""
@@ -57,6 +56,7 @@ LATE_SCRIPTS = (
     "report/cards.js",
     "report/words.js",
     "report/kernels_csv.js",
+    "report/program_map.js",
     "report/other_gpu.js",
 )
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`. The first ones
@@ -89,11 +89,11 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     content = with_predictions(content, predictions, rules)
     figures = roofline_figures(content)
     below = {section: written for section in SECTIONS if (written := section(content)).strip()}
-    anchors = [("first", "Overview"), *(ANCHORS[section] for section in below if section in ANCHORS)]
+    anchors = [*(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
-        facts(content),
-        [render("report/banner", content=content), first_screen(content, anchors, figures)],
+        headline(content),
+        [first_screen(content, anchors, figures)],
         head=header(content),
         synthetic=synthetic_words(content),
         blocks=[

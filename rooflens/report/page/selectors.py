@@ -22,7 +22,7 @@ from rooflens.report.summary import earlier_versions, version_place
 
 LABEL_WIDTH = 40
 
-MANY = 3
+MANY = 20
 """From so many launches on, the shorter ones can be left out by a slider."""
 
 NAME_WIDTH = 400

@@ -12,7 +12,6 @@ from typing import Any
 import altair as alt
 
 from rooflens import format as fmt
-from rooflens.format import plain_name
 from rooflens.model.bounds import BOUNDS, Bound
 from rooflens.model.summary import Launch
 from rooflens.report.content import Content
@@ -94,7 +93,7 @@ def _piece(launch: Launch, label: str, bound: Bound, time_ns: float) -> dict[str
         "k": launch.key,
         "g": launch.group_key,
         "o": int(launch.group_key.removeprefix("g")),
-        "name": fmt.cut_middle(plain_name(launch.name), FULL_WIDTH),
+        "name": fmt.cut_middle(launch.short_name, FULL_WIDTH),
         "label": label,
         "bound": bound,
         "ns": time_ns,

@@ -30,7 +30,8 @@ def verdict_channels(present: Collection[str], *, wraps: bool = True) -> dict[st
         "symbolOpacity": 1,
     } | ({"columns": alt.ExprRef("w < 480 ? 2 : 6")} if wraps else {})
     shapes = alt.Scale(domain=known, range=[LOOKS[bound].shape for bound in known])
-    shared: dict[str, Any] = {"scale": alt.Scale(domain=known), "legend": alt.Legend(**legend)}
+    drawn = alt.Legend(**legend) if len(legend["values"]) > 1 else None
+    shared: dict[str, Any] = {"scale": alt.Scale(domain=known), "legend": drawn}
     return {
         "shape": alt.Shape("bound:N", **shared | {"scale": shapes}),
         "fill": alt.Fill("bound:N", **shared),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
 from rooflens import format as fmt
-from rooflens.format import plain_name
+from rooflens.model import keys
 from rooflens.model.records import Analysis
 from rooflens.model.summary import kernel_name
 
@@ -21,56 +20,17 @@ NARROW_LABEL_WIDTH = 15
 ARGUMENT_WIDTH = 12
 """Characters of a template argument in such a name."""
 
-_ARGUMENTS = re.compile(r"[<({].*", re.DOTALL)
-_WORDS = re.compile(r"\w+")
-_BLANKS = re.compile(r"\s+")
-_TOLD_BY_ARGUMENT = re.compile(r"^kernel\d*$", re.IGNORECASE)
-"""Names of functions that say nothing: libraries write what they do into the first template argument."""
-
-_FIRST_ARGUMENT = re.compile(r"<(?:\w+::)*(\w+)")
-
 
 def short_names(kernels: Mapping[Key, Analysis], width: int = LABEL_WIDTH) -> dict[Key, str]:
-    """Name kernels by their function, and namesakes by the first template argument they differ in; by any key."""
-    functions = {key: _function(analysis) for key, analysis in kernels.items()}
-    namesakes: dict[str, list[Key]] = {}
-    for key, function in functions.items():
-        namesakes.setdefault(function, []).append(key)
-    names: dict[Key, str] = {}
-    for function, keys in namesakes.items():
-        arguments = _differing(keys, kernels) if len(keys) > 1 else [_telling(function, kernels[keys[0]])]
-        names |= {key: _cut(function, argument, width) for key, argument in zip(keys, arguments, strict=True)}
-    return names
+    """Name kernels as everywhere, in at most so many characters; by any key."""
+    names = keys.short_names(kernel_name(analysis) for analysis in kernels.values())
+    return {key: _cut(names[kernel_name(analysis)], width) for key, analysis in kernels.items()}
 
 
-def _function(analysis: Analysis) -> str:
-    """Take the last part of the function's path."""
-    name = kernel_name(analysis)
-    path = analysis.kernel.function_name or name
-    return _one_line(_ARGUMENTS.sub("", path).rpartition("::")[2]) or _one_line(name)
-
-
-def _telling(function: str, analysis: Analysis) -> str:
-    argument = _FIRST_ARGUMENT.search(plain_name(kernel_name(analysis))) if _TOLD_BY_ARGUMENT.match(function) else None
-    return argument[1] if argument else ""
-
-
-def _differing(keys: Sequence[Key], kernels: Mapping[Key, Analysis]) -> list[str]:
-    """Find for each of several kernels the first word of its name that not all of them share."""
-    words = [_WORDS.findall(plain_name(kernel_name(kernels[key]))) for key in keys]
-    longest = max(len(own) for own in words)
-    padded = [[*own, *[""] * (longest - len(own))] for own in words]
-    place = next((i for i, column in enumerate(zip(*padded, strict=True)) if len(set(column)) > 1), None)
-    return ["" if place is None else own[place] for own in padded]
-
-
-def _cut(function: str, argument: str, width: int) -> str:
-    """Write a name in so many characters."""
-    if not argument:
-        return fmt.cut_middle(function, width)
-    shown = fmt.cut_middle(argument, min(ARGUMENT_WIDTH, width // 2))
+def _cut(name: str, width: int) -> str:
+    """Shorten a name to so many characters, and keep of the arguments what tells it from its namesakes."""
+    function, bracket, arguments = name.partition("<")
+    if len(name) <= width or not bracket:
+        return fmt.cut_middle(name, width)
+    shown = fmt.cut_middle(arguments.removesuffix(">"), min(ARGUMENT_WIDTH, width // 2))
     return f"{fmt.cut_middle(function, width - len(shown) - 2)}<{shown}>"
-
-
-def _one_line(name: str) -> str:
-    return _BLANKS.sub(" ", name).strip()

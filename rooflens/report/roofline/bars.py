@@ -76,7 +76,7 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
     """Make one row per launch and level, the median launches first; `n` and `t` stand once in the rows of a launch.
 
     Keys: `l` place of the level, `t` share of GPU time, `n` launches it stands for, `o` place of the kernel by time,
-    `unit` the busiest unit where that is a pipe.
+    `unit` the busiest unit where none of the bars is its.
     """
     levels = bar_levels(plane)
     several = len(reasons(plane)) > 1
@@ -93,13 +93,20 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
                "level": share.level, "l": levels.index(share.level), "share": rounded(share.share)}  # fmt: skip
         row |= {"rate": rounded(traffic.bytes_per_s)} if traffic.bytes_per_s else {}
         row |= {"why": reason(launch)} if several else {}
-        is_pipe = launch.bottleneck is not None and launch.bottleneck.resource not in (None, *LEVELS)
-        row |= {"unit": limit_words(launch.analysis)} if is_pipe else {}
+        row |= {"unit": limit_words(launch.analysis)} if _lacks_bar(launch) else {}
         if launch.key not in seen:
             row |= {"t": rounded(launch.time_share or 0.0), "n": launch.analysis.launches}
         seen.add(launch.key)
         rows.append(row)
     return rows
+
+
+def _lacks_bar(launch: Launch) -> bool:
+    """Return whether the unit that its verdict goes by is a pipe, or a level whose share only a bound tells."""
+    if launch.bottleneck is None:
+        return False
+    level = launch.analysis.levels.get(launch.bottleneck.resource or "")
+    return level is None or level.share is None
 
 
 def bar_levels(plane: Plane) -> list[str]:

@@ -2,6 +2,7 @@
 
 Signals that the page sets, each with a default so that the specification also draws by itself:
 
+- `move`: place of the chosen move among those of the picked launch; its ghost is drawn.
 - `level`: `dram`, `l2`, `l1`, `smem` or `all`; `picked`: key of a launch; `kernel`: key of the kernel that is isolated;
   `hidden`: keys of launches that filters hide, as `{k3: true}`; `datasheet`: id of a GPU whose roofs are drawn too;
   `boost`: whether roofs at the boost clock are drawn too, where that clock is known.
@@ -31,6 +32,7 @@ from rooflens.report.roofline.bars import bar_rows, bars_chart, bars_heading
 from rooflens.report.roofline.boost import boost, twin_rows
 from rooflens.report.roofline.course import course_rows
 from rooflens.report.roofline.datasheet import DatasheetRoofs, reaches
+from rooflens.report.roofline.ghost import ghost_rows
 from rooflens.report.roofline.labels import Drawing, Drawings, domains, drawings, label_rows, roof_places, with_wider
 from rooflens.report.roofline.layers import (
     boost_names,
@@ -87,7 +89,7 @@ def default_level(plane: Plane) -> str:
 def _subtitle(plane: Plane) -> str:
     if not plane.points:
         return bars_heading(plane)
-    notes = ["Area: share of GPU time"]
+    notes = ["Area: share of GPU time"] if len({point.launch.key for point in plane.points}) > 1 else []
     roofs = plane.level_roofs + plane.pipe_roofs
     if any(p.launch.estimated for p in plane.points):
         notes.append("hollow: FLOPs estimated")
@@ -124,7 +126,13 @@ def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> alt.LayerChart
 
 def _params(plane: Plane, picked: str, level: str | None) -> list[Param]:
     """Declare what the page sets."""
-    chosen: dict[str, Any] = {"level": level or default_level(plane), "picked": picked, "kernel": "", "hidden": {}}
+    chosen: dict[str, Any] = {
+        "level": level or default_level(plane),
+        "picked": picked,
+        "kernel": "",
+        "hidden": {},
+        "move": 0,
+    }
     chosen |= {"ranks": None} if plane.points else {}
     chosen |= {"datasheet": ""} | ({"boost": False} if boost(plane) else {})
     return values(**chosen, levelNames=plane.level_names, w=WIDTH, h=HEIGHT)
@@ -187,6 +195,7 @@ def _datasets(
             "roofs": [row | {"p": roof_places(drawn, row["level"])} for row in rows.roof_rows(plane)],
             "pipes": [row | {"p": roof_places(drawn, row["key"])} for row in rows.pipe_rows(plane)],
             "labels": label_rows(plane, drawn, ranks, picked),
+            "ghosts": ghost_rows(plane, {*ranks, picked}),
         }
         data |= {"course": course} if (course := course_rows(plane)) else {}
         data |= {"versions": joined} if (joined := path_rows(plane, versions(plane))) else {}

@@ -103,13 +103,22 @@ def course_rows(plane: Plane) -> list[dict[str, Any]]:
     ]
 
 
-def course_layers(picked: str) -> Iterator[alt.Chart]:
+NAME_PX, NEAR_PX = 330, 24
+"""Room at the right edge that names of flat roofs take, and how near to one a phase has no name."""
+
+
+def course_layers(picked: str, flat_per_s: Sequence[float] = ()) -> Iterator[alt.Chart]:
     """Draw the path of the picked launch, with a small dot for each phase, and its name where there is room.
 
     Args:
         picked: The expression that holds for rows of the picked launch.
+        flat_per_s: Rates of the flat roofs.
     """
     rows = alt.Chart().transform_filter(f"level === '{LEVEL}' && {picked}")
     yield rows.mark_line(style="gap", **QUIET).encode(**AT, order=alt.Order("i:Q"), detail=alt.Detail("k:N"))
     yield rows.mark_point(style="ridge", size=30, **QUIET).encode(**AT)
-    yield from written(rows.transform_filter("w >= 480"), "note", align="left", baseline="middle", dx=8)
+    near = [f"abs(log({rate:.4g} / datum.y)) / LN10 * h / spanY < {NEAR_PX}" for rate in flat_per_s]
+    crowded = f"log(x1 / datum.x) / LN10 * w / spanX < {NAME_PX} && ({' || '.join(near) or 'false'})"
+    yield from written(
+        rows.transform_filter(f"w >= 480 && !({crowded})"), "note", align="left", baseline="middle", dx=8
+    )

@@ -27,6 +27,7 @@ from rooflens.report.plane.marks import (
 from rooflens.report.plane.plane import ALL, Plane
 from rooflens.report.plane.viewport import CROWD, areas_px2
 from rooflens.report.roofline.course import course_layers, course_rows
+from rooflens.report.roofline.ghost import ghost_layers
 from rooflens.report.roofline.layers import AT_LEVEL
 from rooflens.report.roofline.selection import RING_PX, USUAL
 from rooflens.report.roofline.versions import FAMILY
@@ -67,11 +68,16 @@ _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointe
 
 def points_layer(plane: Plane) -> alt.LayerChart:
     """Draw the launches, with the levels, the gap, the path through its run and the ring of the picked one."""
-    course = [_over("course", list(course_layers(PICKED)))] if course_rows(plane) else []
+    course = (
+        [_over("course", list(course_layers(PICKED, [roof.peak for roof in plane.pipe_roofs])))]
+        if course_rows(plane)
+        else []
+    )
     dots = _dots(plane).properties(name="dots").add_params(ZOOM)
     ring = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED}")
     ring = ring.mark_point(style="ring", size=alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)"), **QUIET).encode(**AT)
-    layers: list[Drawing] = [*_gap_layers(), *course, ring, dots, *_level_names(plane)]
+    ghost = ghost_layers(f"({AT_NEAREST}) && {PICKED}", alt.ExprRef(f"pow(2 * {_radius(plane)}, 2)"))
+    layers: list[Drawing] = [*_gap_layers(), *course, ring, _over("ghosts", [*ghost]), dots, *_level_names(plane)]
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         layers.append(_beyond_layer())
     return _over("points", layers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from rooflens.format import MISSING, count, si, significant
+from rooflens.format import MISSING, bare_intensity, count, si, significant
 from rooflens.model.counters.metric import DETAILS, Kind, Metric
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import IN_PROGRAM
@@ -51,10 +51,18 @@ def _fastest_link(gpu: Datasheet) -> str:
 
 
 def gpu_details(gpu: Datasheet) -> Table:
-    """Make a table of one GPU's numbers, each with its source."""
-    rows = ((label, value, source) for label, (value, source) in _quantities(gpu).items())
-    columns = (Column("number"), Column("value", fit="wrap", least=20), Column("source", fit="prose", least=24))
-    return Table(columns, tuple(rows), gpu.name)
+    """Make a table of one GPU's numbers, each with its source; peaks with their ridge at DRAM, in operations a byte."""
+    ridges = {_label(key): peak.value / gpu.dram_bandwidth.value for key, peak in gpu.peaks.items()}
+    rows = (
+        (label, value, bare_intensity(ridges.get(label)) if label in ridges else "", source)
+        for label, (value, source) in _quantities(gpu).items()
+    )
+    value, source = Column("value", fit="wrap", least=20), Column("source", fit="prose", least=24)
+    return Table((Column("number"), value, Column("ridge", right=True), source), tuple(rows), gpu.name)
+
+
+def _label(peak: str) -> str:
+    return peak.replace("_", " ")
 
 
 def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
@@ -67,8 +75,9 @@ def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
         "tensor peaks at": gpu.tensor_boost_clock,
         "DRAM": gpu.dram_bandwidth,
         "L2": gpu.l2_size,
+        "L2 to the SMs": gpu.l2_bandwidth,
     }
-    named |= {key.replace("_", " "): quantity for key, quantity in gpu.peaks.items()}
+    named |= {_label(key): quantity for key, quantity in gpu.peaks.items()}
     units = {"byte": "B", "byte/s": "B/s"}
     for label, quantity in named.items():
         if quantity is not None:

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from rooflens.errors import UnknownNameError
-from rooflens.format import count, cut_name, duration, factor, percent, plain_name, quantity, si, significant
+from rooflens.format import count, cut_name, duration, factor, percent, quantity, si, significant
 from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Confidence, ratio
@@ -120,7 +120,7 @@ def _heading(gpu: str, kernels: Sequence[KernelSummary]) -> str:
 def _name(kernel: KernelSummary) -> Words:
     """Write a name with its launches: `gemm<128, 64> x12`."""
     times = f" x{kernel.launch_count:,}" if kernel.launch_count > 1 else ""
-    return code(plain_name(kernel.name)), times
+    return code(kernel.shown), times
 
 
 def _column(one: Quantity) -> Column:
@@ -251,7 +251,7 @@ def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:
 def _move(kernel: KernelSummary) -> Words:
     place = place_of_move(kernel.analysis)
     where = (" (", code(place), ")") if place else ()
-    return code(cut_name(plain_name(kernel.name), _NAME.most)), f": {first_move(kernel.analysis)}", *where
+    return code(cut_name(kernel.shown, _NAME.most)), f": {first_move(kernel.analysis)}", *where
 
 
 def _command(ranked: Sequence[KernelSummary], place: Sequence[str]) -> str:

@@ -24,8 +24,9 @@ from rooflens.cli.commands.collect import collect, progress_line
 from rooflens.cli.commands.profile import profile
 from rooflens.cli.group import main
 from rooflens.errors import InputError
-from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection, profiles_one_of_each
+from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection
 from rooflens.ingest.ncu.log import Progress
+from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
@@ -79,8 +80,9 @@ def names(detail: str) -> str:
     return ",".join(metric.name for metric in metrics_for("gh100", detail))
 
 
-HOW = "--nvtx --target-processes all --replay-mode kernel --cache-control all --clock-control base"
-ONE_OF_EACH = "--filter-mode per-launch-config --launch-count 1"
+HOW = "--nvtx --target-processes all --replay-mode kernel --cache-control all"
+FIRST = "--launch-count 200"
+ALONE = f"--kernel-name {shlex.quote(NO_COMMUNICATION)}"
 DEEP = " ".join(
     f"--section {name}"
     for name in ("SpeedOfLight", "SpeedOfLight_RooflineChart", "Occupancy", "LaunchStats", "PmSampling")
@@ -92,7 +94,7 @@ def test_a_dry_run_prints_the_whole_command_line(gpu_box: Path, detail: str, sec
     """One line on stdout, ready for a shell, and nothing is run or written."""
     result = run("collect", "--detail", detail, "--dry-run", "-o", "my report.ncu-rep", "--", "./train", "--lr", "1 e")
     head = f"{gpu_box.parent / 'bin' / 'ncu'} --config-file off --export 'my report.ncu-rep' --force-overwrite"
-    expected = f"{head} {HOW} {ONE_OF_EACH} {sections}--metrics {names(detail)} ./train --lr '1 e'\n"
+    expected = f"{head} {HOW} {ALONE} {FIRST} {sections}--metrics {names(detail)} ./train --lr '1 e'\n"
     assert result.stdout == expected
     assert result.exit_code == 0
     assert list(gpu_box.iterdir()) == []
@@ -123,7 +125,7 @@ def test_a_dry_run_needs_neither_ncu_nor_gpu_where_the_chip_is_named(bare_box: P
     assert result.exit_code == 0
     assert result.stdout == (
         f"ncu --config-file off --export out/attention.ncu-rep --force-overwrite {HOW} --nvtx-include rooflens "
-        f"{ONE_OF_EACH} --metrics {names('quick')} {program}\n"
+        f"{FIRST} --metrics {names('quick')} {program}\n"
     )
     assert run("collect", "--dry-run", "--", "x").exit_code == 3
     assert run("collect", "--chip", "gx1", "--dry-run", "--", "x").exit_code == 2
@@ -173,11 +175,11 @@ def test_collect_writes_the_report_and_says_so(gpu_box: Path) -> None:
     assert lines[0] == "ncu 2025.3.1.0 on NVIDIA H200, driver 580.65.06"
     assert lines[1].startswith("un-profiled: ")
     assert "how much of it is kernels is unknown" in lines[1]
-    assert lines[2].startswith("estimate: at most 200 distinct launches (how many is not known) x ")
+    assert lines[2].startswith("estimate: at most 200 launches (how many is not known) x ")
     assert lines[3] == "warning: ncu: Something is a little odd."
-    assert lines[4].startswith("note: each distinct launch was profiled once")
-    assert lines[5].startswith("profiled 3 kernels in ")
-    assert lines[6:] == ["wrote my.ncu-rep"]
+    assert lines[4].startswith("profiled 3 kernels in ")
+    assert lines[4].endswith(", at most 9 passes each; the program was started 2 times")
+    assert lines[5:] == ["wrote my.ncu-rep"]
     assert sorted(path.name for path in gpu_box.iterdir()) == ["my.ncu-rep", "my.unprofiled.json"]
 
 
@@ -195,34 +197,12 @@ def test_a_workload_measures_its_gaps(gpu_box: Path) -> None:
     assert kept.gap_share == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize(("launches", "iterations", "every"), [(60, 20, True), (4000, 20, True), (4001, 20, False)])
-def test_few_launches_are_all_profiled(gpu_box: Path, launches: int, iterations: int, every: bool) -> None:  # noqa: FBT001 - a table
-    """Up to --max-launches in an iteration every launch is profiled; above, ncu is asked for one of each."""
-    target = collecting.workload_target("attention", None)
-    request = collecting.Request(target, Collection((), gpu_box / "x.ncu-rep"), "quick", chip="gh100")
-    plan = collecting.make_plan(request, dry_run=True)
-    unprofiled = Unprofiled(1_000_000, launches=launches, iterations=iterations)
-    chosen = collecting.choose_launches(plan, unprofiled)
-    assert profiles_one_of_each(plan.ncu, plan.collection)
-    assert profiles_one_of_each(plan.ncu, chosen.collection) != every
-    assert chosen.collection.launch_count == (200 if every else None)
-    assert collecting.choose_launches(plan, Unprofiled(1_000_000)) == plan
-
-
 @pytest.mark.usefixtures("torch_here")
 @pytest.mark.parametrize(("cap", "is_said"), [(3, True), (4, False)])
 def test_as_many_profiles_as_may_be_taken_are_doubted(gpu_box: Path, cap: int, is_said: bool) -> None:  # noqa: ARG001, FBT001 - a place, a table
     """Where ncu ends at the cap, the un-profiled run may have counted too few launches: that is said."""
     result = run("collect", "attention", "--case", "naive", "--max-launches", cap)
     assert ("warning: stopped at --max-launches 3: there may be more kernels" in result.stderr) == is_said
-
-
-def test_one_of_each_says_what_it_may_miss(gpu_box: Path) -> None:
-    """Where launches were not counted ncu tells them apart by their shape: that is said, with what profiles all."""
-    note = "each distinct launch was profiled once, identified by its shape"
-    assert note in run("collect", "-o", "x.ncu-rep", "--", "/bin/true").stderr
-    assert note not in run("collect", "-o", "y.ncu-rep", "--launch-count", "9", "--", "/bin/true").stderr
-    assert (gpu_box / "y.ncu-rep").exists()
 
 
 def test_counters_that_this_ncu_lacks_are_left_out(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,11 +345,10 @@ def test_the_run_without_ncu_can_be_left_out(gpu_box: Path) -> None:
 
 
 def test_kill_ends_the_program_after_the_chosen_launches(gpu_box: Path) -> None:
-    """`--kill` is ncu's own, which wants a count: without one it is the cap, and one of each is not asked for."""
+    """`--kill` is ncu's own, which wants a count: without one it is the cap."""
     argv = shlex.split(run("collect", "--kill", "--dry-run", "--", "x").stdout)
     at = argv.index("--launch-count")
     assert argv[at : at + 4] == ["--launch-count", "200", "--kill", "yes"]
-    assert "--filter-mode" not in argv
     argv = shlex.split(run("collect", "--kill", "--launch-count", 7, "--dry-run", "--", "x").stdout)
     assert argv[argv.index("--kill") - 1] == "7"
     assert list(gpu_box.iterdir()) == []

@@ -13,7 +13,16 @@ from support import fake_ncu
 from support.loops import for_all
 
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
-from rooflens.ingest.ncu.command import NEWEST, Collection, Ncu, build_argv, find_ncu, known_metrics
+from rooflens.ingest.ncu.command import (
+    NEWEST,
+    Collection,
+    Ncu,
+    build_argv,
+    can_profile_one_of_each,
+    clock_choices,
+    find_ncu,
+    known_metrics,
+)
 from rooflens.ingest.ncu.run import collect
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.model.counters.metric import DETAILS, Detail
@@ -22,15 +31,15 @@ OLD = Ncu("/opt/ncu", (2022, 3), "2022.3.0.0")
 NEW = Ncu("/opt/ncu", (2024, 1), "2024.1.1.0")
 COLLECTION = Collection(("python", "train.py", "--epochs", "1"), Path("out/train.ncu-rep"), ("a.sum", "b.avg"))
 HEAD = ("/opt/ncu", "--config-file", "off", "--export", "out/train.ncu-rep", "--force-overwrite", "--nvtx")
-HOW = ("--target-processes", "all", "--replay-mode", "kernel", "--cache-control", "all", "--clock-control", "base")
-ONE_OF_EACH = ("--filter-mode", "per-launch-config", "--launch-count", "1")
+HOW = ("--target-processes", "all", "--replay-mode", "kernel", "--cache-control", "all")
+FIRST = ("--launch-count", "200")
 METRICS = ("--metrics", "a.sum,b.avg")
 PROGRAM = ("python", "train.py", "--epochs", "1")
 
 
 def test_the_whole_command_line() -> None:
-    """By default each distinct launch is profiled once, with its NVTX ranges, on base clocks and from cold caches."""
-    assert build_argv(NEW, COLLECTION) == (*HEAD, *HOW, *ONE_OF_EACH, *METRICS, *PROGRAM)
+    """By default the first launches are profiled, with NVTX ranges and cold caches, on clocks that ncu chooses."""
+    assert build_argv(NEW, COLLECTION) == (*HEAD, *HOW, *FIRST, *METRICS, *PROGRAM)
 
 
 @pytest.mark.parametrize("detail", DETAILS)
@@ -41,20 +50,28 @@ def test_the_command_line_of_each_tier(detail: Detail, chip: str) -> None:
     asked = sections_for(chip, detail, pm_sampling=True)
     sections = tuple(part for name in asked for part in ("--section", name))
     argv = build_argv(NEW, replace(COLLECTION, metrics=names, sections=asked))
-    assert argv == (*HEAD, *HOW, *ONE_OF_EACH, *sections, "--metrics", ",".join(names), *PROGRAM)
+    assert argv == (*HEAD, *HOW, *FIRST, *sections, "--metrics", ",".join(names), *PROGRAM)
 
 
 def test_source_text_is_embedded_only_where_asked() -> None:
     """Reports are passed on: the program's text is in none of them unless the user says so."""
     assert "--import-source" not in build_argv(NEW, COLLECTION)
     argv = build_argv(NEW, replace(COLLECTION, import_source=True))
-    assert argv == (*HEAD, *HOW, "--import-source", "yes", *ONE_OF_EACH, *METRICS, *PROGRAM)
+    assert argv == (*HEAD, *HOW, "--import-source", "yes", *FIRST, *METRICS, *PROGRAM)
 
 
 OPTIONS = {
     "kernel": (
         {"kernel": "regex:gemm|softmax"},
-        (*HOW, "--kernel-name", "regex:gemm|softmax", *ONE_OF_EACH, *METRICS),
+        (*HOW, "--kernel-name", "regex:gemm|softmax", *FIRST, *METRICS),
+    ),
+    "one_of_each": (
+        {"one_of_each": True},
+        (*HOW, "--filter-mode", "per-launch-config", "--kernel-id", ":::1", *METRICS),
+    ),
+    "one_of_each_of_some": (
+        {"one_of_each": True, "kernel": "regex:^(a|b)$"},
+        (*HOW, "--filter-mode", "per-launch-config", "--kernel-id", "::regex:^(a|b)$:1", *METRICS),
     ),
     "launch_skip": ({"launch_skip": 5}, (*HOW, "--launch-skip", "5", "--launch-count", "200", *METRICS)),
     "launch_count": ({"launch_count": 3}, (*HOW, "--launch-count", "3", *METRICS)),
@@ -68,26 +85,26 @@ OPTIONS = {
     ),
     "nvtx_include": (
         {"nvtx_include": ("rooflens", "step/")},
-        (*HOW, "--nvtx-include", "rooflens", "--nvtx-include", "step/", *ONE_OF_EACH, *METRICS),
+        (*HOW, "--nvtx-include", "rooflens", "--nvtx-include", "step/", *FIRST, *METRICS),
     ),
     "replay_mode": (
         {"replay_mode": "application"},
-        (*HOW[:3], "application", *HOW[4:], *ONE_OF_EACH, *METRICS),
+        (*HOW[:3], "application", *HOW[4:], *FIRST, *METRICS),
     ),
     "range": ({"replay_mode": "range"}, (*HOW[:3], "range", *HOW[4:], "--launch-count", "200", *METRICS)),
-    "cache_control": ({"cache_control": "none"}, (*HOW[:5], "none", *HOW[6:], *ONE_OF_EACH, *METRICS)),
-    "clock_control": ({"clock_control": "none"}, (*HOW[:7], "none", *ONE_OF_EACH, *METRICS)),
+    "cache_control": ({"cache_control": "none"}, (*HOW[:5], "none", *HOW[6:], *FIRST, *METRICS)),
+    "clock_control": ({"clock_control": "none"}, (*HOW, "--clock-control", "none", *FIRST, *METRICS)),
     "target_processes": (
         {"target_processes": "application-only"},
-        (HOW[0], "application-only", *HOW[2:], *ONE_OF_EACH, *METRICS),
+        (HOW[0], "application-only", *HOW[2:], *FIRST, *METRICS),
     ),
     "graph_profiling": (
         {"graph_profiling": "graph"},
-        (*HOW, "--graph-profiling", "graph", *ONE_OF_EACH, *METRICS),
+        (*HOW, "--graph-profiling", "graph", *FIRST, *METRICS),
     ),
     "extra_metrics": (
         {"extra_metrics": ("c.max", "a.sum")},
-        (*HOW, *ONE_OF_EACH, "--metrics", "a.sum,b.avg,c.max"),
+        (*HOW, *FIRST, "--metrics", "a.sum,b.avg,c.max"),
     ),
 }
 """Option -> fields of the collection, and the command line between the head and the program."""
@@ -101,11 +118,67 @@ def test_the_command_line_of_each_option(option: str) -> None:
 
 
 def test_an_older_ncu_gets_only_what_it_knows() -> None:
-    """Before 2024.1 there is no `one of each` and no way to switch the configuration file off: a plain cap instead."""
+    """Before 2024.1 launches of a shape are not counted apart, and the configuration file cannot be switched off."""
     head = ("/opt/ncu", "--export", "out/train.ncu-rep", "--force-overwrite", "--nvtx")
-    expected = (*head, *HOW, "--launch-count", "200", *METRICS, *PROGRAM)
+    expected = (*head, *HOW, *FIRST, *METRICS, *PROGRAM)
     assert build_argv(OLD, COLLECTION) == expected
     assert build_argv(Ncu("/opt/ncu"), COLLECTION) == expected
+    once = (*head, *HOW, *FIRST, "--kernel-id", ":::1", *METRICS, *PROGRAM)
+    assert build_argv(OLD, replace(COLLECTION, one_of_each=True)) == once
+
+
+@pytest.mark.parametrize(
+    ("changes", "can"),
+    [
+        ({}, True),
+        ({"kernel": "gemm"}, True),
+        ({"kernel": "regex:^(?!nccl)"}, True),
+        ({"kernel": "regex:^(?:a|b)"}, False),
+        ({"launch_count": 3}, False),
+        ({"launch_skip": 3}, False),
+        ({"kill": True}, False),
+        ({"nvtx_include": ("step",)}, False),
+        ({"from_start": False}, False),
+        ({"replay_mode": "app-range"}, False),
+        ({"options": ("--kernel-id", "::a:2")}, False),
+    ],
+)
+def test_kernels_are_chosen_by_number_only_where_that_cannot_lose_any(changes: dict[str, Any], can: bool) -> None:  # noqa: FBT001 - a table
+    """In a part of the program, or beside the user's own choice, the first launch of a kernel may be another one."""
+    assert can_profile_one_of_each(replace(COLLECTION, **changes)) == can
+
+
+@pytest.mark.parametrize(
+    ("listed", "choices"),
+    [
+        ("base none reset", ("base", "none", "reset")),
+        ("boost base force-boost none reset", ("base", "boost", "force-boost", "none", "reset")),
+        ("force-boost none", ("force-boost", "none")),
+    ],
+)
+def test_clock_controls_are_those_of_this_ncus_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: str, choices: tuple[str, ...]
+) -> None:
+    """What a version can do with the clocks is read where it says so; another program lists nothing."""
+    monkeypatch.setenv(fake_ncu.CLOCKS, listed)
+    assert clock_choices(Ncu(str(fake_ncu.install(tmp_path)))) == choices
+    assert clock_choices(Ncu("/bin/true")) == ()
+    assert clock_choices(NEWEST) == ("base", "boost", "force-boost", "none", "reset")
+
+
+def test_another_program_of_that_name_is_passed_over(tmp_path: Path) -> None:
+    """npm-check-updates is called `ncu` too: the next one is taken, and where there is none it is named."""
+    other, own = tmp_path / "node" / "ncu", tmp_path / "cuda"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\necho 17.1.3\n")
+    other.chmod(0o755)
+    fake_ncu.install(own)
+    found = find_ncu(environment={"PATH": f"{other.parent}:{own}"}, root=tmp_path)
+    assert (found.path, found.skipped) == (str(own / "ncu"), (str(other),))
+    with pytest.raises(EnvironmentMissingError, match=f"^`{other}` is not Nsight Compute, and no other") as caught:
+        find_ncu(environment={"PATH": str(other.parent)}, root=tmp_path)
+    assert caught.value.exit_code == 3
+    assert "npm-check-updates has a command of that name" in caught.value.hint
 
 
 def test_the_log_file_and_a_name_that_ncu_would_expand() -> None:

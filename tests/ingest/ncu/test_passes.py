@@ -15,7 +15,7 @@ from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu import passes
 from rooflens.ingest.ncu.passes import base_names, count_passes, list_chips
 from rooflens.ingest.ncu.tiers import hardware_names, metrics_for
-from rooflens.model.counters.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X
+from rooflens.model.counters.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X, XAVIER
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.tensor import tensor_counters
 
@@ -42,9 +42,9 @@ def counted(chip: str, detail: str) -> passes.Passes:
 def goal(chip: str, detail: str) -> int | None:
     """Return the most passes a tier may take; `deep` has no limit."""
     if detail == "quick":
-        return 3 if chip in TU10X | TU11X else 2
+        return 3 if chip in TU10X | TU11X | XAVIER else 2
     if detail == "standard":
-        return 6 if chip in TCGEN05 else 3
+        return 6 if chip in TCGEN05 else 4 if chip in XAVIER else 3
     return None
 
 

@@ -17,7 +17,7 @@ from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, 
 from rooflens.ingest.ncu.command import Collection, Ncu, find_ncu
 from rooflens.ingest.ncu.failures import FAILURES, PROGRAM_FAILURES, explain
 from rooflens.ingest.ncu.log import LogFollower, Progress
-from rooflens.ingest.ncu.run import Collected, collect
+from rooflens.ingest.ncu.run import Collected, check_place, collect, reset_clocks
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
 
@@ -90,6 +90,7 @@ EXPECTED = {
     "lock": (3, "lock file belongs to another user", "TMPDIR"),
     "temporary_folder": (3, "temporary folder", "TMPDIR"),
     "metric": (1, "no metric `nonsense__x.sum`", "rooflens metrics"),
+    "range_metric": (1, "cannot count `sm__sass_inst_executed.sum` for ranges", "--replay-mode kernel"),
     "section": (1, "ncu has no section `Nope`", "--list-sections"),
     "option": (3, "too old for `--graph-profiling`", "newer"),
     "old_filter_mode": (3, "too old for `--filter-mode`", "newer"),
@@ -138,7 +139,17 @@ EXPECTED = {
     "machine_and_names": (3, "(LibraryNotLoaded)", "rooflens metrics"),
     "broken_off": (1, "ncu failed on kernel `kernel_3`", ".ncu-rep.incomplete'"),
     "half": (1, "cannot be read: truncated", "profile again"),
-    "dies": (1, "ncu failed with status -9", "--dry-run"),
+    "dies": (1, "ncu was killed (SIGKILL, signal 9); the largest process had ", "`--launch-skip 1` goes on after"),
+    "crashes": (1, "ncu crashed (SIGSEGV, signal 11); the largest process had ", "`ncu --clock-control reset`"),
+    "no_counters": (3, "gives no access to the GPU's counters", "passes the whole GPU through"),
+    "other_confidential": (3, "confidential-computing", "normal mode"),
+    "locking": (3, "may not lock the GPU's clocks", "--clock-control none"),
+    "reset_clocks": (3, "may not give back the GPU's clocks", "`ncu --clock-control reset` as root"),
+    "not_saved": (1, "could not write the report", "-o"),
+    "pm_sampling": (3, "cannot be sampled over time", "`--detail standard`"),
+    "device_graphs": (1, "single kernels of a CUDA graph", "`--graph-profiling graph`"),
+    "stream_capture": (3, "captures a stream", "update the driver"),
+    "other_kernels": (1, "no kernel was profiled", "it launched `relu_kernel`, `gemm_bf16`, `softmax`; also: check"),
 }
 """Behaviour of the stand-in -> exit code, part of the message, part of the hint."""
 
@@ -153,7 +164,7 @@ def test_each_failure_has_its_message_hint_and_exit_code(tmp_path: Path, bin_fol
     assert message in str(caught.value)
     assert hint in caught.value.hint
     assert "\n" not in str(caught.value) + caught.value.hint
-    part = [f"a 100%i.ncu-rep{INCOMPLETE_SUFFIX}"] * (behaviour in {"half", "dies", "broken_off"})
+    part = [f"a 100%i.ncu-rep{INCOMPLETE_SUFFIX}"] * (behaviour in {"half", "dies", "crashes", "broken_off"})
     assert left_files(tmp_path) == [*part, "a 100%i.ncu.log"]
     assert ("a 100%i.ncu.log`" in caught.value.hint, "rooflens analyze" in caught.value.hint) == (True, bool(part))
 
@@ -166,6 +177,54 @@ def test_every_failure_of_the_stand_in_is_expected() -> None:
     for failure in (*FAILURES, *PROGRAM_FAILURES):
         start = failure.message.partition("{}")[0]
         assert any(message.startswith(start) for message in messages), failure.message
+
+
+def test_kernels_that_were_there_are_listed_nearest_first(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """Where the filter matched none, ncu's own list is repeated, beginning with the name that comes closest."""
+    with pytest.raises(InputError, match="no kernel was profiled") as caught:
+        take(tmp_path, "other_kernels", kernel="regex:gemm_fp16")
+    assert caught.value.hint.startswith("it launched `gemm_bf16`, `relu_kernel`, `softmax`; also: check --kernel")
+
+
+@pytest.mark.usefixtures("bin_folder")
+@pytest.mark.parametrize(
+    ("kernel", "options", "says"),
+    [
+        ("ncclDevKernel_AllReduce", (), "inside `ncclDevKernel_AllReduce`, which waits for other ranks"),
+        ("gemm", (), "did not finish within"),
+        ("ncclDevKernel", ("--communicator", "tcp"), "did not finish within"),
+    ],
+)
+def test_a_kernel_that_waits_for_other_ranks_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, options: tuple[str, ...], says: str
+) -> None:
+    """After a time without a finished kernel it is named, with what profiles it; others may just take long."""
+    monkeypatch.setenv("FAKE_NCU_KERNEL", kernel)
+    monkeypatch.setattr("rooflens.ingest.ncu.run.WATCHDOG_SECONDS", 0.3)
+    with pytest.raises(InputError) as caught:
+        take(tmp_path, "hang", SLEEP, options=options, timeout_s=1.5)
+    assert says in str(caught.value)
+    assert "`ncu --clock-control reset`" in caught.value.hint
+    assert caught.value.exit_code == 1
+    assert left_processes(str(tmp_path)) == []
+
+
+def test_clocks_are_given_back_on_request(bin_folder: Path) -> None:
+    """The locked clocks of a killed ncu are reset by ncu itself; its refusal is this machine's."""
+    ncu = Ncu(str(bin_folder / "ncu"))
+    reset_clocks(ncu)
+    os.environ[fake_ncu.BEHAVIOUR] = "no_driver"
+    with pytest.raises(EnvironmentMissingError, match="failed: Failed to load the driver"):
+        reset_clocks(ncu)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    """A file where the folder should be is seen at once, and nothing is made."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="no permission to write in"):
+        check_place(tmp_path / "file" / "deep" / "x.ncu-rep")
+    check_place(tmp_path / "new" / "deep" / "x.ncu-rep")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_words_that_the_program_chose_are_no_causes() -> None:
@@ -346,7 +405,7 @@ def test_one_that_ignores_signals_is_killed(
 
 def test_the_cap_stops_ncu_and_keeps_what_it_has(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
     """With one profile of each launch ncu has no cap of its own: it is interrupted, and writes what it has."""
-    collected = take(tmp_path, "many", max_launches=5)
+    collected = take(tmp_path, "many", max_launches=5, one_of_each=True)
     assert collected.capped
     assert collected.profiled_count >= 5
     assert left_files(tmp_path) == ["a 100%i.ncu-rep"]

@@ -7,7 +7,7 @@ from support.loops import for_all
 
 from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.metrics.stored import THREAD_TABLES, WARP_TABLE
-from rooflens.ingest.reports.results import RawResult, is_measured, short_name, to_kernel, with_code
+from rooflens.ingest.reports.results import RawResult, bare_name, is_measured, to_kernel, with_code
 from rooflens.model.records import Hotspot, Kernel, Rule, Series
 
 NUMBERS = {"gpu__time_duration.sum": 1e6, "sm__cycles_elapsed.avg.per_second": 1.5e9}
@@ -55,7 +55,7 @@ def kernel(numbers: dict[str, float] | None = None, **overrides: Any) -> Kernel:
 )
 def test_names_lose_return_type_and_arguments(signature: str, expected: str) -> None:
     """What tells kernels apart stays: namespace, name and template arguments."""
-    assert short_name(signature) == expected
+    assert bare_name(signature) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_names_lose_return_type_and_arguments(signature: str, expected: str) -> 
 )
 def test_hostile_names_pass_through(name: str) -> None:
     """A name is data: nothing is escaped, dropped or guessed here."""
-    assert short_name(name) == name
+    assert bare_name(name) == name
     record = kernel(function_name=name, signature=name)
     assert (record.name, record.function_name) == (name, name)
 

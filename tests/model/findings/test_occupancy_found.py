@@ -169,13 +169,13 @@ def test_a_gap_is_said_from_10_points_below_what_the_launch_allows(achieved: flo
 
 
 def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
-    """Below one wave there are no more warps to have; equal work would not bring any."""
+    """Below one wave there are no more warps to have; balance the work would not bring any."""
     counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.3, "waves": 0.4}
     found = achieved_occupancy_gap(make_facts(counters))
     assert found is not None
     assert found.severity == "note"
     assert "0.400 waves" in found.move
-    assert "equal work" not in found.move
+    assert "balance the work" not in found.move
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_warps_below_100_instructions_are_told_to_loop_and_longer_ones_to_share_
     assert (
         f"loop over several elements per thread, as each warp executes only {each} instructions" in found.move
     ) is short
-    assert ("equal work" in found.move) is not short
+    assert ("balance the work" in found.move) is not short
     assert unsaid(found.evidence, found.move) == []
 
 

@@ -46,6 +46,7 @@ FP32_LANES = {
     "9.0": 128,
     "10.0": 128,
     "10.3": 128,
+    "10.7": 128,
     "11.0": 128,
     "12.0": 128,
     "12.1": 128,
@@ -63,6 +64,7 @@ TENSOR_FP16_PER_FP32 = {
     "9.0": (4, 16),
     "10.0": (32,),
     "10.3": (32,),
+    "10.7": (32,),
     "11.0": (32,),
     "12.0": (2, 4),
 }
@@ -198,11 +200,11 @@ def test_l2_returns_more_than_memory_and_as_its_source_shows(gpu: Datasheet) -> 
 def test_tensor_peaks_are_whole_rates_at_the_clock_they_are_stated_for(gpu: Datasheet) -> None:
     """Over SMs and that clock a tensor peak is a power of two, or three times one, within a datasheet's rounding.
 
-    The widest is the B200's 2.2 PFLOPS of sparse tf32, for 2.25. Left out: the H800's fp64 of one digit, and the H20,
-    whose cap is not published.
+    The widest is the B200's 2.2 PFLOPS of sparse tf32, for 2.25. Left out: the H800's fp64 of one digit, and the H20
+    and Rubin, whose cap and clocks are not published.
     """
     for key, peak in gpu.peaks.items():
-        if key.startswith("tensor") and key != "tensor_fp64" and gpu.id != "h20":
+        if key.startswith("tensor") and key != "tensor_fp64" and gpu.id not in {"h20", "rubin"}:
             rate = peak.value / gpu.sm_count.value / gpu.clock_of(key).value
             exponents = [math.log2(rate), math.log2(rate / 3)]
             assert min(abs(exponent - round(exponent)) for exponent in exponents) < math.log2(1.025), (key, rate)
@@ -249,14 +251,18 @@ def test_halved_peaks_are_half_of_the_sparse_figure(gpu: Datasheet) -> None:
 
 @each_gpu
 def test_tensor_rates_are_the_dense_ones(gpu: Datasheet) -> None:
-    """No dense tensor rate exceeds what its element size allows next to bf16, as a sparse figure would."""
+    """No dense tensor rate exceeds what its element size allows next to bf16, as a sparse figure would.
+
+    Rubin doubled fp8 and fp4 alone, at a clock that NVIDIA does not publish.
+    """
+    wider = 2.2 if gpu.chip == "gr100" else 1
     times_bf16 = {
         "tensor_tf32": 0.5,
         "tensor_fp16": 1,
         "tensor_fp16_acc16": 2,
-        "tensor_fp8": 2,
+        "tensor_fp8": 2 * wider,
         "tensor_fp8_acc16": 4,
-        "tensor_fp4": 8,
+        "tensor_fp4": 8 * wider,
         "tensor_int8": 4,
         "tensor_int4": 8,
         "tensor_int1": 32,
@@ -274,7 +280,7 @@ def test_tensor_fp16_stands_to_fp32_as_the_architecture_has_it(gpu: Datasheet) -
         nominal = TENSOR_FP16_PER_FP32[gpu.compute_capability]
         expected = nominal[0] if BOARDS_OF_HALF_RATE.search(gpu.name) else nominal[-1]
         ratio = gpu.peaks["tensor_fp16"].value / gpu.peaks["fp32"].value
-        lowest = 0.86 if float(gpu.compute_capability) in {9.0, 10.0, 10.3} else 0.98
+        lowest = 0.86 if float(gpu.compute_capability) in {9.0, 10.0, 10.3, 10.7} else 0.98
         assert lowest <= ratio / expected <= 1.02
 
 
@@ -289,8 +295,8 @@ def test_bf16_runs_at_the_rate_of_fp16_and_tf32_at_half_of_it(gpu: Datasheet) ->
 
 @each_gpu
 def test_bandwidth_lies_where_memory_of_its_time_does(gpu: Datasheet) -> None:
-    """Bytes per second, and not gigabytes or bits: from a 64-bit GDDR6 board to eight stacks of HBM3e."""
-    assert 80e9 <= gpu.dram_bandwidth.value <= 10e12
+    """Bytes per second, and not gigabytes or bits: from a 64-bit GDDR6 board to eight stacks of HBM4."""
+    assert 80e9 <= gpu.dram_bandwidth.value <= (22e12 if gpu.memory_kind == "HBM4" else 10e12)
 
 
 @each_gpu
@@ -300,7 +306,7 @@ def test_the_base_clock_lies_below_the_boost_clock(gpu: Datasheet) -> None:
         assert gpu.base_clock.value < gpu.boost_clock.value
 
 
-NVLINK_RATES = {1: 20e9, 2: 25e9, 3: 25e9, 4: 25e9, 5: 50e9}
+NVLINK_RATES = {1: 20e9, 2: 25e9, 3: 25e9, 4: 25e9, 5: 50e9, 6: 100e9}
 """Bytes per second of one NVLink in one direction, by generation."""
 
 NARROW_NVLINK = 14.0625e9
@@ -327,7 +333,7 @@ def test_every_file_says_whether_there_is_nvlink(gpu: Datasheet) -> None:
     assert ("nvlink" in gpu.links) != ("nvlink" in gpu.absent_links)
     assert all(len(source) > 10 for source in gpu.absent_links.values())
     told = {*gpu.links, *gpu.absent_links}
-    assert "pcie" in told or re.search(r"Laptop|Max-Q Design|GH200|GB200|GB300|GB10", gpu.name)
+    assert "pcie" in told or re.search(r"Laptop|Max-Q Design|GH200|GB200|GB300|GB10|Rubin", gpu.name)
 
 
 @for_all(

@@ -34,8 +34,8 @@ def test_an_unnamed_level_has_a_general_move() -> None:
 def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
     """The move names the bytes there are; below the roof it does not say that nothing else helps."""
     first = advice.memory_moves(make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
-    assert first.startswith("only moving fewer bytes than its 3.00 GB helps now")
-    assert advice.memory_moves(make_kernel(), levels(), "dram", at_roof=False)[0].startswith("move fewer bytes: fuse")
+    assert first.startswith("DRAM is full, so only moving less than 3.00 GB helps")
+    assert advice.memory_moves(make_kernel(), levels(), "dram", at_roof=False)[0].startswith("move less: fuse")
 
 
 @pytest.mark.parametrize(("level", "far"), [("l2", "dram"), ("l1", "l2")])
@@ -152,8 +152,8 @@ def test_warpgroup_instructions_are_hopper_s_alone(capability: str, *, told: boo
         ("alu", "index arithmetic"),
         ("xu", "exp2"),
         ("issue", "fewer instructions"),
-        ("mio", "fewer instructions"),
-        (None, "fewer instructions"),
+        ("mio", "which was not measured"),
+        (None, "which was not measured"),
     ],
 )
 def test_every_pipe_has_its_move(pipe: str | None, word: str) -> None:
@@ -303,13 +303,13 @@ def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
 
 @pytest.mark.parametrize(
     ("asked_bytes", "said"),
-    [(264.2e6, ", of which the SMs asked for 264 MB,"), (290e6, ""), (None, ""), (0.0, "")],
+    [(264.2e6, " (the SMs asked for 264 MB)"), (290e6, ""), (None, ""), (0.0, "")],
     ids=["13 % more is moved", "5 % more", "not all is counted", "nothing is"],
 )
 def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, said: str) -> None:
     """A fill of 264.2 MB moves 303.7: fewer bytes help, and a tenth or more of them are not the kernel's own."""
     first = advice.memory_moves(make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes)[0]
-    assert first.startswith(f"only moving fewer bytes than its 304 MB{said} helps now: fuse")
+    assert first.startswith(f"DRAM is full, so only moving less than 304 MB{said} helps: fuse")
 
 
 @pytest.mark.parametrize(("flags", "told"), [((), True), (("atomics_cross_twice",), False)])

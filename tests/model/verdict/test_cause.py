@@ -80,7 +80,7 @@ def test_a_chip_that_is_not_profiled_any_more_keeps_its_moves_first() -> None:
     kernel = make_kernel({"theoretical_occupancy": 1.0, "achieved_occupancy": 0.88}, compute_capability="6.0")
     found = reach(make_case({"dram": 0.13, "fp32": 0.01}, kernel=kernel))
     assert found.cause == "cause not measured"
-    assert found.advice[0].startswith("give blocks")
+    assert found.advice[0].startswith("balance the work")
 
 
 BARRIER, LOADS, QUEUE = (f"stall_{reason}" for reason in ("barrier", "long_scoreboard", "mio_throttle"))

@@ -639,7 +639,7 @@ def test_findings_that_fill_a_unit_are_rules() -> None:
         ("stall_lg_throttle", {"l1": 0.83, "fp32": 0.1}, "keep reused values"),
         ("uncoalesced_global_load", {"l1": 0.83, "fp32": 0.1}, "of the finding"),
         ("stall_long_scoreboard", {"dram": 0.74, "fp32": 0.1}, "of the finding"),
-        ("stall_long_scoreboard", {"dram": 0.92, "fp32": 0.1}, "only moving fewer bytes"),
+        ("stall_long_scoreboard", {"dram": 0.92, "fp32": 0.1}, "DRAM is full, so only moving less"),
         ("low_occupancy", {"issue": 0.68, "dram": 0.1}, "issue fewer instructions"),
     ],
 )

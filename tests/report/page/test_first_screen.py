@@ -226,7 +226,7 @@ def test_a_kernel_of_undated_reports_is_ranked_apart() -> None:
     shown = re.findall(r"<li data-g.*?</li>", str(what_first(page)), re.DOTALL)
     assert len(shown) == 2
     assert [words(entry).count("GPU time") for entry in shown] == [0, 0]
-    assert {label for entry in shown for label in ("v1", "v2") if f", 100 % of {label}" in words(entry)} == {"v1", "v2"}
+    assert {label for entry in shown for label in ("v1", "v2") if f"100 % of {label}" in words(entry)} == {"v1", "v2"}
 
 
 def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
@@ -248,7 +248,8 @@ def test_a_rank_by_time_alone_says_so() -> None:
     bare = replace(other, verdict=replace(other.verdict, limit=Limit()))
     entries = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, bare))), re.DOTALL)
     (said,) = (words(entry) for entry in entries if "ranked by its time" in entry)
-    assert said.endswith("limit not known, ranked by its time")
+    assert "limit not known, ranked by its time" in said
+    assert "\u2192" not in said
     assert not re.search(r"\d+\.\dx", said)
 
 
@@ -270,7 +271,7 @@ def test_rare_filters_open_on_demand() -> None:
     mixed = [
         replace(analysis, kernel=replace(analysis.kernel, gpu=chips[i % 2].name, nvtx_range=f"range {i}",
                                          process=f"python {i}", device=i, index=i))
-        for i, analysis in enumerate(samples.every_verdict())
+        for i, analysis in enumerate([*samples.every_verdict(), *samples.many(12)])
     ]  # fmt: skip
     runs = as_versions(mixed)
     html = rendered(runs, "many filters")
@@ -291,7 +292,7 @@ def test_without_a_plane_there_is_no_level_to_choose() -> None:
     [
         (Gain(1.25), "1.00 ms \u2192 about 800 µs (1.2x)"),
         (Gain(1.25, proven=True), "1.00 ms \u2192 at most 800 µs (1.2x)"),
-        (Gain(4.0, changes="types"), "1.00 ms \u2192 about 250 µs (4.0x, changes the types)"),
+        (Gain(4.0, changes="types"), "1.00 ms \u2192 about 250 µs (4.0x)"),
     ],
 )
 def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said: str) -> None:
@@ -301,16 +302,16 @@ def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said:
     limit = Limit(2.5, 4e5, "DRAM traffic")
     known = replace(one, kernel=kernel, verdict=replace(one.verdict, limit=limit, moves=(Move("coalesce", gain=gain),)))
     alone = words(verdict(page_of(known)))
-    assert f"{said} by the first move, limit 2.5x (DRAM traffic)" in alone
     (ranked,) = (
         words(entry)
         for entry in re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, other))), re.DOTALL)
         if "coalesce" in entry
     )
-    assert said in ranked
-    assert "limit 2.5x (DRAM traffic)" in ranked
     assert "ranked by" not in ranked
     for text in (alone, ranked):
+        assert said in text
+        assert "limit 2.5x" in text
+        assert ("changes the types" in text) == (gain.changes == "types")
         assert set(re.findall(r"[\d.]+x", text)) == {f"{gain.factor:.1f}x", "2.5x"}
 
 

@@ -85,4 +85,31 @@ def test_the_list_of_gpus_has_the_fastest_link(name: str, link: str) -> None:
 def gpu_cells(name: str) -> list[tuple[str, str]]:
     """Give the first two columns of a GPU's table."""
     (gpu,) = matching_datasheets(name)
-    return [(str(first), str(second)) for first, second, _ in gpu_details(gpu).rows]
+    return [(str(first), str(second)) for first, second, *_ in gpu_details(gpu).rows]
+
+
+def test_a_gpu_has_the_ridge_of_each_peak_and_the_bandwidth_of_its_l2() -> None:
+    """989 TFLOP/s of bf16 over 3.35 TB/s are 295 FLOP/B; a T4, whose file has no L2 bandwidth, shows none."""
+    (gpu,) = matching_datasheets("h100-sxm")
+    ridges = {str(row[0]): str(row[2]) for row in gpu_details(gpu).rows}
+    assert (ridges["tensor bf16"], ridges["fp32"], ridges["DRAM"]) == ("295", "20.0", "")
+    assert ("L2 to the SMs" in ridges, "L2 to the SMs" in dict(gpu_cells("t4"))) == (
+        gpu.l2_bandwidth is not None,
+        False,
+    )
+    a100 = dict(gpu_cells("a100-sxm4-40gb"))
+    assert a100["L2 to the SMs"].endswith("TB/s")
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [
+        ("a100-pcie-80", ["a100-pcie-80gb"]),
+        ("Rubin", ["rubin"]),
+        ("h200 nvl", ["h200-nvl"]),
+        ("5090", ["rtx-5090-laptop", "rtx-5090"]),
+    ],
+)
+def test_a_gpu_is_found_by_any_part_of_its_names(part: str, found: list[str]) -> None:
+    """A part of the short name or of the display name finds it; what several have, finds all of those."""
+    assert [gpu.id for gpu in matching_datasheets(part)] == found

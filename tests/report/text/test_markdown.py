@@ -90,10 +90,8 @@ def test_it_says_what_ran_where_and_what_to_fix_first() -> None:
     text = write(samples.every_verdict())
     assert text.startswith("## attention\n\nNVIDIA A100-SXM4-40GB \u00b7 CC 8.0 \u00b7 SM 1.41 GHz")
     assert "**45 %** memory-bound, **26 %** compute-bound" in text
-    assert (
-        "1. `softmax_warp_forward<float, 10, false>(float*, const float*, int)`: **1.92 ms (45 % of GPU time)**" in text
-    )
-    assert "3. `gather_rows(float*, const int*, const float*)`: **640 \u00b5s (15 % of GPU time)**, limit 7.7x" in text
+    assert "1. `softmax_warp_forward`: **1.92 ms (45 % of GPU time)**" in text
+    assert "3. `gather_rows`: **640 \u00b5s (15 % of GPU time)**, limit 7.7x" in text
     assert "More loads in flight: unroll, prefetch, asynchronous copies." in text
     assert all(f"| `{analysis.kernel.name}` |" in text for analysis in samples.every_verdict())
 
@@ -125,7 +123,7 @@ def test_the_table_keeps_its_columns_whatever_names_hold() -> None:
     rows = table_rows(parse(write(hostile())))
     assert {len(row) for row in rows} == {9}
     names = {row[0] for row in rows}
-    assert {"`a|b`", "``` x`y``z ```".replace(" ", ""), "`new line | x`", "`(no name)`", "`?half`"} <= names
+    assert {"`a|b`", "``` x`y``z ```".replace(" ", ""), "`x`", "`(no name)`", "`?half`"} <= names
 
 
 @for_all("text", HOSTILE)

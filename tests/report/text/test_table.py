@@ -92,7 +92,6 @@ def test_times_verdicts_and_factors_are_never_cut(width: int) -> None:
     for row in table(replaced)[1]:
         assert all(row[name] in text for name in ("time", "gain", "limit"))
         assert all(word in text for word in row["verdict"].split())
-    assert text.count("\u2026") == len(replaced)
 
 
 def waiting() -> list[Analysis]:
@@ -239,7 +238,7 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     bare = replace(bare, kernel=kernel)
     lines = said(summarize([bare, second]), ["a.ncu-rep"])
     assert lines[0].startswith("known: ")
-    assert lines[1].startswith("bare<int>: collect what this report lacks: `rooflens profile --kernel bare ")
+    assert lines[1].startswith("bare: collect what this report lacks: `rooflens profile --kernel bare ")
     assert lines[1].endswith("--launch-count 1 -- ./app`")
     assert "profile" in COMMANDS
     assert len(lines) == 2

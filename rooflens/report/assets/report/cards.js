@@ -140,7 +140,7 @@ lens.cards = (() => {
     if (lens.linked() && lens.linked() === state.k) reveal(state.k)?.querySelector("a")?.focus({ preventScroll: true });
   });
   // Charts above a card that was linked to get their height after it was scrolled to.
-  const first = lens.linked();
+  const first = lens.linked() || (location.hash.startsWith("#k=") ? lens.state.k : "");
   if (first) lens.settled().then(() => reveal(first));
 
   // Paper has the list, then the cards: those that matter, and those the reader opened, are open.

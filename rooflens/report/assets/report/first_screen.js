@@ -155,16 +155,14 @@
     const amount = launches(rows);
     const { whole, of } = entry.dataset;
     const share = whole && ns !== null ? ns / Number(whole) : part(ns);
-    const { gain, how, changes } = entry.dataset;
+    const { gain, how } = entry.dataset;
     const time = ns === null ? lens.format.MISSING : duration(ns);
-    const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "", gain ? "" : time,
+    const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "",
       share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`];
     write(entry.querySelector(".rank"), String(place));
     write(entry.querySelector(".took"), took.filter(Boolean).join(", "));
-    if (gain && ns !== null) {
-      const after = `${duration(ns)} \u2192 ${how} ${duration(ns / gain)} (${factor(Number(gain))}`;
-      write(entry.querySelector(".gain"), `${after}${changes ? `, changes the ${changes}` : ""})`);
-    }
+    const after = gain && ns !== null ? ` \u2192 ${how} ${duration(ns / gain)} (${factor(Number(gain))})` : "";
+    write(entry.querySelector(".gain"), `${time}${after}`);
   }
 
   function showLimit(left) {
@@ -186,9 +184,24 @@
   for (const entry of entries) {
     entry.addEventListener("click", (event) => {
       const { k } = entry.dataset;
+      if (event.ctrlKey || event.metaKey) {
+        event.preventDefault();
+        lens.join(k);
+        return;
+      }
       if (!event.target.closest("a") && getSelection().isCollapsed) lens.set({ k: k === lens.state.k ? "" : k });
     });
   }
+  // The chosen move of a page of one kernel: its time stands large, its ghost in the chart.
+  const moves = all("input[name=move]");
+  for (const one of moves) one.addEventListener("change", () => lens.set({ move: one.value }));
+  const opening = moves.find((one) => one.checked);
+  lens.on(({ move }) => {
+    const one = moves.find((each) => each.value === move) || opening;
+    if (!one) return;
+    one.checked = true;
+    write(byId("gain"), one.dataset.figure);
+  });
   let drawn = null;
   lens.on(() => {
     const hidden = lens.hidden();

@@ -160,6 +160,10 @@ lens.list = (() => {
   });
   element.tBodies[0].addEventListener("click", (event) => {
     const row = ownRow(event);
+    if (row && (event.ctrlKey || event.metaKey) && !event.target.closest("a")) {
+      lens.join(row.dataset.k);
+      return;
+    }
     const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey;
     if (!row || elsewhere || (!event.target.closest("a") && !getSelection().isCollapsed)) return;
     event.preventDefault();

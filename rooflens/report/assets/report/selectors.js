@@ -19,8 +19,17 @@
     byId("search").focus();
   });
   byId("show-all")?.addEventListener("click", () => lens.set({ k: "" }));
+  byId("keys-close").addEventListener("click", () => byId("keys").close());
   addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || event.defaultPrevented) return;
+    const writes = event.target.closest?.("input:not([type=radio], [type=checkbox], [type=range]), select, textarea");
+    if (!writes && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      if (event.key === "/" && byId("search")) {
+        event.preventDefault();
+        byId("search").focus();
+      }
+      if (event.key === "?" && !byId("keys").open) byId("keys").showModal();
+    }
+    if (event.key !== "Escape" || event.defaultPrevented || byId("keys").open) return;
     if (more?.open) closeMore(true);
     else if (lens.state.k) lens.set({ k: "" });
     else if (lens.filtered()) lens.clear();
@@ -83,7 +92,7 @@
     const tally = byId("tally");
     const others = tally?.parentElement.dataset.others;
     const rest = others ? `, ${others} more in one sum` : "";
-    if (tally) tally.textContent = text || `${count.format(every)} ${noun}${rest}`;
+    if (tally) tally.textContent = text || (rest ? `${count.format(every)} ${noun}${rest}` : "");
     if (byId("clear")) byId("clear").hidden = !lens.filtered();
     if (byId("shown")) byId("shown").textContent = text;
     document.documentElement.classList.toggle("filtered", lens.filtered());
@@ -138,7 +147,7 @@
   document.addEventListener("DOMContentLoaded", unfold);
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = all("details.part:not([open])");
+    opened = all("details:is(.part, .caveats):not([open])");
     for (const part of opened) part.open = true;
   });
   addEventListener("afterprint", () => {

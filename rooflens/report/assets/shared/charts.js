@@ -24,6 +24,7 @@
       kernel: item ? item.g : "",
       picked: state.k || figure.defaults.get("picked"),
       level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
+      move: Number(state.move) || 0,
       datasheet: state.datasheet,
       boost: state.boost === "on",
       ranks: lens.ranks ? lens.ranks() : null,
@@ -71,7 +72,8 @@
     figure.view.addEventListener("click", (event, item) => {
       const moved = from && Math.hypot(event.clientX - from[0], event.clientY - from[1]) > STILL_PX;
       const key = item?.datum?.k;
-      if (!moved && key) lens.set({ k: key === lens.state.k ? "" : key });
+      if (!moved && key && (event.ctrlKey || event.metaKey)) lens.join(key);
+      else if (!moved && key) lens.set({ k: key === lens.state.k ? "" : key });
     });
   }
 

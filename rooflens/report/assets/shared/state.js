@@ -4,6 +4,7 @@
  *
  * lens.state      the choices; "" (or [], 100) means no choice was made
  * lens.set(part)  merges choices, writes the address's fragment, and tells every listener
+ * lens.join(key) shows the kernel of a launch with those that were joined before, and no other; again lets it go
  * lens.save()     writes the fragment at once
  * lens.on(fn)     fn(state, before) runs when the first screen is ready, when the page is, and after every change
  * lens.items      launch key -> {k, g, n, name, gpu, r, bound, precision, range, process, device, ns, won, full, cum}
@@ -19,9 +20,9 @@
 const lens = (() => {
   const DEFAULTS = Object.freeze({
     gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
-    top: 100, q: "", k: "", datasheet: "", boost: "", sort: "", cols: "",
+    top: 100, q: "", k: "", only: "", move: "", datasheet: "", boost: "", sort: "", cols: "",
   });
-  const FILTERS = ["gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
+  const FILTERS = ["only", "gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
   const WRITE_AFTER_MS = 120;
 
@@ -98,6 +99,7 @@ const lens = (() => {
   // What is isolated is never filtered away: choosing it lifts the filters, and filters that hide it let it go.
   function set(part) {
     const next = { ...state, ...part };
+    if (next.k !== state.k && !("move" in part)) next.move = "";
     if (next.k && hiddenBy(next)[next.k]) Object.assign(next, part.k ? unfiltered() : { k: "" });
     change(next);
     remember();
@@ -123,6 +125,7 @@ const lens = (() => {
     const keys = {};
     for (const item of items.values()) {
       const stays = exact.every(([key, own]) => choices[key] === item[own])
+        && (choices.only === "" || choices.only.split(".").includes(item.g))
         && (choices.verdicts.length === 0 || choices.verdicts.includes(item.bound))
         && (choices.top >= 100 || item.cum < choices.top / 100)
         && asked.every((word) => textOf(item.k).includes(word));
@@ -144,6 +147,16 @@ const lens = (() => {
   const filtered = () => FILTERS.some((key) => String(state[key]) !== String(DEFAULTS[key]));
   const unfiltered = () => Object.fromEntries(FILTERS.map((key) => [key, DEFAULTS[key]]));
   const clear = () => set(unfiltered());
+
+  // Several kernels: the first to be joined keeps the one that is isolated.
+  function join(key) {
+    const { g } = items.get(key) || {};
+    if (!g) return;
+    const own = items.get(state.k)?.g;
+    const joined = new Set(state.only ? state.only.split(".") : [own].filter(Boolean));
+    if (!joined.delete(g)) joined.add(g);
+    set({ only: [...joined].join("."), k: "" });
+  }
 
   // A link to a kernel keeps the other choices; a shared view brings its own.
   function follow() {
@@ -169,6 +182,7 @@ const lens = (() => {
     items,
     data,
     set,
+    join,
     save,
     clear,
     filtered,

@@ -16,6 +16,8 @@ from rooflens.model.verdict.sentences import resource_label, stage_label
 from rooflens.report.labels import UNITS, stall_label
 
 MIN_SHARE = 0.01
+
+MIN_STALL_SHARE = 0.05
 """Pipes and stalls below this part are named, not drawn."""
 LEAST_PIPES = 3
 """So many pipes are drawn however little they did."""
@@ -78,7 +80,7 @@ def _used(analysis: Analysis) -> dict[str, Pipe]:
 def stall_bars(analysis: Analysis) -> Bars:
     """Draw what the warps wait for, the most frequent first, in plain words with NVIDIA's own below."""
     stalls = sorted(analysis.kernel.stalls.items(), key=lambda item: -item[1])
-    shown = [(reason, share) for reason, share in stalls[:MAX_STALLS] if share >= MIN_SHARE]
+    shown = [(reason, share) for reason, share in stalls[:MAX_STALLS] if share >= MIN_STALL_SHARE]
     return Bars(tuple(_stall_bar(reason, share) for reason, share in shown))
 
 

@@ -12,6 +12,9 @@ from rooflens.model.roofline.traffic import Flow, Link, Traffic, find_links, fin
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.page.cards.bars import Bar
 
+_USEFUL_SHARE = 0.95
+"""What moves hardly more than it needs has no bar."""
+
 _USED_SHARE = 0.01
 """Shared memory below this part of its peak is hardly used: its conflicts say nothing."""
 
@@ -29,7 +32,8 @@ class Memory(Struct, frozen=True):
 def memory(analysis: Analysis, *, has_chart: bool = False) -> Memory:
     """Compare asked and moved bytes as far as the report holds them; a memory chart says how often caches hit."""
     traffic = find_traffic(analysis.kernel)
-    return Memory(tuple(_bars(analysis, traffic)), tuple(_facts(traffic, has_chart=has_chart)))
+    wasteful = tuple(bar for bar in _bars(analysis, traffic) if bar.share is None or bar.share <= _USEFUL_SHARE)
+    return Memory(wasteful, tuple(_facts(traffic, has_chart=has_chart)))
 
 
 def _bars(analysis: Analysis, traffic: Traffic) -> Iterator[Bar]:

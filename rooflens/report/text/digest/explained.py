@@ -186,7 +186,7 @@ def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
     if rest:
         named = "; ".join(plain(finding.title) for finding in rest[:NOTES_SHOWN])
         more = f"; {len(rest) - NOTES_SHOWN} more" if len(rest) > NOTES_SHOWN else ""
-        claim = "Also true" if "one_side_only" in analysis.flags else "True, but not what costs time"
+        claim = "Also true" if "one_side_only" in analysis.flags else "Also seen, minor"
         blocks.append(paragraph(f"{claim}: {named}{more}."))
     return (Heading("Why"), *blocks) if blocks else ()
 

@@ -91,7 +91,7 @@ def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
     assert [(one.title, one.gain) for one in shown.notes] == [("Low occupancy", "")]
     html = html_of(found(STRIDED, NOTE))
     assert '<details class="data also">' in html
-    assert "Also true, but not what costs time: low occupancy" in words_of(html)
+    assert "Also seen, minor: low occupancy" in words_of(html)
     assert "Also true" not in html_of(found(STRIDED))
 
 
@@ -100,7 +100,7 @@ def test_long_pages_name_their_notes_only() -> None:
     several = [found(NOTE) for _ in range(LONG_CARDS + 3)]
     named = [replace(one, kernel=replace(one.kernel, name=f"kernel_{i}")) for i, one in enumerate(several)]
     text = words_of(html_of(*named))
-    assert text.count("Also true, but not what costs time: low occupancy") == LONG_CARDS + 3
+    assert text.count("Also seen, minor: low occupancy") == LONG_CARDS + 3
     assert text.count("take fewer registers") == LONG_CARDS
 
 

@@ -1,0 +1,85 @@
+"""Count a Python program's kernels without ncu and nsys: PyTorch's own profiler traces it.
+
+Watching slows the host, so the trace shows no gaps: only what was launched, how often, and for how long it ran.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.ingest.ncu.unprofiled import run_program
+from rooflens.model.keys import short_name
+from rooflens.model.unprofiled import LaunchCount
+from rooflens.processes import query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rooflens.ingest.ncu.log import Progress
+
+_RUNNER = Path(__file__).with_name("under_torch.py")
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_VALUED = {"-W", "-X", "--check-hash-based-pycs"}
+"""Options of Python that take a value; `-m` and `-c` end its options."""
+_HAS_TORCH = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+_MOST_BYTES = 1 << 30
+"""A larger trace takes more memory to read than the answer is worth."""
+
+
+def split_python(command: Sequence[str]) -> int | None:
+    """Return where the script, `-m` or `-c` of a Python command stands; None where it is not one."""
+    if not command or not _PYTHON.fullmatch(Path(command[0]).name):
+        return None
+    at = 1
+    while at < len(command) and command[at].startswith("-") and command[at] not in {"-m", "-c"}:
+        at += 2 if command[at] in _VALUED else 1
+    return at if at < len(command) else None
+
+
+def count_launches(
+    program: Sequence[str], timeout_s: float | None, on_progress: Callable[[Progress], None]
+) -> tuple[LaunchCount, ...] | None:
+    """Run a program under PyTorch's profiler; empty where that shows no kernels, None where it cannot be run so.
+
+    Raises:
+        StoppedError: Ctrl-C or a like signal.
+    """
+    at = split_python(program)
+    if at is None or query((program[0], "-c", _HAS_TORCH)) is None:
+        return None
+    with TemporaryDirectory(prefix="rooflens-") as folder:
+        trace = Path(folder, "trace.json")
+        try:
+            argv = (*program[:at], str(_RUNNER), str(trace), *program[at:])
+            run_program(argv, timeout_s, on_progress, "tracing")
+        except (ProgramError, EnvironmentMissingError):
+            return ()
+        return read_counts(trace)
+
+
+def read_counts(trace: Path) -> tuple[LaunchCount, ...]:
+    """Count the launches in a trace of PyTorch's profiler; empty where it shows none."""
+    try:
+        if trace.stat().st_size > _MOST_BYTES:
+            return ()
+        events = json.loads(trace.read_bytes())["traceEvents"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+    times_ns: defaultdict[tuple[str, Any, Any], list[float]] = defaultdict(list)
+    for event in events:
+        if isinstance(event, dict) and event.get("cat") == "kernel":
+            grid, block = (tuple(event.get("args", {}).get(key, ())) for key in ("grid", "block"))
+            if len(grid) == len(block) == 3:
+                times_ns[short_name(str(event["name"])), grid, block].append(float(event["dur"]) * 1e3)
+    counts = (
+        LaunchCount(*launched, len(times), round(median(times)), total_ns=round(sum(times)))
+        for launched, times in times_ns.items()
+    )
+    return tuple(sorted(counts, key=lambda entry: (-entry.count, entry.name)))

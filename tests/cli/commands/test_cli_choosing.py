@@ -1,0 +1,403 @@
+"""What `collect` looks at before it starts the user's program, and which launches it then profiles."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from support import fake_ncu, fake_nsys, fake_nvcc
+
+from rooflens import collecting
+from rooflens.cli.group import main
+from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
+from rooflens.ingest.ncu.unprofiled import read_unprofiled
+
+PROGRAM = (sys.executable, "-Sc", "open('started', 'a').write('x')")
+"""Counts how often it is started: one letter each time."""
+ATTENTION = (
+    ("void attention_scores_gemm<256, 128, 64>(float *)", 16384, 256, 150, 300),
+    ("void attention_scale_softmax<2048>(float *)", 262144, 128, 100, 100),
+    ("void gone<1>(float *)", 7, 128, 10, 4500),
+    ("ncclDevKernel_AllReduce(int)", 8, 128, 1, 500),
+)
+"""The first two are in the stand-in's report, and take 55,000 of 100,500 ns."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test try its one kernel anew."""
+    monkeypatch.setattr(collecting, "_tried", set())
+
+
+@pytest.fixture
+def calls(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the stand-in ncu write its command lines into a file."""
+    monkeypatch.setenv(fake_ncu.CALLS, str(gpu_box.parent / "calls"))
+    return gpu_box.parent / "calls"
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line; an exception that is no exit fails the test with its traceback."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def starts() -> int:
+    """Return how often the program was started."""
+    return len(Path("started").read_text()) if Path("started").exists() else 0
+
+
+def option(calls: Path, name: str) -> str | None:
+    """Return the value of an option in the last command line of ncu."""
+    argv = shlex.split(calls.read_text().splitlines()[-1])
+    return argv[argv.index(name) + 1] if name in argv else None
+
+
+def test_kernels_are_chosen_by_what_nsys_counted(gpu_box: Path, calls: Path) -> None:
+    """Of more launches than may be profiled, each kernel is once in each shape; the report's part is said by name."""
+    fake_nsys.install(gpu_box.parent / "bin", ATTENTION)
+    result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 0, result.stderr
+    assert starts() == 3
+    assert option(calls, "--filter-mode") == "per-launch-config"
+    assert option(calls, "--kernel-id") == f"::{NO_COMMUNICATION}:1"
+    assert option(calls, "--launch-count") is None
+    assert "estimate: at most 3 distinct launches x " in result.stderr
+    assert "the program was started 3 times" in result.stderr
+    assert "in the report: 2 of 4 kernel names, 55 % of the time; without gone<1>: --kernel NAME" in result.stderr
+
+
+def test_few_launches_are_all_profiled(gpu_box: Path, calls: Path) -> None:
+    """Up to --max-launches every launch is profiled, whatever its name and shape."""
+    fake_nsys.install(gpu_box.parent / "bin", ATTENTION)
+    result = run("collect", "--max-launches", 261, "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert (option(calls, "--launch-count"), option(calls, "--kernel-id")) == ("261", None)
+    assert "estimate: at most 261 launches x " in result.stderr
+
+
+def test_of_too_many_shapes_the_longest_are_profiled(gpu_box: Path, calls: Path) -> None:
+    """Kernels are named in the order of their time as long as their shapes fit, and what is left out is said."""
+    shapes = [(f"many<{n}>(int)", n, 128, 1, 10 + n) for n in range(29)]
+    fake_nsys.install(gpu_box.parent / "bin", [*ATTENTION, *shapes])
+    result = run("collect", "--max-launches", 3, "-o", "x.ncu-rep", "--", *PROGRAM)
+    names = "attention_scores_gemm|gone|attention_scale_softmax"
+    assert option(calls, "--kernel-id") == f"::regex:^({names})$:1"
+    assert "without gone<1>, many<28>, many<27> and 27 more" in result.stderr
+
+
+@pytest.mark.parametrize("options", [("--nvtx-include", "step"), ("--launch-count", "3"), ("--replay-mode", "range")])
+def test_the_users_own_choice_stays(gpu_box: Path, calls: Path, options: tuple[str, ...]) -> None:
+    """In a range, or with a count, launches are taken in their order."""
+    fake_nsys.install(gpu_box.parent / "bin", ATTENTION)
+    run("collect", *options, "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert option(calls, "--kernel-id") is None
+    assert option(calls, "--launch-count") == ("3" if "3" in options else "200")
+
+
+def test_ranges_are_not_counted_by_instruction(gpu_box: Path, calls: Path) -> None:
+    """The real ncu refuses such counters where it replays ranges, and with one of them the whole profile."""
+    result = run("collect", "--replay-mode", "range", "--detail", "deep", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 0
+    asked = (option(calls, "--metrics") or "").split(",")
+    assert [name for name in asked if "sass" in name] == []
+    assert "dram__bytes_read.sum" in asked
+    assert "metrics count by instruction, which ncu does not do for ranges" in result.stderr
+    assert (gpu_box / "x.ncu-rep").exists()
+
+
+def test_without_a_list_the_first_launches_are_profiled(gpu_box: Path, calls: Path) -> None:
+    """Nobody counted: no mode of ncu chooses, and nothing is said about names. The trial does not start the program."""
+    result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 0
+    assert starts() == 2
+    assert (option(calls, "--filter-mode"), option(calls, "--launch-count")) == (None, "200")
+    assert "kernel names" not in result.stderr
+    assert (gpu_box / "x.ncu-rep").exists()
+
+
+TORCH = """
+import json, os, sys
+class profiler:
+    class ProfilerActivity:
+        CUDA = "cuda"
+    class profile:
+        def __init__(self, activities): assert activities == ["cuda"]
+        def start(self): pass
+        def stop(self): pass
+        def export_chrome_trace(self, path):
+            with open(path, "w") as file: file.write(os.environ["FAKE_TRACE"])
+"""
+
+
+def event(name: str, grid: int, block: int) -> dict[str, object]:
+    """Make the entry of a kernel as PyTorch's profiler writes it."""
+    return {
+        "ph": "X",
+        "cat": "kernel",
+        "name": name,
+        "dur": 3.0,
+        "args": {"grid": [grid, 1, 1], "block": [block, 1, 1]},
+    }
+
+
+@pytest.fixture
+def torch_here(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a PyTorch where programs find it, whose profiler sees two kernels."""
+    folder = gpu_box.parent / "site"
+    folder.mkdir()
+    (folder / "torch.py").write_text(TORCH)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    seen = [event(name, grid, block) for name, grid, block, *_ in ATTENTION[:2] for _ in range(150)]
+    other = [{"cat": "cuda_runtime", "name": "cudaLaunchKernel"}, {"cat": "gpu_memcpy", "name": "Memcpy HtoD"}]
+    monkeypatch.setenv("FAKE_TRACE", json.dumps({"traceEvents": [*seen, *other]}))
+
+
+@pytest.mark.usefixtures("torch_here")
+@pytest.mark.parametrize("how", ["script", "module", "code"])
+def test_pytorchs_profiler_counts_where_nsys_is_missing(gpu_box: Path, calls: Path, how: str) -> None:
+    """A Python program runs as ever, with its arguments, its folder and its options of Python, and is counted."""
+    (gpu_box / "pkg").mkdir()
+    check = "import sys, helper; assert sys.argv[1:] == ['--lr', '1'], sys.argv; assert sys.flags.dont_write_bytecode\n"
+    (gpu_box / "pkg" / "train.py").write_text(f"{check}open('started', 'a').write('x')\n")
+    (gpu_box / "pkg" / "helper.py").write_text("")
+    (gpu_box / "helper.py").write_text("")
+    program = {"script": ("pkg/train.py",), "module": ("-m", "pkg.train"), "code": ("-c", "import pkg.train")}[how]
+    result = run("collect", "-o", "x.ncu-rep", "--", sys.executable, "-B", "-W", "ignore", *program, "--lr", "1")
+    assert result.exit_code == 0, result.stderr
+    assert starts() == 3
+    assert option(calls, "--kernel-id") == f"::{NO_COMMUNICATION}:1"
+    assert "in the report: 2 of 2 kernel names, 100 % of the time" in result.stderr
+    kept = read_unprofiled(gpu_box / "x.ncu-rep")
+    assert kept is not None
+    assert (kept.source, kept.launches, kept.kernel_ns, kept.gap_share) == ("trace", 300, None, None)
+    assert {(one.count, one.time_ns, one.gap_ns) for one in kept.launch_counts} == {(150, 3000, None)}
+
+
+@pytest.mark.usefixtures("torch_here")
+@pytest.mark.parametrize(
+    "trace", ["", "[]", '{"traceEvents": []}', '{"traceEvents": [{"cat": "kernel", "name": "x"}]}']
+)
+def test_a_trace_that_says_nothing_costs_nothing(
+    gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch, trace: str
+) -> None:
+    """A trace that is empty or odd leaves the first launches to be profiled."""
+    monkeypatch.setenv("FAKE_TRACE", trace)
+    result = run("collect", "-o", "x.ncu-rep", "--", sys.executable, "-c", PROGRAM[2])
+    assert result.exit_code == 0, result.stderr
+    assert starts() == 3
+    assert option(calls, "--launch-count") == "200"
+    assert (gpu_box / "x.ncu-rep").exists()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "exit_code", "says"),
+    [
+        ("permission", 3, "only root may"),
+        ("mig_metrics", 3, "split by MIG"),
+        ("resource", 3, "another tool holds"),
+        ("library_version", 3, "does not match the NVIDIA driver"),
+        ("metric", 1, "no metric `nonsense__x.sum`"),
+        ("expression", 2, "--kernel is not a valid regular expression"),
+        ("pm_sampling", 3, "cannot be sampled over time"),
+    ],
+)
+def test_what_ncu_would_fail_on_is_found_before_the_program(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, exit_code: int, says: str
+) -> None:
+    """One kernel is profiled first, under the same options: where ncu says why not, the program is never started."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
+    result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == exit_code
+    assert says in result.stderr
+    assert "one kernel was tried first, and the program was not started" in result.stderr
+    assert "ncu's messages are kept in `x.ncu.log`" in result.stderr
+    assert starts() == 0
+    assert [path.name for path in gpu_box.iterdir()] == ["x.ncu.log"]
+
+
+def test_the_trial_runs_under_the_options_of_the_profile(gpu_box: Path, calls: Path) -> None:
+    """Counters and clocks are those that are asked for; the user's expression must compile, and lets the kernel in."""
+    options = ("--kernel", "regex:gemm", "--nvtx-include", "step", "--clock-control", "none", "--launch-skip", "9")
+    assert run("collect", *options, "-o", "x.ncu-rep", "--", *PROGRAM).exit_code == 0
+    tried, profiled = (shlex.split(line) for line in calls.read_text().splitlines()[-2:])
+    for name in ("--metrics", "--clock-control", "--cache-control"):
+        assert tried[tried.index(name) + 1] == profiled[profiled.index(name) + 1]
+    assert tried[tried.index("--kernel-name") + 1] == "regex:gemm|^rooflens_probe$"
+    assert not {"--nvtx-include", "--launch-skip"} & set(tried)
+    assert tried[-1].endswith("probe.py")
+    assert sorted(path.name for path in gpu_box.glob("x.*")) == ["x.ncu-rep", "x.unprofiled.json"]
+
+
+def test_a_trial_that_fails_by_itself_is_only_a_warning(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ncu does not say what is wrong, the program gets its chance."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "nothing")
+    result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 1
+    assert starts() == 1
+    assert "warning: one kernel could not be profiled on trial: ncu succeeded but wrote no report" in result.stderr
+    assert [path.name for path in gpu_box.iterdir() if path.name != "started"] == ["x.ncu.log", "x.ncu-rep"][:1]
+
+
+def test_a_trial_that_hangs_ends_it(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ncu that does not come back from one kernel would not from a program."""
+    (gpu_box.parent / "bin" / "ncu").write_text(
+        (gpu_box.parent / "bin" / "ncu").read_text().replace("exec", 'case "$*" in *probe.py) sleep 30;; esac; exec')
+    )
+    monkeypatch.setattr(collecting, "_TRIAL_SECONDS", 0.5)
+    result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 3
+    assert "error: ncu did not profile one kernel of one thread within 0.5 s" in result.stderr
+    assert starts() == 0
+
+
+def test_permission_is_read_before_anything_runs(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver says who may read the counters: without the right to, neither ncu nor the program is started."""
+    monkeypatch.setattr(collecting, "counters_are_open", lambda: False)
+    monkeypatch.setattr(collecting, "may_administer", lambda: False)
+    result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 3
+    assert "error: you may not read this GPU's counters" in result.stderr
+    assert 'sudo -E env "PATH=$PATH" rooflens ...' in result.stderr
+    assert (starts(), calls.exists()) == (0, False)
+
+
+def test_a_place_that_cannot_be_written_is_seen_first(gpu_box: Path, calls: Path) -> None:
+    """A file in the place of the folder ends it before the program."""
+    (gpu_box / "out").write_text("")
+    result = run("collect", "--", *PROGRAM)
+    assert result.exit_code == 1
+    assert "error: cannot write `out/" in result.stderr
+    assert (starts(), calls.exists()) == (0, False)
+
+
+def test_checks_can_be_left_out(gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--no-trial` starts the program at once; and one process tries the same options once."""
+    monkeypatch.setattr(collecting, "counters_are_open", lambda: False)
+    monkeypatch.setattr(collecting, "may_administer", lambda: False)
+    assert run("collect", "--no-trial", "-o", "x.ncu-rep", "--", *PROGRAM).exit_code == 0
+    assert calls.read_text().count("probe.py") == 0
+    monkeypatch.setattr(collecting, "counters_are_open", lambda: True)
+    for name in ("y", "z"):
+        assert run("collect", "-o", f"{name}.ncu-rep", "--", *PROGRAM).exit_code == 0
+    assert calls.read_text().count("probe.py") == 1
+    assert (gpu_box / "z.ncu-rep").exists()
+
+
+def test_a_driver_older_than_the_toolkit_is_found_before_compiling(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs of nvcc need a driver of CUDA's own major version: that is this machine's, and nothing is compiled."""
+    smi = '#!/bin/sh\necho "0, GPU-0123, NVIDIA H200, 9.0, 535.104.05, Disabled"\n'
+    (gpu_box.parent / "bin" / "nvidia-smi").write_text(smi)
+    nvcc = fake_nvcc.install(tmp_path / "toolkit" / "bin", {})
+    monkeypatch.setenv("CUDA_HOME", str(nvcc.parent.parent))
+    monkeypatch.setenv("PATH", f"{gpu_box.parent / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    result = run("collect", "saxpy")
+    assert result.exit_code == 3
+    assert (
+        "error: the NVIDIA driver 535.104.05 is too old for nvcc's CUDA 13.0, whose programs need 580" in result.stderr
+    )
+    assert "CUDA_HOME" in result.stderr
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(("asked", "given"), [(None, None), ("none", "none"), ("boost", "boost")])
+def test_clocks_are_ncus_own_unless_the_user_says(
+    gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, given: str | None
+) -> None:
+    """Nothing is passed by default: what an ncu does by itself differs by version, and its report says which it was."""
+    monkeypatch.setenv(fake_ncu.CLOCKS, "base boost force-boost none reset")
+    options = ("--clock-control", asked) if asked else ()
+    assert run("collect", *options, "-o", "x.ncu-rep", "--", *PROGRAM).exit_code == 0
+    assert option(calls, "--clock-control") == given
+    assert (gpu_box / "x.ncu-rep").exists()
+
+
+def test_clocks_that_this_ncu_does_not_have_are_named(gpu_box: Path) -> None:
+    """Before 2026.1 there is no `boost`: that is this machine's ncu, and what it has is listed."""
+    result = run("collect", "--clock-control", "boost", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 3
+    assert "error: ncu 2025.3.1.0 has no `--clock-control boost`: it has base, none, reset" in result.stderr
+    assert (starts(), list(gpu_box.iterdir())) == (0, [])
+
+
+def test_on_mig_clocks_are_left_alone(gpu_box: Path, calls: Path) -> None:
+    """One instance cannot lock the clocks of all: `none` is passed, and said."""
+    smi = '#!/bin/sh\necho "0, GPU-0123, NVIDIA H200, 9.0, 580.65.06, Enabled"\n'
+    (gpu_box.parent / "bin" / "nvidia-smi").write_text(smi)
+    result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert option(calls, "--clock-control") == "none"
+    assert "warning: clocks are left alone: MIG does not let one instance lock them" in result.stderr
+
+
+def test_locked_clocks_are_given_back(gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--clock-control reset` needs no program: ncu gives the clocks back, or says why it cannot."""
+    result = run("collect", "--clock-control", "reset")
+    assert (result.exit_code, result.stderr) == (0, "the GPU's clocks are as they were\n")
+    assert calls.read_text() == "--clock-control reset\n"
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "no_driver")
+    assert run("profile", "--clock-control", "reset").exit_code == 3
+    assert list(gpu_box.iterdir()) == []
+
+
+@pytest.mark.parametrize("starter", ["accelerate", "deepspeed", "vllm"])
+def test_kernels_that_wait_are_left_out_under_every_starter(gpu_box: Path, calls: Path, starter: str) -> None:
+    """Where no kernel is named NCCL's are not profiled, and that is said; with one, or in step, all are as asked."""
+    script = gpu_box.parent / "bin" / starter
+    script.write_text("#!/bin/sh\nexit 0\n")
+    script.chmod(0o755)
+    result = run("collect", "-o", "x.ncu-rep", "--", starter, "launch", "train.py")
+    assert option(calls, "--kernel-name") == NO_COMMUNICATION
+    assert "note: kernels that wait for other ranks (NCCL, NVSHMEM) run unprofiled" in result.stderr
+    assert "--communicator tcp --communicator-tcp-num-peers N" in result.stderr
+    run("collect", "--kernel", "gemm", "-o", "y.ncu-rep", "--", starter)
+    assert option(calls, "--kernel-name") == "gemm"
+    run("collect", "--ncu-args", "--communicator tcp --lockstep-kernel-launch", "-o", "z.ncu-rep", "--", starter)
+    assert option(calls, "--kernel-name") is None
+
+
+def test_ranks_in_step_share_one_ncu_and_no_nvls(gpu_box: Path, calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ncu moves ranks through shared memory it profiles `torchrun` as a whole, and NCCL goes without NVLS."""
+    monkeypatch.setenv("FAKE_NCU_MORE_HELP", "  --communicator-shmem-num-peers arg")
+    monkeypatch.delenv("NCCL_NVLS_ENABLE", raising=False)
+    script = gpu_box.parent / "bin" / "torchrun"
+    script.write_text('#!/bin/sh\necho "$NCCL_NVLS_ENABLE." >> seen\n')
+    script.chmod(0o755)
+    one = "--communicator shmem --communicator-shmem-num-peers 2 --lockstep-kernel-launch"
+    result = run("collect", "--ncu-args", one, "-o", "x.ncu-rep", "--", "torchrun", "--nproc-per-node", "2", "train.py")
+    assert result.exit_code == 0, result.stderr
+    assert shlex.split(calls.read_text().splitlines()[-1])[-4:] == ["torchrun", "--nproc-per-node", "2", "train.py"]
+    assert Path("seen").read_text() == ".\n0.\n"
+    noted = run("collect", "-o", "y.ncu-rep", "--", "accelerate", "x.py")
+    assert "--communicator shmem --communicator-shmem-num-peers N" in noted.stderr
+
+
+@pytest.mark.parametrize("command", ["collect", "profile"])
+def test_another_program_called_ncu_is_passed_over(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """npm-check-updates on PATH is named, and the ncu after it is used; alone it is no ncu."""
+    other = gpu_box.parent / "node"
+    other.mkdir()
+    (other / "ncu").write_text("#!/bin/sh\necho 17.1.3\n")
+    (other / "ncu").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{other}:{gpu_box.parent / 'bin'}:/usr/bin:/bin")
+    result = run(command, "--", *PROGRAM)
+    assert result.exit_code == 0, result.stderr
+    assert f"warning: `{other / 'ncu'}` is not Nsight Compute and was passed over" in result.stderr
+
+
+def test_a_name_that_is_no_reports_is_wrong_usage(gpu_box: Path) -> None:
+    """A page is what `profile` draws: `collect -o x.html` says so before anything runs."""
+    result = run("collect", "-o", "x.html", "--", *PROGRAM)
+    assert result.exit_code == 2
+    assert "error: `x.html` does not end like a report" in result.stderr
+    assert "`rooflens profile` draws the page" in result.stderr
+    assert (starts(), list(gpu_box.iterdir())) == (0, [])
