@@ -273,8 +273,8 @@ def _of_code(raw: RawResult, kernel: Kernel, result: _Result, shorter: Mapping[s
     for address in sorted(_addresses(stored)):
         if (place := listing.line(address)) and place[0]:
             lines[shorter[place[0]]][address - base] = place[1]
-    opcodes = {
-        start + spot.pc - base: _opcode(spot.sass) for spot in kernel.hotspots if spot.by == "sass" and spot.sass
+    opcodes: dict[str | int, float | str] = {
+        start + spot.pc - base: _opcode(spot.sass) for spot in kernel.hotspots if spot.pc is not None and spot.sass
     }
     return {
         KIND: Instances({address - base: kind for address, kind in kinds.items() if kind != "other"}),
@@ -304,7 +304,7 @@ def _kind(listing: Texts, address: int) -> Kind:
 def _opcode(sass: str) -> str:
     """Return the opcode of an instruction, with its modifiers, but without predicate and operands."""
     words = sass.split()
-    return next(word for word in words if not word.startswith("@")).rstrip(";")
+    return next((word for word in words if not word.startswith("@")), "").rstrip(";")
 
 
 def _files(results: Iterable[RawResult]) -> Iterator[str]:
