@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.ingest.ncu.unprofiled import run_program
-from rooflens.model.keys import short_name
+from rooflens.model.keys import bare_name
 from rooflens.model.unprofiled import LaunchCount
 from rooflens.processes import query
 
@@ -77,7 +77,7 @@ def read_counts(trace: Path) -> tuple[LaunchCount, ...]:
         if isinstance(event, dict) and event.get("cat") == "kernel":
             grid, block = (tuple(event.get("args", {}).get(key, ())) for key in ("grid", "block"))
             if len(grid) == len(block) == 3:
-                times_ns[short_name(str(event["name"])), grid, block].append(float(event["dur"]) * 1e3)
+                times_ns[bare_name(str(event["name"])), grid, block].append(float(event["dur"]) * 1e3)
     counts = (
         LaunchCount(*launched, len(times), round(median(times)), total_ns=round(sum(times)))
         for launched, times in times_ns.items()
