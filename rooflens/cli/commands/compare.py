@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from rooflens.addresses import shown
 from rooflens.cli.commands.collect import Shown
@@ -152,7 +153,12 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -
     floor_ns = parse_floor(floor)
     if fail_on is not None:
         return Gate(per_cent(fail_on, "--fail-on"), per_kernel, floor_ns)
-    for is_given, option in ((per_kernel, "--per-kernel"), (confirm, "--confirm")):
+    is_floor_given = click.get_current_context().get_parameter_source("floor") is ParameterSource.COMMANDLINE
+    for is_given, option in (
+        (per_kernel, "--per-kernel"),
+        (confirm, "--confirm"),
+        (is_floor_given, f"--floor {floor}"),
+    ):
         if is_given:
             raise UsageError(f"{option} needs --fail-on", f"for example `--fail-on 5% {option}`")
     return None

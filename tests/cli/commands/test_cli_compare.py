@@ -138,6 +138,7 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
         (("--fail-on", "x"), "--fail-on takes a percentage"),
         (("--threshold", "-1"), "--threshold takes a percentage"),
         (("--confirm",), "--confirm needs --fail-on"),
+        (("--floor", "5us"), "--floor 5us needs --fail-on"),
         (("--fail-on", "5%", "--floor", "2"), "a floor is a time with its unit"),
         (("--floor", "2 per cent"), "a floor is a time with its unit"),
         (("--format", "html"), "a page needs a file"),
