@@ -75,6 +75,12 @@ class UnknownNameError(UsageError):
         super().__init__(f"no {kind} is called `{name}`", hint)
 
 
+class UnknownKeyError(UnknownNameError, KeyError):
+    """A key that a mapping of the Python API lacks: a `KeyError` with a hint."""
+
+    __str__ = Exception.__str__  # not the quoted key that a `KeyError` shows
+
+
 def near_names(name: str, known: Collection[str]) -> list[str]:
     """Return at most three names that come close to what was typed, the closest first."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
