@@ -87,7 +87,7 @@ format: $(STAMP) ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, `pip install rooflens[fuzz]`)
+fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, `pip install atheris`)
 	cd tests && ../$(BIN)/python -m fuzzing.fuzz --minutes $(MINUTES)
 
 faults: $(STAMP) ## break reports, writers and disks on purpose, and count what is lost (a quarter of an hour)

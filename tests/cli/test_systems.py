@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,7 @@ def on_windows(
 
 
 COMMANDS = (
-    (("analyze", BEFORE), b"compute_tendencies_x_279_gpu  6.19 ms   40 %  compute: FP64 70 %"),
+    (("analyze", BEFORE), b"compute: FP64 70 %"),
     (("analyze", BEFORE, "--format", "json"), b'"schema_version"'),
     (("explain", BEFORE), b"# `compute_tendencies_x_279_gpu`"),
     (("hotspots", BEFORE), b"miniWeather_mpi_openacc.F90:288"),
@@ -54,7 +55,7 @@ def test_commands_that_read_work_on_windows(
     """Without the names that only POSIX has, and with a code page of 256 characters, each gives its answer."""
     command, says = arguments
     for name in {BEFORE, AFTER} & set(command):
-        (tmp_path / name).symlink_to(fixtures / "published" / name)
+        shutil.copyfile(fixtures / "published" / name, tmp_path / name)
     done = on_windows(tmp_path, *command)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode("cp1252")
     assert says in done.stdout
