@@ -93,8 +93,8 @@ def try_alone(wheel: Path) -> None:
         venv.create(place, with_pip=True)
         programs = place / ("Scripts" if sys.platform == "win32" else "bin")
         before, began = size_of(place), time.perf_counter()
-        pip = (str(programs / "python"), "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check")
-        run(*pip, str(wheel))
+        install = ("-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check")
+        run(str(programs / "python"), *install, str(wheel))
         took = time.perf_counter() - began
         print(f"installed in {took:.0f} s: {(size_of(place) - before) / 1e6:.0f} MB with what it needs")
         for words in TRIED:
@@ -111,7 +111,9 @@ def size_of(folder: Path) -> int:
 def run(*words: str, into: Path | None = None) -> str:
     """Run a program away from the checkout, and return what it printed; end where it fails, with its words."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(words, cwd=into, env=environment, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        words, cwd=into, env=environment, capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode:
         sys.exit(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout

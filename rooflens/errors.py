@@ -109,8 +109,9 @@ def lacking_package(error: ImportError) -> EnvironmentMissingError | None:
         return None
     package = _PACKAGES.get(module, module)
     why = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported: {error}"
+    name = package.partition(">")[0]
     return EnvironmentMissingError(
-        f"this needs the Python package `{package.partition('>')[0]}`, which {why}", f"`pip install {shlex.quote(package)}`"
+        f"this needs the Python package `{name}`, which {why}", f"`pip install {shlex.quote(package)}`"
     )
 
 

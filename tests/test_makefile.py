@@ -72,7 +72,7 @@ def test_our_environment_is_made_once_and_removed(checkout: Path) -> None:
 
 
 def test_a_page_needs_the_package_alone(checkout: Path) -> None:
-    """`make demo` installs no tools, the first door its own; what wants all installs them once, and then demo no more."""
+    """`make demo` installs no tools, the first door its own; what wants all installs it once, and that is all."""
     extras = []
     for goals in (("demo",), ("demo", "check"), ("lint",), ("install", "test"), ("check",), ("demo",)):
         make(checkout, *goals)

@@ -70,7 +70,9 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Hold our findings against NVIDIA's own rules.")
-    parser.add_argument("paths", nargs="*", type=Path, help="folders or reports; by default the corpus, else fixtures/published")
+    parser.add_argument(
+        "paths", nargs="*", type=Path, help="folders or reports; by default the corpus, else fixtures/published"
+    )
     parser.add_argument("--topic", help="only this finding in the lists")
     for flag, what in (
         ("misses", "list NVIDIA's results that no finding of ours matches"),
