@@ -202,10 +202,10 @@ def signal_name(number: int) -> str:
 
 def peak_memory_bytes() -> int:
     """Return the most memory that one of the programs started so far had, as far as the system counts it; else 0."""
-    try:
-        import resource  # noqa: PLC0415 - not on every system
-    except ImportError:
+    if sys.platform == "win32":
         return 0
+    import resource  # noqa: PLC0415 - POSIX only
+
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * _RSS_UNIT
 
 
