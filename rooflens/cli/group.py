@@ -16,7 +16,7 @@ from rooflens import __version__
 from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
-from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, near_names
+from rooflens.errors import InputError, RooflensError, lacking_package, near_names
 from rooflens.machine import collect_seldom, without_pandas
 
 SECTIONS = {
@@ -55,8 +55,10 @@ class _Group(NamedGroup):
         except RooflensError as error:
             show_error(error)
             ctx.exit(error.exit_code)
-        except ModuleNotFoundError as error:
-            lacking = _lacking(error)
+        except ImportError as error:
+            lacking = lacking_package(error)
+            if lacking is None:
+                raise
             show_error(lacking)
             ctx.exit(lacking.exit_code)
         except OSError as error:
@@ -94,21 +96,6 @@ class _Group(NamedGroup):
             commands = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(section):
                 formatter.write_dl([(name, found.get_short_help_str(_SUMMARY)) for name, found in commands if found])
-
-
-def _lacking(error: ModuleNotFoundError) -> RooflensError:
-    """Name a package that is not installed: machines that only collect may have none but click.
-
-    Raises:
-        ModuleNotFoundError: It is one of ours.
-    """
-    package = (error.name or "rooflens").partition(".")[0]
-    if package == "rooflens":
-        raise error
-    return EnvironmentMissingError(
-        f"this needs the Python package `{package}`, which is not installed",
-        "install all that is needed: `pip install rooflens`; `collect`, `calibrate` and `doctor` need click alone",
-    )
 
 
 def _is_report(name: str) -> bool:
