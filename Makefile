@@ -13,10 +13,13 @@ MINUTES  ?= 10
 BIN   := $(VENV)/bin
 # An environment without our stamp was made by others: it is used as it is, and nothing is installed into it or removed.
 FOREIGN := $(if $(wildcard $(VENV)/.installed),,$(wildcard $(VENV)))
-# Who only reads and draws needs the package alone, in a fraction of the time that the tools of its tests and docs take.
+# Who only reads and draws needs the package alone, and the first door little more: a fraction of the time that the tools
+# of all tests and docs take, which come with the first target that uses them.
 LEAN    := demo replay profile calibrate
+FIRST   := $(LEAN) install check core lint systems format
 EXTRAS  := [test,lint,docs]
-STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/$(if $(filter-out $(LEAN),$(MAKECMDGOALS)),.complete,.installed))
+NEEDED  := $(if $(filter-out $(FIRST),$(MAKECMDGOALS)),.complete,$(if $(filter-out $(LEAN),$(MAKECMDGOALS)),.check,.installed))
+STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/$(NEEDED))
 # Recorded reports of a workload take over from synthetic ones as soon as there are any; published ones have names of their own.
 RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep)))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
@@ -28,21 +31,27 @@ LADDER = fixtures/published/ESMM-Research__profile_output.ncu-rep
 EVERY = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate record gpu test test-all lint docs format fuzz faults bench accuracy fixtures pictures vendor build clean
+.PHONY: help install check core systems demo replay profile calibrate record gpu test test-all lint docs format fuzz faults bench accuracy fixtures pictures vendor build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make the environment in .venv
 
-$(VENV)/.installed $(VENV)/.complete: pyproject.toml
+check: $(STAMP) ## the first door: style, types, and the fast tests of the model, in about a minute
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint core
+
+core: $(STAMP)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/model tests/report/text tests/test_format.py --ignore tests/model/store
+
+$(VENV)/.installed $(VENV)/.check $(VENV)/.complete: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "error: rooflens needs python >= 3.11; $(PYTHON) is older"; echo; \
 	  echo "hint: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@touch -t 200001010000 $(VENV)/.installed  # ours, and not yet done: what is broken off here goes on next time
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.$(if $(filter %.complete,$@),$(EXTRAS))'
-	@touch $(VENV)/.installed $@
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.$(if $(filter %.complete,$@),$(EXTRAS),$(if $(filter %.check,$@),[check]))'
+	@touch $(VENV)/.installed $(if $(filter %.complete,$@),$(VENV)/.check) $@
 
 ifneq ($(FOREIGN),)
 $(BIN)/rooflens:
@@ -83,11 +92,15 @@ lint: $(STAMP) ## check style and types
 	$(BIN)/mypy
 	$(BIN)/mypy --strict tests/api/client.py
 
+systems: $(STAMP) ## check the types as they are on Windows and on macOS
+	$(BIN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32
+	$(BIN)/mypy --platform darwin --no-warn-unreachable --cache-dir .mypy_cache/darwin
+
 format: $(STAMP) ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, `pip install rooflens[fuzz]`)
+fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, `pip install atheris`)
 	cd tests && ../$(BIN)/python -m fuzzing.fuzz --minutes $(MINUTES)
 
 faults: $(STAMP) ## break reports, writers and disks on purpose, and count what is lost (a quarter of an hour)

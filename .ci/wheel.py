@@ -1,5 +1,7 @@
 """Build what is released, and try it as its users get it: `.venv/bin/python .ci/wheel.py dist [--tag v0.1.0]`.
 
+With `--only-try` the wheel that is in the folder already is tried, on this system and with this Python.
+
 The wheel must hold what git holds of the package and nothing else, its version must be the tag's and have an entry in
 the changelog, its description must render, and its commands must work in an environment that holds nothing but it.
 """
@@ -18,11 +20,19 @@ import zipfile
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-REPORT = REPOSITORY / "fixtures" / "published" / "GPU_workshop__MW_Baseline.ncu-rep"
+REPORTS = REPOSITORY / "fixtures" / "published"
+REPORT, OTHER = str(REPORTS / "GPU_workshop__MW_Baseline.ncu-rep"), str(REPORTS / "GPU_workshop__MW_DivToMult.ncu-rep")
 TRIED = (
     ("doctor",),
-    ("report", str(REPORT), "-o", "page.html"),
-    ("analyze", str(REPORT)),
+    ("report", REPORT, "-o", "page.html"),
+    ("analyze", REPORT),
+    ("analyze", REPORT, "--reader", "ncu-report"),
+    ("explain", REPORT),
+    ("hotspots", REPORT),
+    ("compare", REPORT, OTHER),
+    ("ingest", REPORT, OTHER, "--store", "store", "--executor", "process:2"),
+    ("analyze", "--store", "store"),
+    ("metrics", "--chip", "gh100"),
     ("workloads",),
     ("skill",),
     ("predict", "gemm", "--m", "4096", "--n", "4096", "--k", "4096"),
@@ -34,7 +44,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     options.add_argument("folder", type=Path, help="where wheel and source archive go")
     options.add_argument("--tag", default="", help="the tag that is released, as v0.1.0")
+    options.add_argument("--only-try", action="store_true", help="build nothing: try the wheel that is in the folder")
     given = options.parse_args()
+    if given.only_try:
+        (wheel,) = given.folder.glob("rooflens-*.whl")
+        try_alone(wheel.resolve())
+        return
     wheel, archive = build(given.folder)
     compare(wheel)
     version = wheel.name.split("-")[1]
@@ -76,14 +91,16 @@ def try_alone(wheel: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "env"
         venv.create(place, with_pip=True)
+        programs = place / ("Scripts" if sys.platform == "win32" else "bin")
         before, began = size_of(place), time.perf_counter()
-        run(str(place / "bin" / "pip"), "install", "--quiet", "--no-compile", "--disable-pip-version-check", str(wheel))
+        install = ("-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check")
+        run(str(programs / "python"), *install, str(wheel))
         took = time.perf_counter() - began
         print(f"installed in {took:.0f} s: {(size_of(place) - before) / 1e6:.0f} MB with what it needs")
         for words in TRIED:
             began = time.perf_counter()
-            run(str(place / "bin" / "rooflens"), *words, into=Path(folder))
-            print(f"rooflens {words[0]}: {time.perf_counter() - began:.1f} s")
+            run(str(programs / "rooflens"), *words, into=Path(folder))
+            print(f"rooflens {' '.join(Path(word).name for word in words)}: {time.perf_counter() - began:.1f} s")
 
 
 def size_of(folder: Path) -> int:
@@ -94,7 +111,9 @@ def size_of(folder: Path) -> int:
 def run(*words: str, into: Path | None = None) -> str:
     """Run a program away from the checkout, and return what it printed; end where it fails, with its words."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(words, cwd=into, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, cwd=into, env=environment, capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode:
         sys.exit(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout

@@ -1,6 +1,6 @@
 """Read reports into a store here, in processes, and on a Dask cluster whose worker is killed: all are equal.
 
-    pip install 'rooflens[dask]' 'moto[server]'
+    pip install '.[dask]' 'moto[server]'
     python benchmarks/executors.py [FOLDER] [--reports N] [--kernels N]
 
 The reports are those of a folder with their blocks repeated, so that each is one of its own. Scheduler and workers are

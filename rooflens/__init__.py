@@ -14,6 +14,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rooflens.api.comparison import Comparison, compare
+    from rooflens.api.groups import Group
     from rooflens.api.kernel import Kernel
     from rooflens.api.notebook import load_ipython_extension
     from rooflens.api.opening import open  # noqa: A004 - the verb of the whole API, as in `rl.open`
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Comparison",
+    "Group",
     "Hotspot",
     "Kernel",
     "Report",
@@ -45,6 +47,7 @@ __all__ = [
 
 _PLACES = {
     "Comparison": "api.comparison",
+    "Group": "api.groups",
     "Hotspot": "api.spots",
     "Kernel": "api.kernel",
     "Report": "api.report",

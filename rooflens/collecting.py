@@ -216,8 +216,6 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
         UsageError: The chip is unknown.
     """
     with _replay_said(request.target):
-        if os.name != "posix":
-            raise EnvironmentMissingError("collecting needs Linux", "run `ncu` yourself: its reports can be read here")
         ncu = _ncu(request.ncu_path, dry_run=dry_run)
         gpu = _gpu(request.chip)
         choice = _chip(request.chip, gpu)

@@ -1,6 +1,7 @@
 """Check what a machine can do: reading reports everywhere, collecting them where a GPU and ncu are.
 
-Only what reading reports needs can fail. Everything else warns, and says how to mend it.
+Only what reading reports needs can fail. What is missing and has another use is optional; what is there and does not
+work warns. Each says how to mend it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.errors import EnvironmentMissingError
+from rooflens.errors import EnvironmentMissingError, lacking_package
 from rooflens.ingest.ncu.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
 from rooflens.ingest.ncu.failures import PERMISSION_HINT
 from rooflens.ingest.timelines.nsys import find_nsys
@@ -25,9 +26,11 @@ from rooflens.workloads.build import find_compiler
 from rooflens.workloads.commands import check_torch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflens.local_gpu import LocalGpu
 
-State = Literal["ok", "warn", "fail"]
+State = Literal["ok", "optional", "warn", "fail"]
 
 _MIN_FREE_BYTES = 1e9
 """Reports of large workloads and the store need about this much."""
@@ -60,9 +63,12 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
     """
     gpu = _gpu_at_hand()
     return (
-        _module("report reader", "ncu_report", "pip install ncu-report"),
-        _module("page", "altair", "pip install altair"),
-        _module("pictures", "vl_convert", "pip install vl-convert-python", without="warn"),
+        _modules("report reader", ("msgspec", "google.protobuf")),
+        _modules("tables", ("rich",)),
+        _modules("page", ("altair", "jinja2")),
+        _modules("store", ("pyarrow",)),
+        _modules("NVIDIA's reader", ("ncu_report",), "it gives the text of instructions, and `--reader ncu-report`"),
+        _modules("pictures", ("vl_convert",), "it draws PNG and SVG"),
         _driver(gpu, root),
         _gpu(gpu),
         _ncu(root),
@@ -74,12 +80,19 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
     )
 
 
-def _module(name: str, module: str, fix: str, *, without: State = "fail") -> Check:
-    try:
-        importlib.import_module(module)
-    except ImportError as error:
-        return Check(name, without, f"`{module}` cannot be imported: {error}", fix)
-    return Check(name, "ok", f"`{module}` works")
+def _modules(name: str, modules: Sequence[str], purpose: str = "") -> Check:
+    """Import the packages of others that something needs; those with a purpose of their own are optional."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            finding = f"`{module}` cannot be imported: {error}"
+            fix = (lacking_package(error) or EnvironmentMissingError("", "install rooflens again")).hint.strip("`")
+            return (
+                Check(name, "optional", f"{finding}; {purpose}", fix) if purpose else Check(name, "fail", finding, fix)
+            )
+    verb = "works" if len(modules) == 1 else "work"
+    return Check(name, "ok", f"{' and '.join(f'`{module}`' for module in modules)} {verb}")
 
 
 def _gpu_at_hand() -> LocalGpu | EnvironmentMissingError:
@@ -95,7 +108,7 @@ def _driver(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
         return Check(name, "ok", gpu.driver)
     module = _read(root / "proc/driver/nvidia/version")
     if module is None:
-        return Check(name, "warn", f"none; {_NOT_FOR_READING}", _ON_A_GPU)
+        return Check(name, "optional", f"none; {_NOT_FOR_READING}", _ON_A_GPU)
     version = module.partition("\n")[0].removeprefix("NVRM version:").strip()
     fix = f"repair the driver until `nvidia-smi` answers: {gpu.hint}"
     return Check(name, "warn", f"{version}, but {gpu}", fix)
@@ -106,7 +119,7 @@ def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
     from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - only where a GPU is
 
     if isinstance(gpu, EnvironmentMissingError):
-        return Check("GPU", "warn", f"{gpu}; {_NOT_FOR_READING}", gpu.hint)
+        return Check("GPU", "optional", f"{gpu}; {_NOT_FOR_READING}", gpu.hint)
     described = f"{gpu.name}, compute capability {gpu.compute_capability}"
     in_the_way = obstacles(gpu)
     if in_the_way:
@@ -126,7 +139,7 @@ def _ncu(root: Path) -> Check:
     try:
         ncu = find_ncu(root=root)
     except EnvironmentMissingError as error:
-        return Check("ncu", "warn", f"{error}; {_NOT_FOR_READING}", error.hint)
+        return Check("ncu", "optional", f"{error}; {_NOT_FOR_READING}", error.hint)
     finding = f"{ncu.version_text} at {ncu.path}"
     if ncu.version is None:
         return Check("ncu", "warn", f"{ncu.path} does not say its version", "install Nsight Compute again")
@@ -143,13 +156,14 @@ def _counters(root: Path) -> Check:
     """Say who may read the GPU's counters: all, or those with CAP_SYS_ADMIN, which root has outside containers."""
     name = "counter permission"
     if not (root / "proc/driver/nvidia/params").exists():
-        return Check(name, "warn", f"not known without a driver; {_NOT_FOR_READING}", PERMISSION_HINT)
+        return Check(name, "optional", f"not known without a driver; {_NOT_FOR_READING}", PERMISSION_HINT)
     is_open = counters_are_open(root)
     if is_open:
         return Check(name, "ok", "open to all users")
     if may_administer(root):
         return Check(name, "ok", "restricted to administrators, and this user is one")
-    root_without = "even root needs CAP_SYS_ADMIN here" if os.geteuid() == 0 else "this user is not one"
+    is_root = sys.platform != "win32" and os.geteuid() == 0
+    root_without = "even root needs CAP_SYS_ADMIN here" if is_root else "this user is not one"
     known = "restricted to administrators" if is_open is False else "probably restricted to administrators"
     return Check(name, "warn", f"{known}, and {root_without}; {_NOT_FOR_READING}", PERMISSION_HINT)
 
@@ -160,7 +174,7 @@ def _nsys(root: Path) -> Check:
     if path is None:
         lost = "gaps between kernels, and how often each is launched, stay unknown for your own programs"
         fix = "install Nsight Systems (it comes with the CUDA toolkit), and put `nsys` on PATH"
-        return Check("nsys", "warn", f"not found: {lost}; {_NOT_FOR_READING}", fix)
+        return Check("nsys", "optional", f"not found: {lost}; {_NOT_FOR_READING}", fix)
     found = re.search(r"version (\d+(?:\.\d+)+)", query((path, "--version")) or "")
     if found is None:
         return Check("nsys", "warn", f"{path} does not say its version", "install Nsight Systems again")
@@ -171,7 +185,7 @@ def _nvcc() -> Check:
     try:
         compiler = find_compiler()
     except EnvironmentMissingError as error:
-        return Check("nvcc", "warn", f"{error}; CUDA workloads need it, {_NOT_FOR_READING}", error.hint)
+        return Check("nvcc", "optional", f"{error}; CUDA workloads need it, {_NOT_FOR_READING}", error.hint)
     release = re.search(r"release ([\d.]+)", compiler.version)
     return Check("nvcc", "ok", f"{release[1] if release else 'of unknown release'} at {compiler.path}")
 
@@ -179,7 +193,7 @@ def _nvcc() -> Check:
 def _torch() -> Check:
     if importlib.util.find_spec("torch") is None:
         missing = f"not installed; PyTorch workloads need it, {_NOT_FOR_READING}"
-        return Check("torch", "warn", missing, "pip install torch")
+        return Check("torch", "optional", missing, "pip install torch")
     answer = query((sys.executable, "-c", _TORCH))
     if answer is None:
         return Check("torch", "warn", f"installed, but it cannot be imported; {_NOT_FOR_READING}", "install it again")

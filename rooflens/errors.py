@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -75,6 +76,12 @@ class UnknownNameError(UsageError):
         super().__init__(f"no {kind} is called `{name}`", hint)
 
 
+class UnknownKeyError(UnknownNameError, KeyError):
+    """A key that a mapping of the Python API lacks: a `KeyError` with a hint."""
+
+    __str__ = Exception.__str__  # not the quoted key that a `KeyError` shows
+
+
 def near_names(name: str, known: Collection[str]) -> list[str]:
     """Return at most three names that come close to what was typed, the closest first."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
@@ -91,6 +98,32 @@ class EnvironmentMissingError(RooflensError):
     """Something that this machine should have is missing: ncu, a GPU, a permission (exit code 3)."""
 
     exit_code = 3
+
+
+def lacking_package(error: ImportError) -> EnvironmentMissingError | None:
+    """Name a package of others that is not installed or broken, and how to install it; None where it is not one."""
+    import shlex  # noqa: PLC0415 - only where something is missing
+
+    module = (error.name or "rooflens").partition(".")[0]
+    if module in {"rooflens", "pandas", *sys.stdlib_module_names}:  # pandas is kept out of processes of ours
+        return None
+    package = _PACKAGES.get(module, module)
+    why = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported: {error}"
+    name = package.partition(">")[0]
+    return EnvironmentMissingError(
+        f"this needs the Python package `{name}`, which {why}", f"`pip install {shlex.quote(package)}`"
+    )
+
+
+_PACKAGES = {
+    "distributed": "distributed>=2024.1",
+    "google": "protobuf>=5.29.5",
+    "mcp": "mcp>=2,<3",
+    "mcp_types": "mcp>=2,<3",
+    "ncu_report": "ncu-report",
+    "vl_convert": "vl-convert-python",
+}
+"""Module -> what pip installs for it, where that has another name or needs a version."""
 
 
 class ProgramError(RooflensError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -130,8 +131,10 @@ def make_folder(folder: Path) -> None:
 
 def give_back(*written: Path) -> None:
     """Give what was written under `sudo` to the user who called it: it is the counters that only root may read."""
+    if sys.platform == "win32":
+        return
     owner = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if all(number.isdecimal() for number in owner) and hasattr(os, "geteuid") and os.geteuid() == 0:
+    if all(number.isdecimal() for number in owner) and os.geteuid() == 0:
         for path in written:
             with suppress(OSError):
                 os.chown(path, int(owner[0]), int(owner[1]), follow_symlinks=False)

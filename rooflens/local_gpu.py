@@ -214,7 +214,7 @@ def may_administer(root: Path = Path("/")) -> bool:
     """Return whether this user has CAP_SYS_ADMIN, which root has outside containers."""
     capabilities = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", _read(root / "proc/self/status"), re.MULTILINE)
     if capabilities is None:
-        return os.geteuid() == 0
+        return sys.platform != "win32" and os.geteuid() == 0
     return bool(int(capabilities[1], 16) >> _CAP_SYS_ADMIN & 1)
 
 

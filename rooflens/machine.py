@@ -29,8 +29,9 @@ def usable_cores() -> int:
 def physical_bytes() -> int | None:
     """Return the memory of this machine, or of the container we run in if that has less; None if neither is known."""
     found = [size for file in _CONTROL_GROUPS if (size := _number(file)) is not None]
-    with suppress(ValueError, OSError, AttributeError):
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    if sys.platform != "win32":
+        with suppress(ValueError, OSError):
+            found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min((size for size in found if size > 0), default=None)
 
 
@@ -45,15 +46,13 @@ def limit_memory(sharers: int = 1) -> None:
     """Limit the address space of this process, so that it runs out of memory alone and not with the whole machine.
 
     Four fifths of the memory are divided among the processes that share it, but each gets at least 2 GiB where the
-    machine has them. A lower limit that is set already stays.
+    machine has them. A lower limit that is set already stays. Windows has no such limit.
     """
     total_bytes = physical_bytes()
-    try:
-        import resource  # noqa: PLC0415 - POSIX only
-    except ImportError:
+    if sys.platform == "win32" or total_bytes is None:
         return
-    if total_bytes is None:
-        return
+    import resource  # noqa: PLC0415 - POSIX only
+
     usable_bytes = int(total_bytes * _SHARE)
     most_bytes = min(usable_bytes, max(_LEAST_BYTES, usable_bytes // sharers))
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -30,13 +30,13 @@ MARK = "ROOFLENS_RUN"
 """Environment variable that marks the processes of one run."""
 
 POLL_SECONDS = 0.05
-_ENDINGS = ((signal.SIGINT, 10.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0))
+_ENDINGS = (("SIGINT", 10.0), ("SIGTERM", 3.0), ("SIGKILL", 3.0))
 """Signals in order, each with its grace in seconds: ncu unlocks the GPU's clocks on SIGINT, so that comes first."""
 
 _LEFTOVER_SECONDS = 0.5
 """Grace after each signal for what outlives the program itself: a shell's background jobs ignore SIGINT."""
 
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _QUERY_SECONDS = 60.0
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes that the system counts the memory of a process in."""
@@ -202,10 +202,10 @@ def signal_name(number: int) -> str:
 
 def peak_memory_bytes() -> int:
     """Return the most memory that one of the programs started so far had, as far as the system counts it; else 0."""
-    try:
-        import resource  # noqa: PLC0415 - not on every system
-    except ImportError:
+    if sys.platform == "win32":
         return 0
+    import resource  # noqa: PLC0415 - POSIX only
+
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * _RSS_UNIT
 
 
@@ -270,9 +270,12 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def end_all(process: subprocess.Popen[bytes], mark: str) -> None:
     """End a process and everything that it started; a further Ctrl-C only makes it faster."""
-    for number, grace_s in _ENDINGS:
+    if sys.platform == "win32":
+        process.kill()  # what it started goes on: there are no groups of processes to signal
+        return
+    for name, grace_s in _ENDINGS:
         try:
-            if _ended(process, mark, number, grace_s):
+            if _ended(process, mark, getattr(signal, name), grace_s):
                 return
         except KeyboardInterrupt:
             continue
@@ -292,6 +295,8 @@ def _ended(process: subprocess.Popen[bytes], mark: str, number: signal.Signals, 
 
 
 def _send(process: subprocess.Popen[bytes], left: set[int], number: signal.Signals) -> None:
+    if sys.platform == "win32":
+        return
     # The group as well: on systems without /proc it is all we know.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -31,7 +32,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
-    "writing": "errors files format analyzing ingest/reports ingest/timelines model/* report/* workloads",
+    "writing": "errors files format analyzing ingest/messages ingest/metrics ingest/reports ingest/timelines model/* "
+    "report/* workloads",
     "api": "format errors addresses files analyzing writing collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",
@@ -266,6 +268,88 @@ def test_a_page_needs_no_library_for_pictures_or_frames(fixtures: Path, tmp_path
     loaded = _modules_after("report", str(report), "-o", str(page))
     assert "jinja2" in loaded
     assert not loaded & {"pandas", "vl_convert", "pyarrow"}
+
+
+READS = {"click", "msgspec", "google"}
+_PAGE = {"altair", "jinja2", "jsonschema"}  # Altair checks its charts with jsonschema
+_BEFORE, _AFTER = "GPU_workshop__MW_Baseline.ncu-rep", "GPU_workshop__MW_DivToMult.ncu-rep"
+
+IMPORTS: tuple[tuple[str, set[str]], ...] = (
+    (f"analyze {_BEFORE}", READS | {"rich"}),
+    (f"analyze {_BEFORE} --format json", READS),
+    (f"analyze {_BEFORE} --format csv", READS),
+    (f"explain {_BEFORE}", READS),
+    (f"hotspots {_BEFORE}", READS | {"rich"}),
+    (f"check {_BEFORE}", READS | {"rich"}),
+    (f"compare {_BEFORE} {_AFTER}", READS | {"rich"}),
+    (f"compare {_BEFORE} {_AFTER} -o compared.html", READS | _PAGE),
+    (f"report {_BEFORE} -o page.html", READS | _PAGE),
+    (f"report {_BEFORE} -o page.md", READS),
+    (f"report {_BEFORE} -o page.svg", READS | _PAGE | {"vl_convert"}),
+    (f"ingest {_BEFORE} --store store", READS | {"pyarrow", "numpy"}),
+    ("analyze --store store", READS - {"google"} | {"rich", "pyarrow", "numpy"}),
+    ("history --store store", READS - {"google"} | {"rich", "pyarrow", "numpy"}),
+    ("predict gemm --m 4096 --n 4096 --k 4096", {"click", "msgspec", "rich"}),
+    ("about long_scoreboard", {"click", "msgspec"}),
+    ("gpus h100", {"click", "msgspec"}),
+    ("workloads", {"click"}),
+    ("completion bash", {"click"}),
+    ("skill", {"click"}),
+    ("--help", {"click"}),
+)
+"""Command -> the packages of others that it may load, over the published reports; `ingest` makes the store."""
+
+
+def test_each_command_loads_only_what_it_uses(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that a command has no use for costs it neither time nor an error where it is missing."""
+    for report in (_BEFORE, _AFTER):
+        shutil.copyfile(fixtures / "published" / report, tmp_path / report)
+    monkeypatch.chdir(tmp_path)
+    known = set().union(*(allowed for _, allowed in IMPORTS)) | HEAVY | {"mcp", "polars", "IPython", "distributed"}
+    for command, allowed in IMPORTS:
+        loaded = _modules_after(*command.split()) & known
+        assert loaded <= allowed, (command, loaded - allowed)
+
+
+_MISSING = (
+    ("vl_convert", f"report {_BEFORE} -o page.svg", "vl-convert-python"),
+    ("google.protobuf", f"analyze {_BEFORE}", "protobuf"),
+    ("pyarrow", f"ingest {_BEFORE} --store store", "pyarrow"),
+    ("altair", f"report {_BEFORE} -o page.html", "altair"),
+    ("rich", f"analyze {_BEFORE}", "rich"),
+    ("msgspec", f"analyze {_BEFORE}", "msgspec"),
+)
+
+
+@for_all("module, command, package", _MISSING)
+def test_a_missing_package_is_one_error_that_names_it(module: str, command: str, package: str, fixtures: Path) -> None:
+    """Neither a traceback nor a bug of ours: exit code 3, the package, and what installs it."""
+    code = f"import sys; sys.modules[{module!r}] = None; sys.argv = ['rooflens', *{command.split()!r}]\n"
+    code += "from rooflens.cli.group import main; main()"
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, cwd=fixtures / "published", capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    said, _, hint, *more = done.stderr.splitlines()
+    assert (done.returncode, more) == (3, [])
+    assert said == f"error: this needs the Python package `{package}`, which is not installed"
+    assert hint.startswith("hint: `pip install ")
+    assert package in hint
+    assert not (fixtures / "published" / "store").exists()
+
+
+def test_a_missing_reader_of_nvidia_is_named(fixtures: Path) -> None:
+    """`--reader ncu-report` asks for it in a process of its own, and the error comes back whole."""
+    code = "from rooflens.ingest.reports import child; "
+    code += "child._BOOT = 'import sys; sys.modules[\"ncu_report\"] = None; ' + child._BOOT; "
+    code += "from rooflens.cli.group import main; main()"
+    report = str(fixtures / "published" / _BEFORE)
+    argv = [sys.executable, "-c", code, "analyze", "--reader", "ncu-report", report]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == [
+        "error: this needs the Python package `ncu-report`, which is not installed",
+        "",
+        "hint: `pip install ncu-report`",
+    ]
 
 
 _SELDOM = (

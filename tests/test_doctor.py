@@ -62,7 +62,7 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
     found = checks(root)
     assert {name: check.state for name, check in found.items() if check.state != "ok"} == {}
     assert list(found) == [
-        "report reader", "page", "pictures",
+        "report reader", "tables", "page", "store", "NVIDIA's reader", "pictures",
         "NVIDIA driver", "GPU", "ncu", "counter permission", "nsys", "nvcc", "torch", "disk",
     ]  # fmt: skip
     assert found["NVIDIA driver"].finding == "580.65.06"
@@ -74,7 +74,7 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_anything_only_what_reads_reports_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without GPU and tools gets warnings, each with its fix and the word that reading needs none of it."""
+    """On a machine without GPU and tools these are optional, each with its fix and the word that reading needs none."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("rooflens.workloads.build.find_program", lambda *_: None)
     torch_is(monkeypatch, there=False)
@@ -82,25 +82,35 @@ def test_without_anything_only_what_reads_reports_may_fail(tmp_path: Path, monke
         monkeypatch.delenv(name, raising=False)
     found = checks(tmp_path)
     missing = ["NVIDIA driver", "GPU", "ncu", "counter permission", "nsys", "nvcc", "torch"]
-    assert [name for name, check in found.items() if check.state == "warn"] == missing
+    assert [name for name, check in found.items() if check.state == "optional"] == missing
+    assert {check.state for name, check in found.items() if name not in missing} <= {"ok"}
     assert [name for name in missing if "reading reports does not need it" not in found[name].finding] == []
     assert [name for name in missing if not found[name].fix] == []
 
 
 def test_a_missing_reader_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without NVIDIA's module no report can be read, and the fix names the package."""
-    monkeypatch.setitem(sys.modules, "ncu_report", None)
+    """Without protobuf no report can be read, and the fix names the package."""
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
     check = checks(root)["report reader"]
     assert check.state == "fail"
-    assert check.fix == "pip install ncu-report"
+    assert check.fix == "pip install 'protobuf>=5.29.5'"
 
 
-def test_without_the_renderer_only_pictures_are_missing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages are written without vl-convert: that it is missing is a warning, and the fix names the package."""
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
+@pytest.mark.parametrize(
+    ("module", "name", "fix"),
+    [
+        ("vl_convert", "pictures", "pip install vl-convert-python"),
+        ("ncu_report", "NVIDIA's reader", "pip install ncu-report"),
+    ],
+)
+def test_what_only_some_need_is_optional(
+    root: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, fix: str
+) -> None:
+    """Reports are read and pages written without it: it is called optional, and the fix names the package."""
+    monkeypatch.setitem(sys.modules, module, None)
     found = checks(root)
-    assert (found["page"].state, found["pictures"].state) == ("ok", "warn")
-    assert found["pictures"].fix == "pip install vl-convert-python"
+    assert (found["report reader"].state, found["page"].state, found[name].state) == ("ok", "ok", "optional")
+    assert found[name].fix == fix
 
 
 @pytest.mark.parametrize(
@@ -142,7 +152,7 @@ def test_without_nsys_gaps_stay_unknown(root: Path) -> None:
     assert checks(root)["nsys"].finding == f"{root / 'bin' / 'nsys'} does not say its version"
     (root / "bin" / "nsys").unlink()
     check = checks(root)["nsys"]
-    assert check.state == "warn"
+    assert check.state == "optional"
     assert "gaps between kernels, and how often each is launched, stay unknown" in check.finding
     assert "CUDA toolkit" in check.fix
 

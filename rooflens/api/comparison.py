@@ -93,7 +93,7 @@ class Comparison:
     def failed(self, limit: float, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS) -> tuple[str, ...]:
         """Return a sentence for each thing that got slower by more than a limit, a floor and its noise.
 
-        With a single recording on a side the noise is unknown, so nothing fails: `warnings` says so.
+        With a single recording on a side the noise is unknown: more than 10 % fails then, and less does not.
 
         Args:
             limit: Fraction that the GPU time may grow by: 0.05 for 5 %; twice that for grids below one wave.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,11 +60,8 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
 
 def _summary(kernels: Sequence[Kernel]) -> pa.Table:
     """Make a column of each quantity of the catalogue, and the share of the GPU time."""
-    analyses = [kernel.analysis for kernel in kernels]
     fields = [*map(field_of, quantities()), _TIME_SHARE]
-    values: list[Iterable[Any]] = [map(quantity.value, analyses) for quantity in quantities()]
-    values.append(kernel.time_share for kernel in kernels)
-    columns = [pa.array(column, field.type) for column, field in zip(values, fields, strict=True)]
+    columns = [pa.array([kernel[field.name] for kernel in kernels], field.type) for field in fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 

@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, get_args
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from rooflens.api.spots import Hotspot
 from rooflens.api.verdict import Verdict
-from rooflens.errors import InputError, UsageError, near_names
-from rooflens.format import cut_name, duration, plain_name
+from rooflens.errors import InputError, UnknownKeyError, UsageError, near_names
+from rooflens.format import cut_name, duration, percent, plain_name
+from rooflens.model.catalogue import quantities
 from rooflens.model.counters.table import NAMES
 from rooflens.model.records import Grain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rooflens.api.opening import Source
     from rooflens.ingest.metrics.stored import Value
     from rooflens.model.records import Analysis, Finding, Level, Phases, Pipe, Series, Status
 
 _NAME_WIDTH = 60
 
+Thing = TypeVar("Thing")
 
-class Kernel:
+
+class Named(dict[str, Thing]):
+    """Things by name, which say what there is where a name is wrong."""
+
+    def __init__(self, kind: str, things: Mapping[str, Thing]) -> None:
+        """Take the things, and what one of them is called in an error."""
+        super().__init__(things)
+        self._kind = kind
+
+    def __missing__(self, name: str) -> Thing:
+        raise UnknownKeyError(self._kind, name, list(self))
+
+
+@cache
+def columns() -> Named[Callable[[Kernel], Any]]:
+    """Return what takes each value of the summary from a kernel, by name, in the order of its columns."""
+
+    def taken(value: Callable[[Analysis], Any]) -> Callable[[Kernel], Any]:
+        return lambda kernel: value(kernel.analysis)
+
+    found: dict[str, Callable[[Kernel], Any]] = {one.name: taken(one.value) for one in quantities()}
+    return Named("quantity", {**found, "time_share": lambda kernel: kernel.time_share})
+
+
+class Kernel(Mapping[str, Any]):
     """One profiled launch of a kernel: what it did, what limits it, why, and where.
 
     What was not measured is None and never 0. Shares are fractions, 0 to 1, of the report's own peaks at the profiled
-    clock; other numbers are in the unit that their name ends in.
+    clock; other numbers are in the unit that their name ends in. Each column of the summary is also a key:
+    `kernel["dram_share"]`. Two are equal that are the same result of the same report.
 
     >>> import rooflens as rl
     >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -52,7 +79,52 @@ class Kernel:
 
     def __repr__(self) -> str:
         name = cut_name(plain_name(self.name), _NAME_WIDTH)
-        return f"<Kernel {name!r}: {duration(self.gpu_time_ns)}, {self.verdict.bound}>"
+        parts = [
+            duration(self.gpu_time_ns),
+            self.verdict.bound,
+            *(
+                f"{what} {'x'.join(map(str, size))}"
+                for what, size in (("grid", self.grid), ("block", self.block))
+                if size
+            ),
+            *([] if self.registers_per_thread is None else [f"{self.registers_per_thread:g} registers"]),
+            *([] if self.occupancy is None else [f"occupancy {percent(self.occupancy)}"]),
+        ]
+        return f"<Kernel {name!r}: {', '.join(parts)}>"
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a value of the summary by the name of its column; see `Report.to_arrow`.
+
+        Raises:
+            UnknownKeyError: There is no such column: a `KeyError` whose hint has those that come close.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> kernel["verdict_bound"], kernel["duration_ns"] == kernel.duration_ns
+        ('compute', True)
+        """
+        return columns()[name](self)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(columns())
+
+    def __len__(self) -> int:
+        return len(columns())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return (self._place, self.verdict.sentence) == (other._place, other.verdict.sentence)
+
+    def __hash__(self) -> int:
+        return hash(self._place)
+
+    @property
+    def _place(self) -> tuple[str, int]:
+        return self._analysis.kernel.digest, self.index
 
     def _repr_html_(self) -> str:
         """Write what a notebook shows: verdict and findings, without script."""
@@ -126,6 +198,17 @@ class Kernel:
         return self._analysis.kernel.block
 
     @property
+    def registers_per_thread(self) -> float | None:
+        """Registers of each thread; None where the report does not say."""
+        return self._analysis.kernel.counters.get("registers_per_thread")
+
+    @property
+    def occupancy(self) -> float | None:
+        """Fraction of the warps that an SM can hold that were resident, 0 to 1; None where it was not measured."""
+        found: float | None = self["occupancy"]
+        return found
+
+    @property
     def is_synthetic(self) -> bool:
         """True where a generator wrote the report and nothing was recorded."""
         return self._analysis.kernel.synthetic
@@ -177,7 +260,7 @@ class Kernel:
         Each has `amount_bytes`, `bytes_per_s`, `peak_bytes_per_s`, `share`, `intensity_flop_per_byte`, and `stages`, of
         which the busiest gives the share.
         """
-        return self._analysis.levels
+        return Named("level", self._analysis.levels)
 
     @property
     def pipes(self) -> Mapping[str, Pipe]:
@@ -185,12 +268,12 @@ class Kernel:
 
         Each has `amount`, `amount_per_s` and `peak_per_s` in its `unit`, and `share`.
         """
-        return self._analysis.pipes
+        return Named("pipe", self._analysis.pipes)
 
     @property
     def stalls(self) -> Mapping[str, float]:
         """Fraction of all stall samples, or else of stall cycles, by reason, 0 to 1; empty where none were recorded."""
-        return self._analysis.kernel.stalls
+        return Named("stall reason", self._analysis.kernel.stalls)
 
     @property
     def flop_total(self) -> float | None:

@@ -1,23 +1,25 @@
-"""Opened reports: their kernels, sorted by time, and everything that can be made from them."""
+"""Opened reports: their kernels, in the order of the table, and everything that can be made from them."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from html import escape
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from msgspec.structs import replace
 
 from rooflens.api import notebook
-from rooflens.api.kernel import Kernel
+from rooflens.api.groups import Group
+from rooflens.api.kernel import Kernel, columns
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.format import count, duration, printable
 from rooflens.model.selecting import Selection, select
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import altair as alt
     import pandas as pd
@@ -28,44 +30,117 @@ if TYPE_CHECKING:
     from rooflens.api.frames import TableName
     from rooflens.api.opening import Source
     from rooflens.errors import InputError
-    from rooflens.model.records import AnalyzedReport, Run
+    from rooflens.model.records import Analysis, Run
+    from rooflens.model.summary import KernelSummary
 
 
 class Report:
-    """Kernels of one report or of many, longest GPU time first, failed ones last.
+    """Kernels of one report or of many, in the order of the table: most time to win first, failed ones last.
 
-    `rooflens.open` makes one. It is a sequence: `len(report)`, `for kernel in report`, `report[0]` for the kernel that
-    takes longest, `report[:5]` and `report["adamw*"]` for a `Report` of some. pyarrow, Polars, DuckDB and pandas
+    `rooflens.open` makes one. It is a sequence: `len(report)`, `for kernel in report`, `report[0]` for the launch to
+    look at first, `report[:5]` and `report["adamw*"]` for a `Report` of some. pyarrow, Polars, DuckDB and pandas
     accept it directly, as a table with a row per kernel.
 
     >>> import rooflens as rl
     >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
     >>> [kernel.function_name for kernel in report[:2]]
-    ['flash_attention_forward', 'attention_scale_softmax']
+    ['flash_attention_forward', 'attention_values_gemm']
     """
 
-    def __init__(self, found: Analyzed, sources: Mapping[str, Source], total_ns: float) -> None:
+    def __init__(
+        self,
+        found: Analyzed,
+        sources: Mapping[str, Source],
+        total_ns: float,
+        kernels: tuple[Kernel, ...] | None = None,
+    ) -> None:
         """Take what was read.
 
         Args:
             found: Reports, with the kernels that are wanted.
             sources: By digest, these reports whole, and where they came from.
             total_ns: GPU time of everything that was opened, in nanoseconds: the whole of `Kernel.time_share`.
+            kernels: The same kernels in their order; by default that of the table.
         """
         self._found = found
         self._sources = sources
         self._total_ns = total_ns
+        self._ordered = kernels
         self._tables: dict[str, pa.Table] = {}
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels, one profiled launch each, longest GPU time first; failed ones come last."""
-        made = [
-            Kernel(analysis, self._sources[report.run.digest], self._total_ns)
-            for report in self._found.reports
-            for analysis in report.analyses
-        ]
-        return tuple(sorted(made, key=lambda one: (one.status == "failed", -(one.gpu_time_ns or 0.0))))
+        """The kernels, one profiled launch each, most time to win first; failed ones come last."""
+        if self._ordered is not None:
+            return self._ordered
+        from rooflens.model.summary import in_order, summarize
+
+        launches = in_order(summarize(self._found.analyses, each_launch=True))
+        return tuple(self._kernel(launch.analysis) for launch in launches)
+
+    def _kernel(self, analysis: Analysis) -> Kernel:
+        return Kernel(analysis, self._sources[analysis.kernel.digest], self._total_ns)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The kernels with all their launches, as the table has them: most time to win first, failed ones last.
+
+        >>> import rooflens as rl
+        >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+        >>> [(group.kernel.function_name, group.launch_count) for group in report.groups[:1]]
+        [('flash_attention_forward', 1)]
+        """
+        from rooflens.model.summary import in_order, summarize
+
+        kernels = in_order(summarize(self._found.analyses))
+        return tuple(Group(kernel, self._kernel(kernel.analysis), self._of(kernel)) for kernel in kernels)
+
+    def _of(self, summary: KernelSummary) -> Report:
+        members = {id(launch.analysis) for launch in summary.launches}
+        return self._with(kernel for kernel in self.kernels if id(kernel.analysis) in members)
+
+    def filter(self, wanted: Callable[[Kernel], bool] | None = None, /, **values: object) -> Report:
+        """Keep the kernels that meet a condition, or have these values.
+
+        Args:
+            wanted: Takes a kernel, and says whether it stays.
+            values: Values by the names of the summary: `verdict_bound="memory"`.
+
+        Raises:
+            UnknownKeyError: The summary has no such column.
+
+        >>> import rooflens as rl
+        >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+        >>> len(report.filter(verdict_bound="memory"))
+        1
+        >>> len(report.filter(lambda kernel: kernel.levels["dram"].share > 0.99))
+        0
+        """
+        return self._with(
+            kernel
+            for kernel in self.kernels
+            if (wanted is None or wanted(kernel)) and all(kernel[name] == value for name, value in values.items())
+        )
+
+    def sort(self, by: str | Callable[[Kernel], Any], *, descending: bool = True) -> Report:
+        """Return the same kernels in another order; those without a value come last.
+
+        Args:
+            by: A column of the summary (`gpu_time_ns`), or what takes the value from a kernel.
+            descending: Largest first.
+
+        Raises:
+            UnknownKeyError: The summary has no such column.
+
+        >>> import rooflens as rl
+        >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+        >>> report.sort("gpu_time_ns")[0].gpu_time_ns == max(kernel.gpu_time_ns for kernel in report)
+        True
+        """
+        take = columns()[by] if isinstance(by, str) else by
+        valued = [(take(kernel), kernel) for kernel in self.kernels]
+        ordered = sorted((pair for pair in valued if pair[0] is not None), key=itemgetter(0), reverse=descending)
+        return self._with((*(kernel for _, kernel in ordered), *(kernel for value, kernel in valued if value is None)))
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -101,16 +176,21 @@ class Report:
         if isinstance(wanted, int):
             return self.kernels[wanted]
         if isinstance(wanted, str):
-            return self._with(select(self._found.reports, Selection(kernel=(wanted,))))
-        chosen = {id(kernel.analysis) for kernel in self.kernels[wanted]}
-        return self._with(
-            replace(report, analyses=tuple(found for found in report.analyses if id(found) in chosen))
+            matching = select(self._found.reports, Selection(kernel=(wanted,)))
+            named = {id(analysis) for report in matching for analysis in report.analyses}
+            return self._with(kernel for kernel in self.kernels if id(kernel.analysis) in named)
+        return self._with(self.kernels[wanted])
+
+    def _with(self, kernels: Iterable[Kernel]) -> Report:
+        """Return a report of some of these kernels, in the order given."""
+        kept = tuple(kernels)
+        chosen = {id(kernel.analysis) for kernel in kept}
+        reports = (
+            replace(report, analyses=tuple(one for one in report.analyses if id(one) in chosen))
             for report in self._found.reports
         )
-
-    def _with(self, reports: Iterable[AnalyzedReport]) -> Report:
-        kept = tuple(report for report in reports if report.analyses)
-        return Report(replace(self._found, reports=kept), self._sources, self._total_ns)
+        left = tuple(report for report in reports if report.analyses)
+        return Report(replace(self._found, reports=left), self._sources, self._total_ns, kept)
 
     def __repr__(self) -> str:
         return f"<{self._words()}>"

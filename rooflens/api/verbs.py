@@ -30,7 +30,7 @@ def predict(
     """Predict an operation on a GPU before it is measured, by formula and datasheet.
 
     Args:
-        operation: `gemm`, `attention`, `decode`, ...: `rooflens predict` lists them.
+        operation: `gemm`, `attention-flash`, `decode`, ...: `rooflens predict` lists them.
         gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them.
         dtype: Type of the operands: `bf16`, `fp8`, ...; by default the usual one of the operation, mostly `bf16`.
         out_dtype: Type in which matrix products are written; by default that of the operands, or `bf16` for operands of

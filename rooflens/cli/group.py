@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import importlib
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,20 @@ from rooflens import __version__
 from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
-from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError, near_names
+from rooflens.errors import InputError, RooflensError, lacking_package, near_names
 from rooflens.machine import collect_seldom, without_pandas
 
 SECTIONS = {
-    "Read reports": ("analyze", "report", "explain", "hotspots", "annotate", "ingest"),
+    "Read reports": ("analyze", "report", "explain", "hotspots", "annotate", "ingest", "share"),
     "Compare and predict": ("compare", "check", "history", "predict"),
     "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
     "Look up": ("about", "workloads", "gpus", "metrics", "doctor", "completion"),
     "For agents": ("mcp", "skill"),
 }
 """The commands as `--help` lists them. Each is a file of `commands/`, imported when used."""
+
+ALIASES = {"diff": "compare"}
+"""Another name of a command -> the command."""
 
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
@@ -53,8 +55,10 @@ class _Group(NamedGroup):
         except RooflensError as error:
             show_error(error)
             ctx.exit(error.exit_code)
-        except ModuleNotFoundError as error:
-            lacking = _lacking(error)
+        except ImportError as error:
+            lacking = lacking_package(error)
+            if lacking is None:
+                raise
             show_error(lacking)
             ctx.exit(lacking.exit_code)
         except OSError as error:
@@ -72,6 +76,7 @@ class _Group(NamedGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"rooflens.cli.commands.{cmd_name}")
@@ -81,10 +86,9 @@ class _Group(NamedGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name the one that reads where a report was given in its place."""
-        if args[0] not in COMMANDS and not ctx.resilient_parsing and _is_report(args[0]):
-            report = shlex.quote(args[0])
-            raise UsageError(f"no command is called `{args[0]}`", f"to read it: `{ctx.command_path} analyze {report}`")
+        """Find the command; a report in its place is analyzed."""
+        if args[0] not in {*COMMANDS, *ALIASES} and not ctx.resilient_parsing and _is_report(args[0]):
+            return "analyze", self.get_command(ctx, "analyze"), args
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -94,25 +98,16 @@ class _Group(NamedGroup):
                 formatter.write_dl([(name, found.get_short_help_str(_SUMMARY)) for name, found in commands if found])
 
 
-def _lacking(error: ModuleNotFoundError) -> RooflensError:
-    """Name a package that is not installed: machines that only collect may have none but click.
-
-    Raises:
-        ModuleNotFoundError: It is one of ours.
-    """
-    package = (error.name or "rooflens").partition(".")[0]
-    if package == "rooflens":
-        raise error
-    return EnvironmentMissingError(
-        f"this needs the Python package `{package}`, which is not installed",
-        "install all that is needed: `pip install rooflens`; `collect`, `calibrate` and `doctor` need click alone",
-    )
-
-
 def _is_report(name: str) -> bool:
-    """Return whether a file was meant, or a folder that is not called like a command."""
+    """Return whether a file was meant, there or not, or a folder that is not called like a command."""
+    from rooflens.cli.welcome import REPORT_ENDINGS
+
     try:
-        return Path(name).is_file() or (Path(name).is_dir() and not near_names(name, COMMANDS))
+        return (
+            name.endswith(REPORT_ENDINGS)
+            or Path(name).is_file()
+            or (Path(name).is_dir() and not near_names(name, COMMANDS))
+        )
     except OSError:  # a name too long for one
         return False
 
@@ -148,7 +143,8 @@ def main(ctx: click.Context) -> None:
     """See what limits every GPU kernel.
 
     Opens Nsight Compute reports, computes arithmetic intensity and hierarchical roofline positions, and says for each
-    kernel what bounds it, how far it is from that limit, and which move can help.
+    kernel what bounds it, how far it is from that limit, and which move can help. `rooflens REPORT` is short for
+    `rooflens analyze REPORT`, and `rooflens diff` for `rooflens compare`.
     """
     if ctx.invoked_subcommand is None:
         from rooflens.cli.welcome import welcome

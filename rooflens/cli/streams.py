@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+_BROKEN_ON_WINDOWS = ("win32", errno.EINVAL)
+"""What a pipe whose reader went answers there."""
+
 STDOUT_CLOSED = "stdout is closed: nothing can be written to it"
 
 
@@ -42,10 +45,15 @@ def _prepared(stream: TextIO | None, descriptor: int, *, closed: bool = False) -
         return _text(_Outlet(descriptor, closed=closed), "utf-8", line_buffering=descriptor == 2)
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
-        if stream in {sys.__stdout__, sys.__stderr__}:
+        # Windows' own console is no file: it takes text in UTF-16, and its stream stays.
+        if stream in {sys.__stdout__, sys.__stderr__} and _is_file(stream):
             stream.flush()
             return _text(_Outlet(descriptor), stream.encoding, line_buffering=stream.line_buffering)
     return stream  # a test's, or a notebook's
+
+
+def _is_file(stream: io.TextIOWrapper) -> bool:
+    return isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO)
 
 
 def _text(outlet: io.FileIO, encoding: str, *, line_buffering: bool) -> io.TextIOWrapper:
@@ -66,7 +74,9 @@ class _Outlet(io.FileIO):
             raise OSError(errno.EBADF, STDOUT_CLOSED)
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError) and (sys.platform, error.errno) != _BROKEN_ON_WINDOWS:
+                raise
             sink(self.fileno())
             return memoryview(data).nbytes
 

@@ -12,7 +12,7 @@ from rooflens.errors import UnknownNameError, UsageError
 from rooflens.format import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from click.shell_completion import CompletionItem
 
@@ -72,6 +72,63 @@ def complete_cases(context: click.Context, parameter: click.Parameter, begun: st
     typed = {context.params.get("workload"), *context.args}  # click leaves it in `args` where `--case` has no value yet
     cases = [case.name for workload in load_workloads() if workload.name in typed for case in workload.cases]
     return completed_by(lambda: cases)(context, parameter, begun)
+
+
+COMMON = ("--kernel", "--top", "--format", "--output", "--fail-on", "--store", "--detail", "--launches", "--by")
+"""Options that a command's help lists first, in this order."""
+
+HEADINGS: Mapping[str, tuple[str, ...]] = {
+    "How reports are read": (
+        "--nvtx",
+        "--timeline",
+        "--predict",
+        "--gpu",
+        "--thresholds",
+        "--without-nvidia",
+        "--reader",
+        "--raw",
+        "--executor",
+    ),
+    "How sides are judged": ("--per-kernel", "--floor", "--confirm", "--threshold", "--anyway"),
+    "How it is written": ("--columns", "--max-tokens", "--csv-raw-cells", "--title", "--theme", "--table", "--force"),
+    "What ncu does": (
+        "--metrics",
+        "--nvtx-include",
+        "--import-source",
+        "--ncu-args",
+        "--ranks",
+        "--chip",
+        "--ncu",
+        "--timeout",
+        "--no-unprofiled",
+        "--kill",
+    ),
+}
+"""Heading of a command's help -> the options below it; all others are under `Options`."""
+
+
+class Command(click.Command):
+    """A command whose help shows common options first, and the rest under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options; a few need no headings."""
+        shown = [
+            (one.opts[-1], record)
+            for one in self.get_params(ctx)
+            if isinstance(one, click.Option) and (record := one.get_help_record(ctx))
+        ]
+        under = {option: heading for heading, options in HEADINGS.items() for option in options}
+        if len(shown) <= _FEW_OPTIONS:
+            under = {}
+        for heading in ("Options", *HEADINGS):
+            records = [pair for pair in shown if under.get(pair[0], "Options") == heading]
+            records.sort(key=lambda pair: COMMON.index(pair[0]) if pair[0] in COMMON else len(COMMON))
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl([record for _, record in records])
+
+
+_FEW_OPTIONS = 8
 
 
 class NamedGroup(click.Group):

@@ -26,7 +26,7 @@ from rooflens.model.summary import first_move, median_launch, place_of_move
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from rooflens.model.records import Analysis, AnalyzedReport
@@ -86,12 +86,13 @@ def check(wanted: Wanted) -> None:
     Chooser(wanted.selection)
 
 
-def unmet(paths: Sequence[str | Path], wanted: Wanted) -> list[str]:
+def unmet(paths: Sequence[str | Path], wanted: Wanted, note: Callable[[str], None] = lambda _: None) -> list[str]:
     """Return a text for each requirement that a kernel of some reports does not meet; empty where all are met.
 
     Args:
         paths: Reports and folders of them: recordings of one program or several.
         wanted: The requirements.
+        note: Takes what is let through although it cannot be judged, in words.
 
     Raises:
         InputError: A report cannot be read, no kernel matches, or the requirements make no sense.
@@ -103,7 +104,7 @@ def unmet(paths: Sequence[str | Path], wanted: Wanted) -> list[str]:
         return ["the report holds no kernel"]
     kernels = list(_kernels(chosen))
     found = [text for one in kernels for text in one.unmet(wanted)]
-    return found if wanted.base is None else [*found, *_slower(chosen, wanted)]
+    return found if wanted.base is None else [*found, *_slower(chosen, wanted, note)]
 
 
 class _Kernel(Struct, frozen=True):
@@ -202,7 +203,7 @@ def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
         yield _Kernel(median_launch(every), sum(one.launches for one in every), mean_ns)
 
 
-def _slower(head: Sequence[AnalyzedReport], wanted: Wanted) -> Iterator[str]:
+def _slower(head: Sequence[AnalyzedReport], wanted: Wanted, note: Callable[[str], None]) -> Iterator[str]:
     """Compare the reports with the base, as the gate of `compare` does with a floor and for each kernel.
 
     Raises:
@@ -214,4 +215,10 @@ def _slower(head: Sequence[AnalyzedReport], wanted: Wanted) -> Iterator[str]:
     hint = "record both sides alike: the same GPU, clocks and counters"
     compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint=hint)
     gated = Gate(wanted.fail_on or 0.0, per_kernel=True, floor_ns=floor_ns).judge(compared)
-    yield from (printable(line) for line in (*gated.failures, *gated.unjudged))
+    yield from map(printable, gated.failures)
+    # As in CI: a difference that a single run may have passes with a note; without a time nothing is known.
+    for one in gated.unjudged_totals:
+        if one.outcome == "single":
+            note(printable(one.unjudged))
+        else:
+            yield printable(one.unjudged)

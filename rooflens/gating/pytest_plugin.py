@@ -35,9 +35,10 @@ class Roofline:
         path: Where the test may write a report, which its marks judge when it ends.
     """
 
-    def __init__(self, path: Path, root: Path) -> None:
+    def __init__(self, path: Path, item: pytest.Item) -> None:
         self.path = path
-        self._root = root
+        self._item = item
+        self._root = item.config.rootpath
         self._named: list[Path] = []
 
     def add(self, *reports: str | Path) -> None:
@@ -55,7 +56,7 @@ class Roofline:
             pytest.fail.Exception: Something is not met, or cannot be judged.
         """
         __tracebackhide__ = True
-        _fail_unless_met([self._root / report for report in reports] or self.reports, wanted, self._root)
+        _fail_unless_met([self._root / report for report in reports] or self.reports, wanted, self._item)
 
     @property
     def reports(self) -> list[Path]:
@@ -63,6 +64,9 @@ class Roofline:
         packed = self.path.with_suffix(".ncu-repz")
         return [*self._named, *(path for path in (self.path, packed) if path.exists())]
 
+
+_NOTE = "roofline"
+"""Property of a test with a note: what its report holds of it, which comes through to the summary of pytest-xdist."""
 
 _GIVEN = pytest.StashKey[Roofline]()
 
@@ -75,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def roofline(request: pytest.FixtureRequest, tmp_path: Path) -> Roofline:
     """Place for the test's report, and a way to add others; the test's marks judge them when it ends."""
-    given = Roofline(tmp_path / "report.ncu-rep", request.config.rootpath)
+    given = Roofline(tmp_path / "report.ncu-rep", request.node)
     request.node.stash[_GIVEN] = given
     return given
 
@@ -101,16 +105,26 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     root = item.config.rootpath
     for mark in item.iter_markers("roofline"):
         named = [root / report for report in mark.args]
-        _fail_unless_met(named or (given.reports if given else []), mark.kwargs, root)
+        _fail_unless_met(named or (given.reports if given else []), mark.kwargs, item)
     return done
 
 
-def _fail_unless_met(reports: list[Path], kwargs: Mapping[str, Any], root: Path) -> None:
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Note what passed although it could not be judged."""
+    passed = terminalreporter.getreports("passed")
+    notes = [text for report in passed for name, text in report.user_properties if name == _NOTE]
+    if notes:
+        terminalreporter.section("roofline")
+        for text in notes:
+            terminalreporter.write_line(f"note: {text}")
+
+
+def _fail_unless_met(reports: list[Path], kwargs: Mapping[str, Any], item: pytest.Item) -> None:
     __tracebackhide__ = True
     from rooflens.errors import RooflensError
     from rooflens.gating.judging import unmet
 
-    wanted = _wanted(kwargs, root)
+    wanted = _wanted(kwargs, item.config.rootpath)
     if not reports:
         pytest.fail(
             "roofline: there is no report to judge: name one in the mark, or take the fixture `roofline` and write to "
@@ -118,7 +132,7 @@ def _fail_unless_met(reports: list[Path], kwargs: Mapping[str, Any], root: Path)
             pytrace=False,
         )
     try:
-        found = unmet(reports, wanted)
+        found = unmet(reports, wanted, lambda note: item.user_properties.append((_NOTE, note)))
     except RooflensError as error:
         found = [f"{error}{f' (hint: {error.hint})' if error.hint else ''}"]
     if found:

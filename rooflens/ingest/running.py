@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections import deque
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
+from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError, lacking_package
 from rooflens.machine import collect_seldom, limit_memory, physical_bytes, usable_cores, without_pandas
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _IN_FLIGHT = 2
 
 _FORMS = "`process:8` or `dask:tcp://host:8786`"
 _BYTES_PER_WORKER = 1 << 30
+_MOST_ON_WINDOWS = 61
+"""Processes that Python's executor can wait for there."""
+
 _CONNECT_SECONDS = 20.0
 _LOST_HINT = "read it alone (`rooflens analyze`) to see what it does; the other reports are not affected"
 
@@ -182,6 +186,8 @@ def processes(count: int | None = None) -> Workers:
     if count is None:
         room = (physical_bytes() or _BYTES_PER_WORKER) // _BYTES_PER_WORKER
         count = max(1, min(usable_cores(), room))
+    if sys.platform == "win32":
+        count = min(count, _MOST_ON_WINDOWS)
     return Workers(lambda: _pool(count), lambda: _pool(1), count)
 
 
@@ -225,7 +231,7 @@ def _dask(address: str) -> Workers:
     try:
         from distributed import Client  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise EnvironmentMissingError("Dask is not installed", "`pip install 'rooflens[dask]'`") from error
+        raise lacking_package(error) or error from None
 
     def connected() -> Client:
         try:

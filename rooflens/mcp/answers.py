@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import Field
 
 from rooflens import format as fmt
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import InputError, RooflensError, UsageError
+from rooflens.ingest.reports.jobs import Job
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.mcp.root import Root
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.ladder import Sides, set_sides
 from rooflens.model.compare.pairing import Pair, compare_pairs, pair_programs
 from rooflens.model.compare.versions import pair_versions
 from rooflens.model.predict.forecast import swept
-from rooflens.model.predict.operations import the_operation
+from rooflens.model.predict.operations import OPERATIONS, the_operation
+from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.predict.sizes import checked_sizes
 from rooflens.model.records import Analysis, AnalyzedReport, Grain
 from rooflens.model.roofline.datasheets import the_datasheet
@@ -23,7 +27,7 @@ from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, by_stake, most_at_stake
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.document import Column, Table, Words, bullets, code, paragraph
+from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
 from rooflens.report.summary import limiter
 from rooflens.report.text import comparison, forecast
 from rooflens.report.text.digest import (
@@ -43,11 +47,13 @@ MOST_TOKENS = 4000
 
 PAGE_TOKENS = 1000
 ROWS = 25
+GPUS = 2
 _GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
 
 Path = Annotated[str, Field(description="report, folder of reports or store, relative to the root folder")]
 Pattern = Annotated[str, Field(description="text in its name, a glob such as flash*, or its key; empty for all")]
 Nvtx = Annotated[str, Field(description="NVTX range it was launched in; a glob; empty for all")]
+Tokens = Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)]
 Offset = Annotated[int, Field(description="where to continue, as the previous answer says", ge=0)]
 
 
@@ -58,21 +64,19 @@ class Answers:
         self._root = root
 
     def list_reports(self, folder: Path = ".", offset: Offset = 0) -> str:
-        """List the reports and stores that can be opened."""
-        inputs = self._root.inputs(folder)
-        rows: list[Words] = [
-            (code(job.source or job.path.name), f" {fmt.si(job.path.stat().st_size, 'B')}") for job in inputs.jobs
-        ]
-        rows += [(code(name), " store") for name in self._root.stores()] if folder == "." else []
-        shown = rows[offset : offset + ROWS]
-        return _more(to_markdown((bullets(shown),)), offset + len(shown), len(rows))
+        """List the reports and stores that can be opened, newest file first: date, GPU, kernels."""
+        jobs = sorted(self._root.inputs(folder).jobs, key=lambda job: (-job.path.stat().st_mtime_ns, job.source))
+        stores = self._root.stores() if folder == "." else []
+        rows: list[Words] = [(code(job.source), ": ", *_told(job)) for job in jobs[offset : offset + ROWS]]
+        rows += [(code(name), ": store") for name in stores[max(0, offset - len(jobs)) :]][: ROWS - len(rows)]
+        return _more(to_markdown((bullets(rows),)), offset + len(rows), len(jobs) + len(stores))
 
     def open_report(
         self,
         path: Path,
         kernel: Pattern = "",
         nvtx: Nvtx = "",
-        max_tokens: Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)] = 600,
+        max_tokens: Tokens = 600,
     ) -> str:
         """Digest a report: most to win first, each kernel with verdict, shares, evidence, one move and hot lines."""
         found = self._root.analyzed(path)
@@ -89,11 +93,13 @@ class Answers:
         shown = rows[offset : offset + ROWS]
         return _more(to_markdown((Table(columns, tuple(shown)),)), offset + len(shown), len(rows))
 
-    def explain_kernel(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> str:
-        """Explain one kernel: why it is slow, where, what to try in which order, what confirms it, and the counters."""
+    def explain_kernel(
+        self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", max_tokens: Tokens = PAGE_TOKENS, offset: Offset = 0
+    ) -> str:
+        """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
         chosen = self._chosen(path, kernel, nvtx)
         whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
-        return _page(explain(whole, chosen), offset)
+        return _page(explain(whole, chosen), offset, max_tokens)
 
     def hotspots(
         self,
@@ -133,10 +139,10 @@ class Answers:
 
     def predict(
         self,
-        operation: Annotated[str, Field(description="gemm, gemv, attention, decode, ...")],
-        sizes: Annotated[dict[str, int], Field(description="such as m, n and k of a gemm")],
-        dtype: Annotated[str, Field(description="bf16, fp16, fp32, fp8, ...; empty for the usual one")] = "",
-        gpu: Annotated[str, Field(description="h100-sxm, b200, a100-sxm4-80gb, ...")] = "h100-sxm",
+        operation: Annotated[str, Field(description=", ".join(OPERATIONS))],
+        sizes: Annotated[dict[str, int], Field(description="by name, m, n, k of gemm; {} is answered with the names")],
+        dtype: Annotated[str, Field(description=f"{', '.join(ELEMENT_BYTES)}; empty for the usual one")] = "",
+        gpu: Annotated[str, Field(description="part of a name, h100-sxm, b200; unclear ones are listed")] = "h100-sxm",
     ) -> str:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         found = the_operation(operation)
@@ -167,6 +173,17 @@ def _selection(kernel: str, nvtx: str) -> Selection:
     return Selection((kernel,) if kernel else (), (nvtx,) if nvtx else ())
 
 
+def _told(job: Job) -> tuple[str | Span, ...]:
+    """Say when a file was written, on which GPU it was recorded, and how many kernels it holds."""
+    written = datetime.fromtimestamp(job.path.stat().st_mtime, tz=UTC).strftime("%Y-%m-%d %H:%M")
+    try:
+        kernels = read_report(job.path, job.source, ReadOptions(texts=False)).kernels
+    except RooflensError as error:
+        return (f"{written}, cannot be read: {error}",)
+    gpus = few([code(gpu) for gpu in dict.fromkeys(kernel.gpu or "unknown GPU" for kernel in kernels)], GPUS)
+    return f"{written}, ", *gpus, f", {fmt.count(len(kernels), 'kernel')}"
+
+
 def _kernel_row(place: int, group: KernelSummary) -> tuple[Words, ...]:
     verdict = group.analysis.verdict
     return (
@@ -181,14 +198,14 @@ def _kernel_row(place: int, group: KernelSummary) -> tuple[Words, ...]:
     )
 
 
-def _page(text: str, offset: int) -> str:
+def _page(text: str, offset: int, most_tokens: int = PAGE_TOKENS) -> str:
     """Return a page of a text: whole lines, from line `offset` on."""
     lines = text.splitlines()
     start = end = offset
     size = 0
     while end < len(lines):
         size += tokens_of(f"{lines[end]}\n")
-        if size > PAGE_TOKENS and end > start:
+        if size > most_tokens and end > start:
             break
         end += 1
     return _more(fmt.cut_end("\n".join(lines[start:end]), BYTES_PER_TOKEN * MOST_TOKENS), end, len(lines), "line")

@@ -24,7 +24,7 @@ from rooflens.model.findings.find import RULES
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.findings.stalls import counters_of_wait
-from rooflens.model.knowledge.items import KINDS, Kind, find_item, names_of
+from rooflens.model.knowledge.items import KINDS, Kind, Word, find_item, names_of, words
 from rooflens.model.verdict.thresholds import default_thresholds
 
 
@@ -113,13 +113,26 @@ def find_about(name: str) -> tuple[About, ...]:
     Raises:
         UnknownNameError: None is called so.
     """
+    found = _items(name)
+    if not found:
+        names = (one.name for one in everything().values())
+        spelt = (spelling for word, one in words().items() for spelling in (word, *one.also))
+        known = list(dict.fromkeys((*names, *spelt)))
+        raise UnknownNameError("verdict, finding, flag, stall reason, word or counter", name, known, "rooflens about")
+    return found
+
+
+def _items(name: str) -> tuple[About, ...]:
     asked = _key(name)
     asked = OTHER_NAMES.get(asked, asked)
-    found = tuple(one for one in everything().values() if asked in {one.address, one.name, _key(one.title)})
-    if not found:
-        known = list(dict.fromkeys(one.name for one in everything().values()))
-        raise UnknownNameError("verdict, finding, flag, stall reason or counter", name, known, "rooflens about")
-    return found
+    return tuple(one for one in everything().values() if asked in {one.address, one.name, _key(one.title)})
+
+
+def find_word(name: str) -> tuple[str, Word] | None:
+    """Return a word of the subject by any of its spellings; None where there is none, or an item has that name."""
+    asked = _key(name)
+    found = ((word, one) for word, one in words().items() if asked in map(_key, (word, *one.also)))
+    return None if _items(name) else next(found, None)
 
 
 def _key(name: str) -> str:

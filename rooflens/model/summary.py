@@ -392,6 +392,12 @@ def by_stake(rows: Iterable[Staked]) -> list[Staked]:
     return sorted(rows, key=lambda row: (-row.at_stake_ns, -(row.duration_ns or 0.0)))
 
 
+def in_order(kernels: Sequence[KernelSummary]) -> list[KernelSummary]:
+    """Put kernels or launches in the one order of tables and the Python API: by time at stake, failed ones last."""
+    failed = [kernel for kernel in kernels if kernel.is_failed]
+    return [*by_stake(kernel for kernel in kernels if not kernel.is_failed), *failed]
+
+
 def most_at_stake(analyses: Sequence[Analysis]) -> Analysis | None:
     """Return the launch to look at first: the median one of the kernel with most at stake; None where there is none."""
     kernels = by_stake(summarize(timed(analyses)))

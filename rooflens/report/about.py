@@ -10,7 +10,7 @@ from textwrap import wrap
 from rooflens.format import sentence_case
 from rooflens.model.about import About, CounterAbout, everything
 from rooflens.model.catalogue import kernel_quantities
-from rooflens.model.knowledge.items import KINDS, column_heads
+from rooflens.model.knowledge.items import KINDS, Word, column_heads, words
 from rooflens.report.document import Column, Document, Heading, Table, Words, bullets, code, paragraph
 from rooflens.report.writers.markdown import to_markdown
 
@@ -31,8 +31,8 @@ def about_document(page: About) -> Document:
 
 
 def list_document() -> Document:
-    """List the names of all pages, by kind, each with its title."""
-    return tuple(
+    """List the names of all pages, by kind, each with its title, and the words of the subject."""
+    kinds = tuple(
         Table(
             (Column("name"), Column("title", fit="wrap")),
             tuple((page.name, page.title) for page in everything().values() if page.kind == kind),
@@ -40,20 +40,30 @@ def list_document() -> Document:
         )
         for kind, one in KINDS.items()
     )
+    rows = tuple((name, ", ".join(one.also)) for name, one in words().items())
+    return (*kinds, Table((Column("name"), Column("also", fit="wrap")), rows, "Words"))
 
 
 def columns_document(name: str = "columns") -> Document:
     """Explain the heads of tables, by command: those of this name, or all `columns`; nothing where none has it."""
+    asked = name.strip().casefold()
     quantities = {
         one.key.label or one.label.lower(): f"{one.key.meaning or one.label}: `--columns {one.name}`"
         for one in kernel_quantities().values()
     }
     found = (
-        (command, [(head, words) for head, words in heads.items() if name in {"columns", head}])
+        (command, [(head, words) for head, words in heads.items() if name == "columns" or asked == head.casefold()])
         for command, heads in (*column_heads().items(), ("analyze --columns", quantities))
     )
     columns = (Column("column", least=20), Column("meaning", fit="wrap", least=24))
     return tuple(Table(columns, tuple(rows), code(f"rooflens {command}")) for command, rows in found if rows)
+
+
+def word_document(name: str, word: Word) -> Document:
+    """Explain a word of the subject, and name what says more."""
+    also = [f"Also called: {', '.join(word.also)}."] if word.also else []
+    more = [f"More: {', '.join(f'`rooflens about {one}`' for one in word.see)}."] if word.see else []
+    return Heading(sentence_case(name), 1), paragraph(" ".join(word.meaning.split())), paragraph(*also, *more)
 
 
 def counter_document(counter: CounterAbout) -> Document:

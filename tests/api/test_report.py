@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
+import pandas as pd
+import polars as pl
 import pytest
 import vl_convert
 from click.testing import CliRunner
@@ -243,3 +245,101 @@ def _drawn_texts(chart: alt.TopLevelMixin) -> set[str]:
     """Return the words of a chart, validated and drawn as SVG."""
     svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=alt.SCHEMA_VERSION.strip("v").rpartition(".")[0])
     return {text for text in re.findall(r"<text[^>]*>([^<]*)", svg) if text}
+
+
+def test_pandas_takes_a_report_as_polars_does(report: rl.Report) -> None:
+    """`pd.DataFrame(report)` has the rows, columns and values of the summary, in its order."""
+    frame, table = pd.DataFrame(report), report.to_pandas()
+    assert list(frame.columns) == list(table.columns)
+    for name in ("key", "duration_ns", "dram_share", "verdict_bound", "time_share"):
+        assert frame[name].tolist() == table[name].tolist(), name
+    assert frame["key"].tolist() == pl.DataFrame(report)["key"].to_list()
+
+
+def test_every_face_has_the_order_of_the_table(report: rl.Report, attention: Path) -> None:
+    """Kernels, groups and frames are in the order in which `analyze` lists them, failed ones last."""
+    rows = [line.split()[0] for line in printed("analyze", attention).splitlines() if line.startswith(("flash", "att"))]
+    assert len(rows) >= 4
+    assert [kernel["short_name"].split()[0] for kernel in report] == rows[:4]
+    keys = [kernel.key for kernel in report]
+    assert [group.kernel.key for group in report.groups] == keys
+    assert report.to_arrow()["key"].to_pylist() == keys
+
+
+def test_groups_sum_the_launches_of_a_kernel_up(tmp_path: Path) -> None:
+    """Three launches of one kernel are one group, whose median launch stands for it; a failed kernel is the last."""
+    times_ns = {"gemm": (2000.0, 3000.0, 7000.0), "copy": (1000.0,)}
+    specs = [KernelSpec(name, {"gpu__time_duration.sum": ns}) for name, each in times_ns.items() for ns in each]
+    opened = rl.open(write_report(tmp_path / "x.ncu-rep", ReportSpec(specs)))
+    first, second = opened.groups
+    assert (first.name, first.launch_count, first.gpu_time_ns, len(first.launches)) == ("gemm", 3, 12000.0, 3)
+    assert first.kernel.duration_ns == 7000.0  # in the middle of the GPU time
+    assert (second.name, second.launch_count) == ("copy", 1)
+    assert "3 launches" in repr(first)
+
+
+def test_reports_are_filtered_and_sorted(report: rl.Report) -> None:
+    """By a value, by a function, by a column in either order; a part keeps the order it was given."""
+    assert [k.verdict.bound for k in report.filter(verdict_bound="memory")] == ["memory"]
+    slow = report.filter(lambda kernel: (kernel.duration_ns or 0) > 100_000)
+    assert [k.key for k in slow] == [k.key for k in report if (k.duration_ns or 0) > 100_000]
+    times_ns = [kernel.gpu_time_ns or 0.0 for kernel in report]
+    assert [kernel.gpu_time_ns for kernel in report.sort("gpu_time_ns")] == sorted(times_ns, reverse=True)
+    rising = report.sort(lambda kernel: kernel.gpu_time_ns, descending=False)
+    assert [kernel.gpu_time_ns for kernel in rising] == sorted(times_ns)
+    assert rising.to_arrow()["gpu_time_ns"].to_pylist() == sorted(times_ns)
+    assert [kernel.key for kernel in rising[:2]] == [kernel.key for kernel in rising][:2]
+
+
+def test_a_wrong_key_names_those_that_come_close(report: rl.Report) -> None:
+    """Columns, levels, pipes and stall reasons raise a `KeyError` with a hint, which `get` and `in` do not."""
+    kernel = report[0]
+    for ask, near in (
+        (lambda: kernel["dram_shar"], "`dram_share`"),
+        (lambda: kernel.levels["drm"], "`dram`"),
+        (lambda: kernel.pipes["tensor_bf61"], "`tensor_bf16`"),
+        (lambda: report.sort("duration"), "`duration_ns`"),
+        (lambda: report.filter(verdict_bond="memory"), "`verdict_bound`"),
+    ):
+        with pytest.raises(KeyError) as raised:
+            ask()
+        assert isinstance(raised.value, rl.RooflensError)
+        assert near in raised.value.hint
+    assert kernel.levels.get("drm") is None
+    assert "dram_shar" not in kernel
+
+
+def test_a_kernel_is_equal_to_itself_opened_again(report: rl.Report, attention: Path) -> None:
+    """The same result of the same report is the same kernel, in sets as well; another one is not."""
+    again = rl.open(attention)
+    assert [*report] == [*again]
+    assert len({*report, *again}) == len(report)
+    assert report[0] != report[1]
+
+
+def test_a_kernel_shows_shape_registers_and_occupancy(fixtures: Path) -> None:
+    """What a reader asks next is in the line that a notebook shows."""
+    kernel = rl.open(fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep")[0]
+    shown = "6.19 ms, compute, grid 65535x1x1, block 128x1x1, 64 registers, occupancy 48 %"
+    assert repr(kernel) == f"<Kernel 'compute_tendencies_x_279_gpu': {shown}>"
+    assert (kernel.registers_per_thread, kernel["registers_per_thread"]) == (64, 64)
+    assert kernel.occupancy == pytest.approx(0.4835, abs=1e-4)
+
+
+def test_hot_spots_are_instructions_where_no_line_is_known(fixtures: Path) -> None:
+    """A report without line information lists its instructions, not nothing."""
+    kernel = rl.open(fixtures / "published" / "llm.c__adamw_coalsecing_shared.ncu-rep")[0]
+    assert {spot.by for spot in kernel.hotspots()} == {"line"}
+    bare = rl.open(fixtures / "published" / "speedy_scan__profile.ncu-rep")[0]
+    assert bare.hotspots(by="line") == ()
+    assert {spot.by for spot in bare.hotspots()} == {"sass"}
+
+
+def test_a_chart_without_flops_says_so(tmp_path: Path) -> None:
+    """Shares of bandwidth are bars, below a line that says why; with neither, the error says what to collect."""
+    shares = {"gpu__time_duration.sum": 2e6, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0}
+    drawn = rl.open(write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("k", shares)]))).chart()
+    assert "FLOPs not counted: share of peak bandwidth by level" in json.dumps(drawn.to_dict())
+    bare = rl.open(write_report(tmp_path / "b.ncu-rep", ReportSpec([KernelSpec("k", {"gpu__time_duration.sum": 2e6})])))
+    with pytest.raises(InputError, match="hold neither FLOPs with bytes, nor bandwidth shares"):
+        bare.chart()

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from support.traces import kernel, write_trace
 
 from rooflens.cli.group import COMMANDS, main
+from rooflens.cli.usage import COMMON, HEADINGS, Command
 from rooflens.cli.welcome import welcome
 
 _ON_A_GPU = {"profile", "collect", "calibrate"}
@@ -105,7 +106,6 @@ def test_help_lists_every_command_in_its_section_and_cuts_none_off() -> None:
     ("words", "error", "hint"),
     [
         ("analyse report.ncu-rep", "no command is called `analyse`", "did you mean `analyze`?"),
-        ("pyproject.toml", "no command is called `pyproject.toml`", "to read it: `rooflens analyze pyproject.toml`"),
         ("predict gemmm", "no operation is called `gemmm`", "did you mean `gemm`"),
         ("analyze --formt json", "no such option: --formt", "did you mean `--format`"),
         ("analyze --format jsn x", "invalid value for '--format'", "`rooflens analyze --help`"),
@@ -204,3 +204,43 @@ def test_a_command_without_its_packages_says_so(arguments: list[str], code: int)
 def test_each_shell_has_its_script(shell: str) -> None:
     """The script names the variable that click answers to."""
     assert "_ROOFLENS_COMPLETE" in CliRunner().invoke(main, ["completion", shell]).output
+
+
+def test_a_report_without_a_command_is_analyzed(fixtures: Path, tmp_path: Path) -> None:
+    """Options may follow it; what is no report, or not there, is told as `analyze` tells it."""
+    report = str(fixtures / "synthetic" / "attention.synthetic.ncu-rep")
+    for options in ((), ("--top", "2"), ("--format", "json")):
+        short, full = (CliRunner().invoke(main, [*command, report, *options]) for command in ((), ("analyze",)))
+        assert (short.exit_code, short.stdout) == (0, full.stdout)
+    (tmp_path / "notes.txt").write_text("no report")
+    for name in ("notes.txt", "none.ncu-rep"):
+        short, full = (CliRunner().invoke(main, [*command, str(tmp_path / name)]) for command in ((), ("analyze",)))
+        assert (short.exit_code, short.stderr) == (1, full.stderr)
+
+
+def test_diff_is_compare(fixtures: Path) -> None:
+    """Another name for the same command, which the list has once."""
+    report = str(fixtures / "synthetic" / "attention.synthetic.ncu-rep")
+    one, other = (CliRunner().invoke(main, [name, report, report]) for name in ("diff", "compare"))
+    assert (one.exit_code, one.stdout) == (0, other.stdout)
+    assert "diff" not in main.list_commands(click.Context(main))
+
+
+def test_help_shows_common_options_first_and_the_rest_under_headings() -> None:
+    """Each option once, by what it is for, and no heading names an option that no command has."""
+    known: set[str] = set()
+    for name in COMMANDS:
+        command = main.get_command(click.Context(main), name)
+        assert command is not None
+        known.update(option for one in command.params for option in one.opts)
+        if isinstance(command, Command):
+            shown = CliRunner().invoke(main, [name, "--help"]).output
+            options = [
+                line.split()[0] for line in shown.partition("\nOptions:")[2].splitlines() if line.startswith("  -")
+            ]
+            assert len(options) == len(set(options)), name
+            assert len(options) == len([one for one in command.params if isinstance(one, click.Option)]) + 1, name
+    assert {option for options in (*HEADINGS.values(), COMMON) for option in options} <= known
+    shown = CliRunner().invoke(main, ["analyze", "--help"]).output
+    places = [shown.index(words) for words in ("Options:", "--kernel", "--top", "How reports are read:", "--reader")]
+    assert places == sorted(places)

@@ -1,8 +1,9 @@
 """Hold our findings against NVIDIA's own rules, which are withheld from ours.
 
 `python tests/corpus/nvidia_findings.py` prints hits and misses by topic over the corpus and the cases beside it, false
-limiters, and how good the first moves are. What is read stays in a cache, so that after a change of a rule the next run
-takes seconds. `test_nvidia_findings.py` holds the same numbers to `finding_goals.py`.
+limiters, and how good the first moves are; without a corpus, over the published figures in `fixtures/`. What is read
+stays in a cache, so that after a change of a rule the next run takes seconds. `test_nvidia_findings.py` holds the same
+numbers to `finding_goals.py`.
 """
 
 from __future__ import annotations

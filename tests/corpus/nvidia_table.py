@@ -33,13 +33,16 @@ from nvidia_markers import marked
 from nvidia_ranks import first_ranks
 
 _CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
+PUBLISHED = Path(__file__).parents[2] / "fixtures" / "published"
+"""What every clone has: figures of some of these reports, with the results of NVIDIA's rules."""
+
 _SHOWN = 34
 
 
 def main() -> None:
     """Print the table, and the lists that are asked for."""
     options = _options()
-    folders = options.paths or folders_beside(Path(os.environ.get("ROOFLENS_CORPUS") or _CORPUS))
+    folders = options.paths or folders_beside(Path(os.environ.get("ROOFLENS_CORPUS") or _CORPUS)) or [PUBLISHED]
     reports = read_all(folders, user_cache())
     if options.pairs:
         _print_pairs([nvidia for _, pairs in reports for nvidia, _ in pairs])
@@ -67,7 +70,9 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Hold our findings against NVIDIA's own rules.")
-    parser.add_argument("paths", nargs="*", type=Path, help="folders or reports; by default the corpus and the cases")
+    parser.add_argument(
+        "paths", nargs="*", type=Path, help="folders or reports; by default the corpus, else fixtures/published"
+    )
     parser.add_argument("--topic", help="only this finding in the lists")
     for flag, what in (
         ("misses", "list NVIDIA's results that no finding of ours matches"),

@@ -1,6 +1,6 @@
 """Feed the readers changed inputs for some minutes: `python -m fuzzing.fuzz --minutes 10`, from the folder `tests`.
 
-With atheris (`pip install rooflens[fuzz]`) what is tried next follows from which code was reached; without it, from
+With atheris (`pip install atheris`) what is tried next follows from which code was reached; without it, from
 chance alone. An input is kept in `found/` where its reader answers with anything but records or an error of ours, takes
 longer than ten seconds or needs more than 4 GB: mend the reader, keep a small file, and `test_fuzz.py` reads it on.
 """

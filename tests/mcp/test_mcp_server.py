@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import sys
+import tomllib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -21,6 +25,7 @@ from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
 from rooflens.mcp.answers import PAGE_TOKENS
+from rooflens.model.predict.operations import OPERATIONS
 from rooflens.report.text.digest import tokens_of
 
 READER = "For anyone who wonders what a model sees of a report when it asks."
@@ -35,6 +40,8 @@ ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("list_kernels", {"path": "store"}),
     ("explain_kernel", {"path": "before.ncu-rep", "kernel": "gemm"}),
     ("explain_kernel", {"path": "before.ncu-rep", "kernel": "gemm", "offset": 1}),
+    ("explain_kernel", {"path": "before.ncu-rep", "kernel": "gemm", "max_tokens": 300}),
+    ("predict", {"operation": "attention-flash", "sizes": {}}),
     ("compare", {"base": "before.ncu-rep", "head": "after.ncu-rep"}),
     ("predict", {"operation": "gemm", "sizes": {"m": 4096, "n": 4096, "k": 4096}}),
     ("hotspots", {"path": "before.ncu-rep", "kernel": "gemm"}),
@@ -93,6 +100,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_report(folder / f"{name}.ncu-rep", ReportSpec(kernels=tuple(specs)))
     (folder / "cut.ncu-rep").write_bytes(b"cut off")
     shutil.copy(folder / "before.ncu-rep", outside / "secret.ncu-rep")
+    for month, name in enumerate(("cut", "before", "after"), start=1):
+        written = datetime(2024, month, 1, 12, tzinfo=UTC).timestamp()
+        os.utime(folder / f"{name}.ncu-rep", (written, written))
     (folder / "link.ncu-rep").symlink_to(outside / "secret.ncu-rep")
     (folder / "linked").symlink_to(outside)
     done = CliRunner().invoke(main, ["ingest", str(folder / "before.ncu-rep"), "--store", str(folder / "store")])
@@ -101,6 +111,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if (corpus / MW).is_file():
         (folder / "published").mkdir()
         shutil.copy(corpus / MW, folder / "published" / MW)
+        recorded = datetime(2022, 6, 16, 12, tzinfo=UTC).timestamp()
+        os.utime(folder / "published" / MW, (recorded, recorded))
     return folder
 
 
@@ -128,19 +140,21 @@ async def _talk(root: Path, asked: tuple[tuple[str, Mapping[str, Any]], ...]) ->
 
 
 def test_the_tools_are_few_described_and_read_only(said: Said) -> None:
-    """Seven tools, each with a sentence, a schema and the mark that it only reads; all of them in under 6 kB."""
+    """Seven tools, each with a sentence, a schema and the mark that it only reads; all of them in under 6.5 kB."""
     names = [tool.name for tool in said.tools]
     assert names == ["list_reports", "open_report", "list_kernels", "explain_kernel", "hotspots", "compare", "predict"]
     assert all(tool.annotations.read_only_hint and tool.description for tool in said.tools)
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 6000
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 6500
 
 
 def test_reports_are_listed_from_the_root_without_links_that_lead_out(said: Said) -> None:
-    """Paths are of the root, in pages; a link to a report outside is not among them."""
+    """Newest first with date, GPU and kernels, in pages; a link to a report outside is not among them."""
     text = said.of("list_reports")
-    assert "- `after.ncu-rep` " in text
-    assert "- `before.ncu-rep` " in text
-    assert "- `store` store" in text
+    lines = text.splitlines()
+    assert lines[0] == "- `after.ncu-rep`: 2024-03-01 12:00, `NVIDIA H200`, 2 kernels"
+    assert lines[1] == "- `before.ncu-rep`: 2024-02-01 12:00, `NVIDIA H200`, 2 kernels"
+    assert lines[2].startswith("- `cut.ncu-rep`: 2024-01-01 12:00, cannot be read: ")
+    assert lines[-1] == "- `store`: store"
     assert "link" not in text
     assert "after" not in said.of("list_reports", offset=3)
 
@@ -158,6 +172,24 @@ def test_a_kernel_is_explained_in_pages(said: Said) -> None:
     first = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
     assert first.startswith("# `gemm`\n\nResult 0 of `before.ncu-rep`")
     assert said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", offset=1).startswith("\nResult 0")
+    assert tokens_of(said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", max_tokens=300)) < 330
+
+
+def test_the_first_page_holds_the_moves_and_no_escapes(said: Said) -> None:
+    """Verdict and moves come first, the counters last; `fp64_divisions` and `<` are what they are."""
+    text = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
+    parts = [line for line in text.splitlines() if line.startswith("## ")]
+    assert parts[0] == "## What to try, in this order"
+    assert parts[-1] == "## How busy each unit is"
+    answers = "".join(text for text, _ in said.answers.values())
+    assert re.findall(r"\\[_*\[\]~$]|\\$|&(?:lt|gt|amp);|\u2060", answers, re.MULTILINE) == []
+
+
+def test_the_names_that_the_tools_state_are_those_that_predict_takes(said: Said) -> None:
+    """Each operation that the schema names is one: `attention` alone is none."""
+    (schema,) = (tool.input_schema for tool in said.tools if tool.name == "predict")
+    assert schema["properties"]["operation"]["description"].split(", ") == list(OPERATIONS)
+    assert "its sizes are " in said.refused("predict", operation="attention-flash", sizes={})
 
 
 def test_two_recordings_are_compared_and_operations_predicted(said: Said) -> None:
@@ -232,3 +264,16 @@ def test_a_root_must_be_a_folder(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["mcp", "--root", str(tmp_path / "none")])
     assert done.exit_code == 1
     assert "is not a folder" in done.stderr
+
+
+def test_the_set_up_of_clients_gives_whole_paths() -> None:
+    """Each block of the page is read by its client's parser, and starts the server by absolute paths."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "agents.md").read_text("utf-8")
+    blocks = re.findall(r"^```(json|toml)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    configured = [(json.loads if kind == "json" else tomllib.loads)(text) for kind, text in blocks]
+    assert [next(iter(one)) for one in configured] == ["mcpServers", "servers", "mcp_servers"]
+    for servers in configured:
+        (server,) = next(iter(servers.values())).values()
+        assert PurePosixPath(server["command"]).is_absolute()
+        assert server["args"][:2] == ["mcp", "--root"]
+        assert PurePosixPath(server["args"][2]).is_absolute()

@@ -1,4 +1,4 @@
-"""`rooflens about`: what a verdict, a finding, a flag, a stall reason or a counter means."""
+"""`rooflens about`: what a verdict, a finding, a flag, a stall reason, a counter or a word of the subject means."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def _names() -> Iterable[str]:
     from rooflens.model.about import named
-    from rooflens.model.knowledge.items import KINDS
+    from rooflens.model.knowledge.items import KINDS, words
 
-    return dict.fromkeys(name for kind in KINDS for name in named(kind))
+    return dict.fromkeys([*(name for kind in KINDS for name in named(kind)), *words()])
 
 
 @click.command(
@@ -25,6 +25,7 @@ def _names() -> Iterable[str]:
         "rooflens about",
         "rooflens about small_grid",
         "rooflens about latency",
+        "rooflens about ridge",
         "rooflens about flags/bank_conflicts",
         "rooflens about long_scoreboard",
         "rooflens about dram__bytes.sum",
@@ -33,20 +34,26 @@ def _names() -> Iterable[str]:
 )
 @click.argument("name", required=False, shell_complete=completed_by(_names))
 def about(name: str | None) -> None:
-    """Explain a verdict, finding, flag, stall reason or counter: how to confirm it, and what to try.
+    """Explain a verdict, finding, flag, stall reason, counter or word: how to confirm it, and what to try.
 
     NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card; or it is a counter, of which it
-    says what is counted and what is read from it; or it is the head of a column, and `columns` explains all of them.
-    Without NAME all but counters and columns are listed.
+    says what is counted and what is read from it; or a word of the subject (`ridge`, `coalescing`); or the head of a
+    column, and `columns` explains all of them. Without NAME all but counters and columns are listed.
     """
-    from rooflens.model.about import about_counter, find_about
-    from rooflens.report.about import about_document, columns_document, counter_document, list_document
+    from rooflens.model.about import about_counter, find_about, find_word
+    from rooflens.report.about import (
+        about_document,
+        columns_document,
+        counter_document,
+        list_document,
+        word_document,
+    )
 
     if name is None:
         show(list_document())
     elif (counter := about_counter(name)) is not None:
         show(counter_document(counter))
-    elif columns := columns_document(name):
-        show(columns)
+    elif (word := find_word(name)) or columns_document(name):
+        show((*(word_document(*word) if word else ()), *columns_document(name)))
     else:
         show(tuple(block for page in find_about(name) for block in about_document(page)))

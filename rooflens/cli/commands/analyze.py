@@ -21,7 +21,7 @@ from rooflens.cli.loading import (
     with_reading,
     with_selection,
 )
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens analyze report.ncu-rep",
         'rooflens analyze reports/ --kernel "gemm*" --top 10',

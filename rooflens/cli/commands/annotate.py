@@ -9,7 +9,7 @@ import click
 
 from rooflens.cli.console import finish, say, show_bugs
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
 from rooflens.writing.outputs import check_free
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens annotate trace.json.gz report.ncu-rep -o annotated.json.gz",
         "rooflens annotate trace.json reports/ -o step.json --force",

@@ -9,7 +9,7 @@ import click
 from rooflens.cli.commands.compare import GATE_FAILED, per_cent
 from rooflens.cli.console import echo, say, show
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_selection
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import Command, examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     short_help="Check kernels against a checklist: best run, stability, plateau.",
     epilog=examples(
         "rooflens check saxpy_1.ncu-rep saxpy_2.ncu-rep --best-of 2 --min-share 60%",

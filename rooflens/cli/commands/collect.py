@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rooflens.cli.console import echo_command, say, show_error
-from rooflens.cli.usage import CHIPS, WORKLOADS, complete_cases, examples
+from rooflens.cli.usage import CHIPS, WORKLOADS, Command, complete_cases, examples
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import percent, printable
 from rooflens.writing.outputs import check_folder, check_free
@@ -30,7 +30,7 @@ _QUIET_SECONDS = 120.0
 _SHOWN_NAMES = 3
 
 
-class ProgramCommand(click.Command):
+class ProgramCommand(Command):
     """A command that takes the user's program after `--` and reads none of its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -11,12 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from rooflens.addresses import shown
 from rooflens.cli.commands.collect import Shown
 from rooflens.cli.console import check_output, deliver, echo, say, show, show_bugs, show_failures, with_output
 from rooflens.cli.loading import load_analyzed, with_selection
-from rooflens.cli.usage import completed_by_files, examples
+from rooflens.cli.usage import Command, completed_by_files, examples
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import count
 from rooflens.model.store import store_at
@@ -36,6 +37,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens compare before.ncu-rep after.ncu-rep",
         "rooflens compare before.ncu-rep after.ncu-rep -o compared.html",
@@ -54,7 +56,10 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 )
 @with_output(FORMATS)
 @click.option(
-    "--fail-on", metavar="PER_CENT", help="Exit with code 5 if GPU time grew by more than this, beyond noise."
+    "--fail-on",
+    metavar="PER_CENT",
+    help="Exit with code 5 if GPU time grew by more than this, beyond noise; by more than 10 % where a side has a "
+    "single run.",
 )
 @click.option("--per-kernel", is_flag=True, help="With --fail-on: judge every kernel, not only the total.")
 @click.option(
@@ -148,7 +153,12 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -
     floor_ns = parse_floor(floor)
     if fail_on is not None:
         return Gate(per_cent(fail_on, "--fail-on"), per_kernel, floor_ns)
-    for is_given, option in ((per_kernel, "--per-kernel"), (confirm, "--confirm")):
+    is_floor_given = click.get_current_context().get_parameter_source("floor") is ParameterSource.COMMANDLINE
+    for is_given, option in (
+        (per_kernel, "--per-kernel"),
+        (confirm, "--confirm"),
+        (is_floor_given, f"--floor {floor}"),
+    ):
         if is_given:
             raise UsageError(f"{option} needs --fail-on", f"for example `--fail-on 5% {option}`")
     return None

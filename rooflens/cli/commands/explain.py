@@ -11,7 +11,7 @@ from rooflens.cli.console import echo, finish, say, show
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
 from rooflens.cli.loading import chosen as only_chosen
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
 from rooflens.format import count
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens explain report.ncu-rep",
         "rooflens explain report.ncu-rep --kernel x_279",

@@ -9,7 +9,7 @@ import click
 
 from rooflens.cli.console import check_output, echo, finish, show, show_bugs, with_output
 from rooflens.cli.loading import load_analyzed, with_selection
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import Command, examples
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ FORMATS = ("table", "json", "html")
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens history --store runs",
         'rooflens history --store runs --kernel "gemm*" -o history.html',

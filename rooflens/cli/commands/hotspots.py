@@ -8,7 +8,7 @@ import click
 
 from rooflens.cli.console import echo, finish, say, show, show_bugs, show_failures
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading, with_selection
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
 from rooflens.format import count
 
@@ -27,6 +27,7 @@ _NONE_HINT = (
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens hotspots report.ncu-rep",
         "rooflens hotspots report.ncu-rep --kernel x_279 --by line --top 10",

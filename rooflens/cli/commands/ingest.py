@@ -8,7 +8,7 @@ import click
 
 from rooflens.cli.console import finish, progress, say
 from rooflens.cli.loading import PATHS, find_reports, print_remarks, with_reading
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import Command, examples
 from rooflens.format import count
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens ingest reports/ --store runs",
         "rooflens ingest report.ncu-rep --store runs --raw all",

@@ -12,7 +12,9 @@ from rooflens.errors import EnvironmentMissingError
 
 
 @click.command(
-    epilog=examples("rooflens mcp --root reports/", "claude mcp add rooflens -- rooflens mcp --root reports/")
+    epilog=examples(
+        "rooflens mcp --root reports/", "claude mcp add rooflens -- $(which rooflens) mcp --root $PWD/reports"
+    )
 )
 @click.option(
     "--root",

@@ -8,7 +8,7 @@ import click
 
 from rooflens.cli.console import echo, finish, say, show
 from rooflens.cli.loading import load_analyzed
-from rooflens.cli.usage import CHIPS, examples
+from rooflens.cli.usage import CHIPS, Command, examples
 from rooflens.errors import RooflensError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens metrics --chip gh100",
         "rooflens metrics --chip 8.0 --detail deep --names",

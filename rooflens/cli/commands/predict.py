@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import check_output, deliver, echo, say, show, with_output
+from rooflens.cli.console import check_output, deliver, echo, finish, say, show, with_output
 from rooflens.cli.usage import GPUS, NamedGroup, completed_by
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import InputError, UnknownNameError, UsageError
+from rooflens.format import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,23 +55,115 @@ class _OperationCommand(click.Command):
             raise click.UsageError(f"missing options {', '.join(missing)}", ctx) from None
 
 
-@click.group(
-    cls=_Operations, short_help="Predict an operation on any GPU before measuring.", invoke_without_command=True
-)
-@click.pass_context
-def predict(ctx: click.Context) -> None:
-    """Predict an operation before measuring it, on any GPU that `rooflens gpus` lists.
+def _types() -> Iterable[str]:
+    from rooflens.model.predict.rows import ELEMENT_BYTES
 
-    FLOPs and compulsory bytes are counted by formula and divided by the GPU's dense datasheet peaks.
+    return ELEMENT_BYTES
+
+
+@click.group(
+    cls=_Operations,
+    short_help="Predict an operation, or a measured kernel elsewhere.",
+    invoke_without_command=True,
+)
+@click.option(
+    "--from",
+    "reports",
+    multiple=True,
+    metavar="REPORT",
+    help="Predict the kernels of this report in place of an operation. Repeatable.",
+)
+@click.option("--kernel", multiple=True, metavar="PATTERN", help="With --from: only these kernels, as in `analyze`.")
+@click.option(
+    "--gpu",
+    "gpu_names",
+    multiple=True,
+    shell_complete=GPUS,
+    help="With --from: on this GPU, a name that `rooflens gpus` lists. Repeatable.",
+)
+@click.option("--dtype", shell_complete=completed_by(_types), help="With --from: in this type, such as fp16.")
+@click.option("--format", "style", type=click.Choice(["table", "json", "md"]), help="With --from: what to write.")
+@click.pass_context
+def predict(
+    ctx: click.Context,
+    *,
+    reports: tuple[str, ...],
+    kernel: tuple[str, ...],
+    gpu_names: tuple[str, ...],
+    dtype: str | None,
+    style: str | None,
+) -> None:
+    """Predict an operation before measuring it, on any GPU that `rooflens gpus` lists; or a measured kernel elsewhere.
+
+    FLOPs and compulsory bytes are counted by formula and divided by the GPU's dense datasheet peaks. With --from they
+    are those of a report's kernels: what would they take on another GPU, or in another type?
 
     \b
+    rooflens predict --from report.ncu-rep --kernel gemm --gpu h100-sxm
+    rooflens predict --from report.ncu-rep --kernel gemm --dtype fp16
     rooflens predict gemm --m 4096 --n 4096 --k 4096 --dtype bf16 --gpu h100-sxm
     rooflens predict gemm --n 128:8192:x2 --m n --k n --gpu h200 --gpu b200
     rooflens predict decode --tensor-parallel 1,2,4,8 --gpu h100-sxm
     rooflens predict all-reduce --bytes 1048576:1073741824:x4 --gpus 8 --link pcie
     """  # noqa: D301 - click's mark for lines that stay as they are
-    if ctx.invoked_subcommand is None:
+    given = {"--kernel": kernel, "--gpu": gpu_names, "--dtype": dtype, "--format": style}
+    if not reports and (idle := [name for name, value in given.items() if value]):
+        raise UsageError(
+            f"{idle[0]} before an operation goes with --from REPORT, and has no effect here",
+            f"for an operation it comes after its name: `rooflens predict gemm ... {idle[0]} ...`",
+        )
+    if reports and ctx.invoked_subcommand is not None:
+        raise UsageError("--from takes the place of an operation", f"leave out `{ctx.invoked_subcommand}`")
+    if reports:
+        _predict_measured(reports, kernel, gpu_names, dtype, style)
+    elif ctx.invoked_subcommand is None:
         echo(ctx.get_help())
+
+
+def _predict_measured(
+    reports: tuple[str, ...],
+    patterns: tuple[str, ...],
+    gpu_names: tuple[str, ...],
+    dtype: str | None,
+    style: str | None,
+) -> None:
+    """Predict the kernels of reports on other GPUs, in another type, or both.
+
+    Raises:
+        UsageError: Nothing is to be changed, or the type changes nothing.
+    """
+    from rooflens.cli.loading import load_analyzed
+    from rooflens.model.predict.other_gpu import what_if
+    from rooflens.model.predict.rows import ELEMENT_BYTES
+    from rooflens.model.selecting import Selection
+    from rooflens.model.summary import in_order, summarize, whole
+    from rooflens.report.text.what_if import what_if_document, what_if_json
+    from rooflens.report.writers.markdown import to_markdown
+
+    if not gpu_names and dtype is None:
+        raise UsageError("nothing is to be changed", "give --gpu NAME, --dtype TYPE, or both")
+    if dtype is not None and dtype not in ELEMENT_BYTES:
+        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
+    gpus: list[Datasheet | None] = [*_gpus(gpu_names)] or [None]
+    found = load_analyzed(reports, None, selection=Selection(patterns, ()) if patterns else None)
+    kernels = [kernel for kernel in in_order(summarize(found.analyses)) if not kernel.is_failed]
+    answers = []
+    for kernel, gpu in product(kernels, gpus):
+        try:
+            answers.append(what_if(whole(kernel).analysis, kernel.analysis.key, gpu, dtype))
+        except UsageError as error:
+            if len(kernels) == 1:
+                raise
+            say(f"note: {plain_name(kernel.name)} left out: {error}; {error.hint}")
+    if not answers:
+        raise UsageError(f"`--dtype {dtype}` has no effect on any of these kernels", "`--gpu` predicts them elsewhere")
+    if style == "json":
+        echo(what_if_json(answers))
+    elif style == "md":
+        echo(to_markdown(what_if_document(answers)))
+    else:
+        show(what_if_document(answers))
+    finish(found, "")
 
 
 def _command(operation: Operation) -> click.Command:
@@ -119,12 +213,6 @@ def _command(operation: Operation) -> click.Command:
     return command
 
 
-def _types() -> Iterable[str]:
-    from rooflens.model.predict.rows import ELEMENT_BYTES
-
-    return ELEMENT_BYTES
-
-
 def _size_option(size: Size) -> click.Option:
     names = [f"--{size.name.replace('_', '-')}", size.name]
     about = f"{size.meaning[0].upper()}{size.meaning[1:]}."
@@ -147,6 +235,8 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
         raise UsageError("--measured-ms is the time of one GPU and type", "give one `--gpu` and one `--dtype`")
     measured_s = measured_ms / 1e3 if measured_ms is not None else None
     rows, lacking = _rows(operation, written, cases, measured_s, given["link"], given["out_dtype"])
+    if given["link"] and not any(step.link for row in rows for _, step in row.steps):
+        raise UsageError("--link has no effect: one GPU alone sends nothing", "leave it out, or give more GPUs")
     for failure in lacking:
         say(f"warning: {failure}")
     if style == "html":

@@ -11,7 +11,7 @@ import click
 from rooflens.cli.console import finish, say, show_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
-from rooflens.cli.usage import examples
+from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 from rooflens.writing.outputs import check_folder, check_free, format_of, refuse_report
@@ -27,6 +27,7 @@ _PICTURES = ("png", "svg")
 
 
 @click.command(
+    cls=Command,
     epilog=examples(
         "rooflens report report.ncu-rep -o page.html",
         "rooflens report v1.ncu-rep v2.ncu-rep -o versions.html",

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -192,8 +193,12 @@ def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = N
         root: Folder under which the usual places are; tests put their own here.
 
     Raises:
-        EnvironmentMissingError: There is none, or the one given does not run.
+        EnvironmentMissingError: There is none, the one given does not run, or this is macOS or Windows.
     """
+    if sys.platform != "linux":
+        raise EnvironmentMissingError(
+            "collecting needs Linux", "record on Linux, or with Nsight Compute itself; the report can be read here"
+        )
     environment = os.environ if environment is None else environment
     if given is not None:
         return _given(given, environment)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
@@ -407,14 +406,15 @@ def _available(log: str, kernel: str | None) -> str:
 
 def _killed(number: int) -> RooflensError:
     """Make the error for an ncu that a signal ended."""
-    how = f"{signal_name(number)}, signal {number}"
+    name = signal_name(number)
+    how, is_killed = f"{name}, signal {number}", name == "SIGKILL"
     needed = f"the largest process had {peak / 1e9:.1f} GB of memory" if (peak := peak_memory_bytes()) else ""
-    if number == signal.SIGKILL:
+    if is_killed:
         words = "this happens where a machine or container runs out of memory, in which ncu saves what kernels write"
         hint = f"{words}; {_REPLAY_HINT}, and fewer launches (--launch-count) or counters (`--detail quick`) need less"
     else:
         hint = "point --ncu to another version; `--replay-mode application` and `--detail quick` avoid much of its work"
-    said = f"ncu was killed ({how})" if number == signal.SIGKILL else f"ncu crashed ({how})"
+    said = f"ncu was killed ({how})" if is_killed else f"ncu crashed ({how})"
     return InputError(f"{said}; {needed}" if needed else said, f"{hint}; {_UNLOCK}")
 
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, RooflensError
 from rooflens.ingest.reports.jobs import said, unchanged
 from rooflens.ingest.reports.unpacking import RERECORD_HINT, likely_bytes
 from rooflens.machine import collect_seldom, limit_memory, without_pandas
@@ -73,14 +73,17 @@ def in_child(function: Callable[..., Any], *arguments: Any, deadline_s: float = 
 
 def _death(status: int, told: bytes) -> InputError:
     """Say how a child ended that gave no answer."""
-    if status == -signal.SIGKILL:
+    from rooflens.processes import signal_name  # noqa: PLC0415 - most reports need no child
+
+    how = signal_name(-status)
+    if how == "SIGKILL":
         return InputError(f"{_WHO} was killed (SIGKILL), as the system does when memory runs out", _KILLED_HINT)
     if any(word in told for word in _MEMORY_WORDS):
         return InputError(f"{_WHO} needed more memory than it may use", MEMORY_HINT)
     if status > 0:
         last_words = told.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return InputError(f"damaged: {_WHO} ended with status {status}: {last_words}".rstrip(": "), RERECORD_HINT)
-    how = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+    how = f"signal {how}" if how.isdigit() else how
     return InputError(f"damaged: {_WHO} ended with {how}", RERECORD_HINT)
 
 
@@ -97,7 +100,7 @@ def serve(parent: tuple[int, float]) -> None:
     collect_seldom()
     try:
         answer = pickle.dumps((False, _called(sys.stdin.buffer.read())), protocol=5)
-    except InputError as error:
+    except RooflensError as error:
         error.__cause__ = error.__context__ = None  # the parent may not be able to unpickle them
         answer = pickle.dumps((True, error))
     with answers:
@@ -119,8 +122,9 @@ def _called(call: bytes) -> Any:
 def _end_with(parent: int, most_s: float) -> None:
     """Have the system end this process when its parent ends, however that comes about, and after its time anyway."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, most_s)
+    if sys.platform == "win32":
+        return  # the start of Python in a virtual environment puts a process between us and the parent
+    signal.setitimer(signal.ITIMER_REAL, most_s)
     if sys.platform == "linux":
         import ctypes  # noqa: PLC0415 - only there
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from rooflens.addresses import is_remote, joined, opened, shown, without_secrets
-from rooflens.errors import InputError
+from rooflens.errors import EnvironmentMissingError, InputError, lacking_package
 from rooflens.ingest.reports.report import Report
 from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.model.failed import BUG_HINT, MEMORY_HINT, bug_place
@@ -120,14 +120,21 @@ def fetched(job: Job) -> Iterator[Path]:
 
 @contextmanager
 def said() -> Iterator[None]:
-    """Turn running out of memory, and an unexpected exception, into an error of the one file that is being read."""
+    """Turn running out of memory, and an unexpected exception, into an error of the one file that is being read.
+
+    Raises:
+        EnvironmentMissingError: A package that reads is not installed.
+    """
     try:
         yield
-    except InputError:
+    except (InputError, EnvironmentMissingError):
         raise
     except MemoryError:
         raise InputError(MEMORY, MEMORY_HINT) from None
     except Exception as error:  # noqa: BLE001 - of any reader, on any file
+        lacking = lacking_package(error) if isinstance(error, ImportError) else None
+        if lacking is not None:
+            raise lacking from None
         raise InputError(f"cannot be read: {bug_place(error)}: {error}", BUG_HINT) from None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import shutil
 import tempfile
 from functools import cached_property
 from itertools import chain, repeat
@@ -123,13 +124,19 @@ def actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[
 
 @contextlib.contextmanager
 def _plain_path(path: Path) -> Iterator[str]:
-    """Give NVIDIA's reader a path it accepts: a link, where the name is not UTF-8 or has a compressed file's ending."""
+    """Give NVIDIA's reader a path it accepts: a link, where the name is not UTF-8 or has a compressed file's ending.
+
+    Where links are not allowed, as to most users of Windows, it is a copy.
+    """
     if _is_taken(path):
         yield str(path)
         return
     with tempfile.TemporaryDirectory(prefix="rooflens-") as folder:
         link = Path(folder) / f"report{PLAIN_SUFFIX}"
-        link.symlink_to(path.resolve())
+        try:
+            link.symlink_to(path.resolve())
+        except OSError:
+            shutil.copyfile(path, link)
         yield str(link)
 
 

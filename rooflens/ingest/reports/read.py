@@ -262,7 +262,8 @@ class Window:
     def _read(self, start: int, count: int) -> bytes:
         """Read that many bytes, or all up to the end; one system call gives 2 GiB at most."""
         parts: list[bytes] = []
-        while count > 0 and (part := os.pread(self._descriptor, count, start)):
+        os.lseek(self._descriptor, start, os.SEEK_SET)  # Windows has no `pread`
+        while count > 0 and (part := os.read(self._descriptor, count)):
             parts.append(part)
-            start, count = start + len(part), count - len(part)
+            count -= len(part)
         return b"".join(parts)

@@ -20,6 +20,10 @@ DEFAULT_FLOOR_NS = 2000.0
 """Time that must be lost at least: a launch itself costs some microseconds, and ncu's clock ticks every 32 ns, so that
 two of them say little of a program (`benchmarks/noise_gate.py` has what equal launches differ by)."""
 
+SINGLE_RUN_BAND = 0.1
+"""Growth that fails a gate where a side has a single run: the noise is not known then, and equal programs that are
+recorded once each differ by several per cent, but seldom by this much."""
+
 _UNITS_NS = {"": 1.0, "ns": 1.0, "us": 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, "ms": 1e6, "s": 1e9}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]*)")
 
@@ -73,8 +77,27 @@ class Judged(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """True where it fails the gate."""
-        return self.outcome == "slower" and self.anew is None
+        """True where it fails the gate: slower beyond noise, or, with a single run on a side, beyond the band."""
+        return self.anew is None and (self.outcome == "slower" or self._is_beyond_band)
+
+    @property
+    def band(self) -> float:
+        """Growth that fails it with a single run on a side, as a fraction; no less than the gate's limit."""
+        return max(self.fail_on, self.timing.limit(SINGLE_RUN_BAND))
+
+    @property
+    def _against_band(self) -> str:
+        """Say whether a single run is within the band; nothing of one that is faster, or below the floor."""
+        band = given_percent(round(100 * self.band, 1))
+        if self._is_beyond_band:
+            return f", and beyond the {band} that a single run may differ by"
+        is_within = abs(self.timing.change or 0.0) <= self.band
+        return f", and within the {band} it may differ by" if is_within else ""
+
+    @property
+    def _is_beyond_band(self) -> bool:
+        grew = (self.timing.change or 0.0) > self.band and self.timing.lost_ns > self.floor_ns
+        return self.outcome == "single" and grew
 
     @property
     def words(self) -> str:
@@ -84,12 +107,17 @@ class Judged(Struct, frozen=True):
         return f"{self.program}: {name}{mean} {growth_words(self.timing)}"
 
     @property
+    def unjudged(self) -> str:
+        """Say that it cannot be judged, and why."""
+        return f"{self.program}: {self.reason}, so that the gate cannot judge it"
+
+    @property
     def reason(self) -> str:
         """Say why the gate does not judge it, or lets it through although it grew; empty otherwise."""
         if self.anew is not None:
             return f"recorded anew, {growth_words(self.anew)}"
         if self.outcome == "single":
-            return "a single run on a side"
+            return f"a single run on a side{self._against_band}"
         if self.outcome == "unknown":
             return "no total time on both sides" if self.change is None else "no time on both sides"
         change = self.timing.change or 0.0
@@ -121,19 +149,31 @@ class Gated(Struct, frozen=True):
     @property
     def failures(self) -> list[str]:
         """Name what became slower by more than the gate allows and by more than its noise."""
-        return [one.words for one in self.judged if one.failed]
+        failed = (one for one in self.judged if one.failed)
+        return [f"{one.words}: {one.reason}" if one.reason else one.words for one in failed]
+
+    @property
+    def excess(self) -> str:
+        """Say what failures grew by more than, beside the limit: noise, or the band of a single run."""
+        once = any(one.failed and one.outcome == "single" for one in self.judged)
+        return f"more than noise{', or than the 10 % of a single run' if once else ''}"
 
     @property
     def let_through(self) -> list[str]:
         """Name what grew by more than the gate's limit and its noise but is let through, with the reason."""
-        known = (one for one in self.judged if one.outcome in {"same", "slower"} and one.reason)
+        known = (one for one in self.judged if one.reason and (one.anew or one.outcome == "same"))
         return [f"{one.words}: {one.reason}" for one in known]
 
     @property
     def unjudged(self) -> list[str]:
         """Name the programs that the gate cannot judge, with the reason."""
-        known = (one for one in self.judged if one.change is None and one.outcome in {"single", "unknown"})
-        return [f"{one.program}: {one.reason}, so that the gate cannot judge it" for one in known]
+        return [one.unjudged for one in self.unjudged_totals]
+
+    @property
+    def unjudged_totals(self) -> list[Judged]:
+        """The totals that the gate cannot judge, and does not fail on."""
+        totals = (one for one in self.judged if one.change is None and not one.failed and one.anew is None)
+        return [one for one in totals if one.outcome in {"single", "unknown"}]
 
     @property
     def word(self) -> str:
@@ -169,7 +209,7 @@ class Gate(Struct, frozen=True):
     floor_ns: float = DEFAULT_FLOOR_NS
 
     def judge(self, compared: Iterable[Compared]) -> Gated:
-        """Judge what became slower by more than the gate allows and by more than its noise; never a single run."""
+        """Judge what became slower by more than the gate allows and by more than its noise."""
         return Gated(self, tuple(judged for one in compared for judged in self._of(one)))
 
     def _of(self, one: Compared) -> Iterator[Judged]:

@@ -74,6 +74,25 @@ def column_heads() -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads((_FOLDER / "columns.toml").read_text(encoding="utf-8"))
 
 
+class Word(Struct, frozen=True, forbid_unknown_fields=True):
+    """A word of the subject.
+
+    Attributes:
+        also: What else it is called.
+        see: Names of other words and items that say more.
+    """
+
+    meaning: str
+    also: tuple[str, ...] = ()
+    see: tuple[str, ...] = ()
+
+
+@cache
+def words() -> Mapping[str, Word]:
+    """Return the words of the subject that are no items, by name."""
+    return msgspec.convert(tomllib.loads((_FOLDER / "words.toml").read_text(encoding="utf-8")), dict[str, Word])
+
+
 @cache
 def names_of(kind: Kind) -> tuple[str, ...]:
     """Return the names of all items of a kind, sorted."""

@@ -14,7 +14,10 @@ from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from rooflens.errors import InputError, UsageError
+from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, datasheet_of
 
@@ -271,3 +274,105 @@ def _limiter_has_a_datasheet(analysis: Analysis) -> bool:
     verdict = analysis.verdict
     at_a_limiter = verdict.bound in {"memory", "compute", "balanced"}
     return at_a_limiter and (verdict.resource == "dram" or peak_key(verdict.resource or "") in PEAK_KEYS)
+
+
+class WhatIf(Struct, frozen=True):
+    """A measured kernel on another GPU, in another type, or both.
+
+    Attributes:
+        dtype: The other type; None for the types as measured.
+        measured_ns: Time of all its launches here.
+        lower_ns: Lower bound of that time there; None where a peak is missing.
+        about_ns: Time there if it keeps its distance from the lower bound; None where that says nothing of its time.
+        side: What takes longer there, `memory` or `compute`.
+        reason: Why nothing is said of its time; empty where something is.
+    """
+
+    name: str
+    key: str
+    gpu: Datasheet
+    dtype: str | None
+    measured_ns: float | None
+    lower_ns: float | None = None
+    about_ns: float | None = None
+    side: Side | None = None
+    reason: str = ""
+
+    @property
+    def factor(self) -> float | None:
+        """How many times faster it is there, about."""
+        return self.measured_ns / self.about_ns if self.measured_ns and self.about_ns else None
+
+
+def main_type(load: Load) -> tuple[str, str] | None:
+    """Return the pipe that does most of a kernel's floating-point work, and the type of it; None without such work."""
+    flops = {key: amount for key, amount in load.ops.items() if _type_of(key) in _FLOATING}
+    pipe = max(flops, key=lambda key: flops[key], default=None)
+    return None if pipe is None or not flops[pipe] else (pipe, _type_of(pipe))
+
+
+def _type_of(pipe: str) -> str:
+    return pipe.removeprefix("tensor_").partition("_")[0]
+
+
+_FLOATING = frozenset(name for name in ELEMENT_BYTES if not name.startswith("int"))
+_SCALAR = ("fp64", "fp32")
+"""Types that CUDA cores compute here; narrower ones are widened when they are loaded."""
+
+
+def retyped(load: Load, dtype: str) -> Load:
+    """Put the main arithmetic of a load into another type, with all its bytes: the best case.
+
+    Tensor work stays on tensor cores. On CUDA cores narrow values are only stored, and computed in fp32.
+
+    Raises:
+        UsageError: The type has no effect on it.
+    """
+    main = main_type(load)
+    if main is None:
+        raise UsageError(f"`--dtype {dtype}` has no effect", "the kernel does no floating-point arithmetic")
+    pipe, before = main
+    if before == dtype:
+        raise UsageError(f"`--dtype {dtype}` has no effect", f"most of its arithmetic is {dtype} already")
+    after = f"tensor_{dtype}" if pipe.startswith("tensor_") else dtype if dtype in _SCALAR else "fp32"
+    ops: defaultdict[str, float] = defaultdict(float)
+    for key, amount in load.ops.items():
+        ops[after if key == pipe else key] += amount
+    ratio = ELEMENT_BYTES[dtype] / ELEMENT_BYTES[before]
+    return Load(MappingProxyType(dict(ops)), load.moved_bytes * ratio)
+
+
+def what_if(analysis: Analysis, key: str, gpu: Datasheet | None, dtype: str | None) -> WhatIf:
+    """Say what becomes of a measured kernel on another GPU, in another type, or both.
+
+    Args:
+        analysis: The kernel.
+        key: Its key.
+        gpu: The other GPU; None for its own.
+        dtype: The other type; None for the types as measured.
+
+    Raises:
+        UsageError: The type has no effect on it.
+        InputError: No datasheet is known of its own GPU, and none was given.
+    """
+    there = gpu or datasheet_of(analysis.kernel.gpu)
+    if there is None:
+        raise InputError(f"no datasheet of {analysis.kernel.gpu or 'its GPU'} is known", "give one with --gpu")
+    here = standing(analysis)
+    answer = WhatIf(analysis.kernel.name, key, there, dtype, analysis.gpu_time_ns)
+    if here is None:
+        return replace(answer, reason="its FLOPs or DRAM bytes are not in the report, or are of a kind without a peak")
+    load = here.load if dtype is None else retyped(here.load, dtype)
+    roofs = gpu_roofs(there)
+    if missing := missing_peaks(load, roofs):
+        return replace(answer, reason=f"no peak of {', '.join(missing)} is published for {there.name}")
+    placed = _under(load, roofs)
+    found = replace(answer, lower_ns=placed.lower_s * here.launches * 1e9, side=placed.side)
+    if not here.told or not here.place.lower_s:
+        limiter = analysis.verdict.bound if analysis.verdict.resource is None else analysis.verdict.resource
+        return replace(found, reason=f"it is limited by {limiter}, of which datasheets say nothing")
+    if (analysis.verdict.resource == "dram") != (here.place.side == "memory"):
+        return replace(
+            found, reason="its limiter is not what takes longest by datasheet, so that its distance says nothing"
+        )
+    return replace(found, about_ns=here.time_ns * placed.lower_s / here.place.lower_s)

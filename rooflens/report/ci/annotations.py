@@ -40,11 +40,13 @@ class Annotation(Struct, frozen=True):
 
 
 def commands(annotations: Iterable[Annotation], root: Path) -> str:
-    """Write one workflow command each, whatever names are in it; files of the checkout are named from its root."""
+    """Write a workflow command for each line in a file of the checkout, named from its root; leave out all others."""
+    placed = ((one, in_checkout(one.file, root)) for one in annotations)
     return "".join(
-        f"::{one.level} file={_property(in_checkout(one.file, root) or one.file)},line={one.line},"
+        f"::{one.level} file={_property(file)},line={one.line},"
         f"title={_property(cut_name(one.title, TITLE_WIDTH))}::{_data(one.text)}\n"
-        for one in annotations
+        for one, file in placed
+        if file is not None
     )
 
 

@@ -62,8 +62,8 @@ def hot_lines(compared: Sequence[Compared], floor_ns: float) -> list[LineOf]:
         for judged in Gate(one.comparison.threshold, per_kernel=True, floor_ns=floor_ns).judge([one]).judged:
             timing, change = judged.timing, judged.change
             grew = (timing.change or 0.0) > judged.fail_on and timing.lost_ns > judged.floor_ns
-            if change is not None and (judged.failed or (judged.outcome == "single" and grew)):
-                found += [LineOf(change, line, judged.failed) for line in slower_lines(change)]
+            if change is not None and (judged.outcome == "slower" or (judged.outcome == "single" and grew)):
+                found += [LineOf(change, line, judged.outcome == "slower") for line in slower_lines(change)]
     return sorted(found, key=lambda one: (not one.is_judged, -one.line.lost_ns))
 
 

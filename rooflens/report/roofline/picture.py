@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import vl_convert
 from msgspec import Struct
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, lacking_package
 from rooflens.format import cut_middle
 from rooflens.report.content import Content
 from rooflens.report.html import theme
@@ -48,7 +47,7 @@ class Picture(Struct, frozen=True):
 
     def png(self) -> bytes:
         """Draw it as pixels."""
-        pixels: bytes = vl_convert.svg_to_png(self.svg, scale=PNG_SCALE)
+        pixels: bytes = _renderer().svg_to_png(self.svg, scale=PNG_SCALE)
         return pixels
 
 
@@ -100,13 +99,26 @@ def spec_of(plane: Plane, page: Content, level: str | None) -> Spec:
 
 
 def _draw(plane: Plane, page: Content, level: str | None, *, dark: bool) -> str:
-    svg: str = vl_convert.vegalite_to_svg(
+    svg: str = _renderer().vegalite_to_svg(
         _drawable(spec_of(plane, page, level)),
         vl_version=VEGA_LITE.rpartition(".")[0],
         config=theme.vega_config(_inks(dark=dark), dark=dark) | {"font": FONT, "padding": PADDING_PX},
         allowed_base_urls=[],
     )
     return svg
+
+
+def _renderer() -> Any:
+    """Return vl-convert.
+
+    Raises:
+        EnvironmentMissingError: It is not installed.
+    """
+    try:
+        import vl_convert  # noqa: PLC0415 - an extra, `pictures`
+    except ImportError as error:
+        raise lacking_package(error) or error from None
+    return vl_convert
 
 
 def _title(plane: Plane, page: Content) -> str:

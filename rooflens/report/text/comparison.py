@@ -360,7 +360,7 @@ def gate_document(gated: Gated) -> Document:
     floor = f" and {exact_duration(gate.floor_ns)}" if gate.floor_ns else ""
     limit = f"{given_percent(round(100 * gate.fail_on, 6))}{floor}"
     anew = f", confirmed by {count(gated.confirmed, 'new recording')} of the head" if gated.confirmed else ""
-    ended = f": slower by more than {limit} and more than noise{anew}"
+    ended = f": slower by more than {limit} and {gated.excess}{anew}"
     blocks: list[Block] = [paragraph((strong(f"The gate {_ENDED[gated.word]}"), ended))]
     for words, found in (("", gated.failures), ("Let through:", gated.let_through), ("Not judged:", gated.unjudged)):
         more = [f"and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []

@@ -14,7 +14,7 @@ from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import KernelSummary, Launch, by_stake, first_move, place_of_move
+from rooflens.model.summary import KernelSummary, Launch, first_move, in_order, place_of_move
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
@@ -78,8 +78,7 @@ def _total_ns(kernels: Sequence[KernelSummary]) -> float:
 def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None, chosen: Sequence[Quantity]) -> Table:
     """Show the kernels of one GPU, failed ones last; shares are of its GPU time."""
     total_ns = _total_ns(kernels)
-    listed = by_stake(kernel for kernel in kernels if not kernel.is_failed)
-    listed += [kernel for kernel in kernels if kernel.is_failed]
+    listed = in_order(kernels)
     several = len({kernel.analysis.kernel.digest for kernel in kernels}) > 1
     has_program = any(kernel.analysis.in_program for kernel in listed) and not chosen
     columns = tuple(map(_column, chosen)) or _COLUMNS

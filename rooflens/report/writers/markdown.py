@@ -29,6 +29,11 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _LINKED = (re.compile(r"(@|#)()"), re.compile(r"(:)(//)"), re.compile(r"(www)(\.)", re.IGNORECASE))
 """What GitHub links as bare words: the joiner goes between, for a link would swallow the escapes behind it."""
 
+_WRITTEN = re.compile(
+    rf"\\(?P<escaped>[\\`*_\[\]~$])|\\(?=\n)|(?P<code>(?P<fence>`+)(?!`).*?(?<!`)(?P=fence)(?!`))"
+    rf"|&(?P<entity>amp|lt|gt);|{_JOINER}"
+)
+_NAMED = {"amp": "&", "lt": "<", "gt": ">"}
 _TICKS = re.compile("`+")
 _SPACES = " \t\r\n\v\f\u2028\u2029\u0085"
 
@@ -39,6 +44,11 @@ _CELL = str.maketrans({"|": "\\|", "\\": "\u29f5"})
 def to_markdown(document: Document) -> str:
     """Write the blocks with an empty line between them; it holds no HTML but folded parts."""
     return "\n\n".join(filter(None, map(_block, document)))
+
+
+def unescaped(text: str) -> str:
+    """Take the escapes out of what `to_markdown` wrote, for a model, which reads the text and renders nothing."""
+    return _WRITTEN.sub(lambda found: found["code"] or found["escaped"] or _NAMED.get(found["entity"] or "", ""), text)
 
 
 def _block(block: Block) -> str:

@@ -13,8 +13,9 @@ from support.loops import for_all
 from rooflens.cli.commands.about import about as command
 from rooflens.cli.group import main
 from rooflens.errors import UnknownNameError
-from rooflens.model.about import FAMILIES, PAGE_OF_PART, about_counter, everything, find_about
+from rooflens.model.about import FAMILIES, PAGE_OF_PART, about_counter, everything, find_about, find_word
 from rooflens.model.counters.table import COUNTERS
+from rooflens.model.knowledge.items import column_heads, words
 
 
 def _shown(*arguments: str) -> str:
@@ -114,7 +115,7 @@ def test_all_names_are_listed_without_one() -> None:
     lines = _shown().splitlines()
     assert {page.name for page in everything().values()} <= {line.split(" ")[0] for line in lines}
     kinds = [line for before, line in pairwise(["", *lines]) if not before and line]
-    assert kinds == ["Verdicts", "Findings", "Flags", "Stall reasons"]
+    assert kinds == ["Verdicts", "Findings", "Flags", "Stall reasons", "Words"]
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
@@ -130,3 +131,39 @@ def test_names_are_completed() -> None:
     (argument,) = command.params
     offered = [item.value for item in argument.shell_complete(command.make_context("about", []), "stall_m")]
     assert offered == ["stall_mio_throttle", "stall_math_pipe_throttle", "stall_membar", "stall_misc"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("headroom", "The limit has replaced them"),
+        ("potential", "How much faster the kernel can be at most"),
+        ("gain", "About how much faster the first move alone makes the kernel"),
+        ("roofline", "FLOP/s, upwards"),
+        ("ridge", "peak FLOP/s over bandwidth"),
+        ("Coalescing", "scattered ones up to 32"),
+        ("bank conflict", "32 banks of 4 bytes"),
+        ("occupancy", "Resident warps over the most that an SM can hold"),
+        ("sectors", "32 bytes: the unit in which caches and memory move data"),
+        ("fp16", "rooflens predict --from REPORT --kernel NAME --dtype fp16"),
+        ("AI", "Operations for each byte"),
+    ],
+)
+def test_words_of_the_subject_are_explained(asked: str, told: str) -> None:
+    """What a reader of a table or a forum asks for has an answer, under its other spellings too."""
+    assert told.casefold() in _shown(asked).casefold()
+
+
+def test_every_word_and_what_it_refers_to_is_found() -> None:
+    """No spelling is that of two words, and each name under `see` leads somewhere."""
+    spelt = [spelling.casefold() for name, word in words().items() for spelling in (name, *word.also)]
+    assert [one for one in spelt if spelt.count(one) > 1] == []
+    for word in words().values():
+        for name in word.see:
+            assert find_word(name) or find_about(name), name
+
+
+@for_all("head", {head for of in column_heads().values() for head in of})
+def test_every_head_of_a_column_is_explained(head: str) -> None:
+    """In capitals or not, alone and not only in the list of all."""
+    assert _shown(head.upper())

@@ -68,23 +68,29 @@ def test_repeated_recordings_are_judged(base: Path, tmp_path: Path) -> None:
         ([1_100_000, 1_110_000, 1_120_000], ("--fail-on", "20%"), 0),
         ([1_008_000, 1_110_000, 1_120_000], ("--fail-on", "5%"), 0),  # the ranges meet
         ([900_000, 905_000, 910_000], ("--fail-on", "5%"), 0),  # faster is fine
-        ([2_000_000], ("--fail-on", "5%"), 0),  # a single run is never judged
+        ([2_000_000], ("--fail-on", "5%"), 5),  # a single run: beyond the band of 10 %
+        ([2_000_000], ("--fail-on", "120%"), 0),  # ... but not beyond what was asked for
+        ([1_090_000], ("--fail-on", "5%"), 0),  # ... and within the band
     ],
 )
 def test_the_gate_fails_on_what_is_more_than_noise(
     base: Path, tmp_path: Path, times_ns: list[int], options: tuple[str, ...], code: int
 ) -> None:
-    """Exit code 5 comes with --fail-on only, beyond noise only, and never from one recording."""
+    """Exit code 5 comes with --fail-on only, beyond noise only, and from one recording beyond the band of 10 %."""
     done = run("compare", base, record(tmp_path / "head", times_ns), *options)
     assert done.exit_code == code
     assert ("gate failed: " in done.stderr) == (code == 5)
 
 
 def test_a_single_sample_says_so(base: Path, tmp_path: Path) -> None:
-    """One recording gives a factor, marked, and the gate says that it cannot judge."""
+    """One recording gives a factor, marked; the gate fails beyond its band, else says that it cannot judge."""
     done = run("compare", base, record(tmp_path / "head", [2_000_000]), "--fail-on", "5%")
     assert "1.99x slower (1 run after)" in done.stdout
-    assert "a single run on a side, so that the gate cannot judge it" in done.stderr
+    assert "a single run on a side, and beyond the 10 % that a single run may differ by" in done.stderr
+    done = run("compare", base, record(tmp_path / "near", [1_090_000]), "--fail-on", "5%")
+    assert done.exit_code == 0
+    note = "a single run on a side, and within the 10 % it may differ by, so that the gate cannot judge it"
+    assert note in done.stderr
 
 
 def test_a_report_a_folder_and_a_store_are_sides(base: Path, tmp_path: Path) -> None:
@@ -132,6 +138,7 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
         (("--fail-on", "x"), "--fail-on takes a percentage"),
         (("--threshold", "-1"), "--threshold takes a percentage"),
         (("--confirm",), "--confirm needs --fail-on"),
+        (("--floor", "5us"), "--floor 5us needs --fail-on"),
         (("--fail-on", "5%", "--floor", "2"), "a floor is a time with its unit"),
         (("--floor", "2 per cent"), "a floor is a time with its unit"),
         (("--format", "html"), "a page needs a file"),

@@ -194,7 +194,7 @@ def test_annotations_name_lines_of_the_checkout(tmp_path: Path) -> None:
 
 def test_a_hostile_name_stays_in_its_annotation(tmp_path: Path) -> None:
     """A line break in a file's name starts no command of its own."""
-    hotspot = Hotspot("line", "x\n::error::gone", 7, measures=HOTTEST)
+    hotspot = Hotspot("line", f"{tmp_path}/x\n::error::gone", 7, measures=HOTTEST)
     kernel = Kernel("0" * 64, "a", 0, "k\r\n::error::y", "k", "ok", code_totals={"samples": 100.0}, hotspots=(hotspot,))
     text = commands(of_hotspots([Listing(kernel, "line", (hotspot,))]), tmp_path)
     assert text.count("\n") == 1

@@ -359,3 +359,48 @@ def test_operands_that_do_not_fit_into_the_memory_are_told() -> None:
     told = "does not fit: weights and cache alone take 290 GB of a GPU's 80.0 GB; it takes 4 such GPUs or more"
     assert told in run(*large).stdout.replace("\n", " ")
     assert "does not fit" not in run("predict", "decode", "--batch", "1", "--gpu", "h100-sxm").stdout
+
+
+MEASURED = Path(__file__).parents[3] / "fixtures" / "published" / "GPU_workshop__MW_Baseline.ncu-rep"
+
+
+def test_a_measured_kernel_is_predicted_elsewhere() -> None:
+    """A kernel at DRAM takes on an H100 what the bandwidths say; one that waits has no time, and the reason."""
+    done = run("predict", "--from", str(MEASURED), "--gpu", "h100-sxm", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found = {row["kernel"]: row for row in json.loads(done.stdout)["kernels"]}
+    step = found["semi_discrete_step_232_gpu"]
+    ratio = 3.35e12 / the_datasheet("v100-sxm2-32gb").dram_bandwidth.value
+    assert step["factor"] == pytest.approx(ratio, rel=1e-3)
+    assert step["about_ns"] == pytest.approx(step["measured_ns"] / ratio, rel=1e-3)
+    assert step["limited_by"] == "memory"
+    waiting = found["set_halo_values_x_419_gpu"]
+    assert (waiting["about_ns"], waiting["reason"].startswith("it is limited by latency")) == (None, True)
+
+
+def test_a_measured_kernel_is_predicted_in_another_type() -> None:
+    """In fp32 a kernel of fp64 that DRAM bounds moves half the bytes: twice as fast at best, which the table says."""
+    done = run("predict", "--from", str(MEASURED), "--kernel", "step_232", "--dtype", "fp32")
+    assert done.exit_code == 0, done.stderr
+    assert "2.0x" in done.stdout
+    assert "Another type is the best case" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (f"predict --from {MEASURED}", "nothing is to be changed"),
+        (f"predict --from {MEASURED} --kernel step_232 --dtype fp64", "`--dtype fp64` has no effect"),
+        (f"predict --from {MEASURED} --kernel step_232 --dtype fp61", "no type is called `fp61`"),
+        (f"predict --from {MEASURED} --gpu h100-sxm gemm --m 1 --n 1 --k 1", "--from takes the place of an operation"),
+        ("predict --gpu h100-sxm", "--gpu before an operation goes with --from REPORT, and has no effect here"),
+        ("predict --dtype fp16 gemm --m 1 --n 1 --k 1", "--dtype before an operation goes with --from REPORT"),
+        ("predict gemm --m 1 --n 1 --k 1 --link pcie", "--link has no effect: one GPU alone sends nothing"),
+    ],
+)
+def test_an_option_without_effect_is_refused(words: str, error: str) -> None:
+    """Exit code 2 with a hint: nobody believes that it was heeded."""
+    done = run(*words.split())
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {error}")
+    assert "hint: " in done.stderr

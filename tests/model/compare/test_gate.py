@@ -133,9 +133,27 @@ def test_what_does_not_fail_again_is_taken_back() -> None:
 
 
 def test_single_runs_are_not_judged_and_named() -> None:
-    """A gate over a program with one run each is not judged; beside one that holds it says which."""
-    single = program([[kernel(100)]], [[kernel(200)]])
+    """Within its band a program with one run each is not judged; beside one that holds it says which."""
+    single = program([[kernel(100)]], [[kernel(109)]])
     assert Gate(0.05).judge([single]).word == "not judged"
     same = replace(program([[kernel(1)], [kernel(2)]], [[kernel(1)], [kernel(2)]]), program="other")
     gated = Gate(0.05).judge([single, same])
-    assert (gated.word, gated.unjudged) == ("holds", ["app: a single run on a side, so that the gate cannot judge it"])
+    assert gated.word == "holds"
+    assert gated.unjudged == [
+        "app: a single run on a side, and within the 10 % it may differ by, so that the gate cannot judge it"
+    ]
+
+
+def test_a_single_run_fails_beyond_its_band() -> None:
+    """A kernel 2.09 times as slow fails though each side has one run; one that is faster, or loses 1 us, does not."""
+    gated = Gate(0.05).judge([program([[kernel(100)]], [[kernel(209)]])])
+    assert (gated.word, gated.unjudged) == ("failed", [])
+    assert gated.failures == [
+        (
+            "app: GPU time takes 109.0 % more (100 µs -> 209 µs): "
+            "a single run on a side, and beyond the 10 % that a single run may differ by"
+        )
+    ]
+    for before, after, waves in ((209, 100, 9.0), (1, 2, 9.0), (100, 119, 0.5)):
+        assert not Gate(0.05).judge([program([[kernel(before, waves)]], [[kernel(after, waves)]])]).failed
+    assert not Gate(0.3).judge([program([[kernel(100)]], [[kernel(129)]])]).failed

@@ -8,6 +8,7 @@ from support import samples
 from support.loops import for_all
 from support.samples import Sample
 
+from rooflens.errors import UsageError
 from rooflens.model.predict.other_gpu import (
     Change,
     Load,
@@ -20,6 +21,7 @@ from rooflens.model.predict.other_gpu import (
     report_roofs,
     standing,
     sum_up,
+    what_if,
 )
 from rooflens.model.records import Analysis, Pipe
 from rooflens.model.roofline.datasheets import load_datasheets
@@ -250,3 +252,26 @@ def test_kernels_that_cannot_be_predicted_are_counted_by_what_is_missing() -> No
     roofs = gpu_roofs(GPUS["a100-sxm4-80gb"])
     effect = sum_up([change(fp8, roofs), change(fp8, roofs), change(here(COPY), roofs)])
     assert (effect.placed.count, effect.missing) == (1, {"tensor_fp8": 2})
+
+
+def test_a_memory_bound_kernel_follows_bandwidth_and_width() -> None:
+    """On an H100 a copy takes 2.039 / 3.35 of its time; in half the bytes half of it; a wait is not predicted."""
+    copied = samples.analysis(COPY)
+    there = what_if(copied, "k", GPUS["h100-sxm"], None)
+    assert there.factor == pytest.approx(3.35 / 2.039, rel=1e-3)
+    assert there.about_ns == pytest.approx(6_000e3 * 2.039 / 3.35, rel=1e-3)
+    waiting = what_if(samples.analysis(GATHER), "k", GPUS["h100-sxm"], None)
+    assert (waiting.factor, waiting.reason) == (None, "it is limited by latency, of which datasheets say nothing")
+    assert waiting.lower_ns == pytest.approx(1e9 / 3.35e12 * 1e9, rel=1e-3)
+
+
+def test_a_narrower_type_halves_bytes_and_uses_its_own_peak() -> None:
+    """A product in bf16 put into fp8: twice the peak of an H100 and half the bytes, so half the time."""
+    as_bf16 = what_if(samples.analysis(GEMM), "k", GPUS["h100-sxm"], None)
+    as_fp8 = what_if(samples.analysis(GEMM), "k", GPUS["h100-sxm"], "fp8")
+    assert as_bf16.lower_ns is not None
+    assert as_fp8.lower_ns == pytest.approx(as_bf16.lower_ns / 2, rel=0.01)
+    with pytest.raises(UsageError, match="`--dtype bf16` has no effect"):
+        what_if(samples.analysis(GEMM), "k", None, "bf16")
+    with pytest.raises(UsageError, match="`--dtype fp16` has no effect"):
+        what_if(samples.analysis(COPY), "k", None, "fp16")

@@ -282,5 +282,5 @@ def _some(titles: Sequence[str]) -> str:
 _LACKS = "`rooflens metrics --report REPORT`"
 """The command that names what a report lacks."""
 
-_SECTIONS = (_head, _verdict, _findings, _lines, _moves, _units, _doubts)
-"""What an explanation holds, from top to bottom."""
+_SECTIONS = (_head, _verdict, _moves, _lines, _findings, _doubts, _units)
+"""What an explanation holds, from top to bottom: what to do first, and the counters behind it last."""

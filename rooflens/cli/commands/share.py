@@ -1,0 +1,51 @@
+"""`rooflens share`: what can be given away of a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rooflens.cli.console import say
+from rooflens.cli.usage import Command, completed_by_files, examples
+from rooflens.errors import InputError, UsageError
+
+
+@click.command(
+    cls=Command,
+    epilog=examples(
+        "rooflens share report.ncu-rep -o shared.ncu-rep",
+        "rooflens share report.ncu-rep -o nameless.ncu-rep --no-names",
+    ),
+)
+@click.argument("report", type=click.Path(path_type=Path, dir_okay=False), shell_complete=completed_by_files)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="OUT",
+    help="The report to write, `.ncu-rep`.",
+)
+@click.option("--no-names", is_flag=True, help="Number kernels, NVTX ranges and source files instead of naming them.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+def share(report: Path, *, output: Path, no_names: bool, force: bool) -> None:
+    """Write what can be given away of a report: its numbers, in a report that opens anywhere.
+
+    Left out are code and source text, folders, host and user names, command line and environment, and the sentences of
+    NVIDIA's rules. Verdicts, findings and the numbers of hot lines stay as they are. Names of kernels, NVTX ranges and
+    source files stay, unless --no-names is given; what depends on the name of a library's kernel goes with them.
+    """
+    from rooflens.files import write_whole
+    from rooflens.writing.outputs import check_free
+    from rooflens.writing.sharing import shared
+
+    if output.suffix.lower() != ".ncu-rep":
+        raise UsageError(f"`{output}` is not called like a report", "give a name that ends in `.ncu-rep`")
+    if not report.is_file():
+        raise InputError(f"`{report}` is not a file", "give one report, `.ncu-rep` or `.ncu-repz`")
+    if output.exists() and report.exists() and output.samefile(report):
+        raise UsageError("the output is the report itself", "give another name")
+    check_free(output, force=force, hint="give another name, or --force to overwrite it")
+    write_whole(output, shared(report, names=not no_names), hint="give another place")
+    say(f"wrote {output}")

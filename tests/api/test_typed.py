@@ -1,0 +1,79 @@
+"""The types of the installed wheel, as a user's checker finds them: nothing of the checkout is seen."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel, unpack it into a new environment that has our dependencies, and return a program beside it."""
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("no hatchling, which builds the wheel: pip install hatchling")
+    folder = tmp_path_factory.mktemp("typed")
+    argv = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
+    subprocess.run(argv, cwd=ROOT, check=True, capture_output=True)  # noqa: S603 - ours
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "env")
+    (site,) = (folder / "env" / "lib").glob("python3.*/site-packages")
+    zipfile.ZipFile(wheel).extractall(site)
+    dependencies = (str(Path(place).resolve()) for place in sys.path if Path(place).name == "site-packages")
+    (site / "dependencies.pth").write_text("\n".join(dependencies), encoding="utf-8")
+    shutil.copyfile(HERE / "client.py", folder / "client.py")
+    return folder / "client.py"
+
+
+def check(client: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run a checker beside the program, with no path to the checkout."""
+    environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "MYPYPATH"}}
+    return subprocess.run(  # noqa: S603 - ours
+        argv, cwd=client.parent, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def python_of(client: Path) -> str:
+    """Return the Python in whose environment the wheel is."""
+    return str(client.parent / "env" / "bin" / "python")
+
+
+def test_mypy_checks_a_client_against_the_wheel(client: Path) -> None:
+    """It is content with what is right, and finds each of the mistakes, whose comments would else be unused."""
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("no mypy: pip install -e '.[lint]'")
+    argv = (sys.executable, "-m", "mypy", "--strict", "--python-executable", python_of(client), client.name)
+    done = check(client, *argv)
+    assert done.stdout == "Success: no issues found in 1 source file\n", done.stdout + done.stderr
+    (marker,) = client.parent.glob("env/lib/python3.*/site-packages/rooflens/py.typed")
+    marker.rename(marker.with_name("untyped"))
+    try:
+        assert "[import-untyped]" in check(client, *argv).stdout
+    finally:
+        marker.with_name("untyped").rename(marker)
+
+
+def test_pyright_checks_a_client_against_the_wheel(client: Path) -> None:
+    """So does the other checker, by its own rules."""
+    found = next(filter(None, map(shutil.which, ("basedpyright", "pyright"))), None)
+    beside = Path(sys.executable).with_name("basedpyright")
+    pyright = found or (str(beside) if beside.exists() else None)
+    if pyright is None:
+        pytest.skip("no pyright: pip install basedpyright")
+    settings = {"typeCheckingMode": "standard", "include": [client.name], "reportUnnecessaryTypeIgnoreComment": "error"}
+    (client.parent / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    done = check(client, pyright, "--outputjson", "--pythonpath", python_of(client))
+    told = json.loads(done.stdout)
+    assert told["summary"]["filesAnalyzed"] == 1
+    assert [(one["range"]["start"]["line"] + 1, one["message"]) for one in told["generalDiagnostics"]] == []
