@@ -359,7 +359,7 @@ def test_without_ncu_a_failed_gate_says_why_it_is_not_confirmed(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No ncu: the failure stands, and the hint is that of collecting."""
-    monkeypatch.setattr("rooflens.ingest.ncu.command.find_program", lambda *_: None)
+    monkeypatch.setattr("rooflens.ingest.ncu.command.find_programs", lambda *_: iter(()))
     slow = record(tmp_path / "slow", [1_100_000, 1_110_000])
     done = run("compare", base, slow, "--fail-on", "5%", "--confirm")
     assert done.exit_code == 5

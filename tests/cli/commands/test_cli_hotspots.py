@@ -86,7 +86,7 @@ def test_the_table_says_what_each_line_costs() -> None:
     done = run("hotspots", "x", "--kernel", "with_LINES")
     assert done.exit_code == 0
     heading, columns, first, second, *_ = done.stdout.splitlines()
-    assert heading == "with_lines (result 0 of a.ncu-rep), 1.00 µs, 100 samples"
+    assert heading == "with_lines: 1.00 µs, 100 samples (result 0 of a.ncu-rep)"
     assert "local" not in columns
     assert first.split() == [
         "80",
@@ -109,7 +109,7 @@ def test_the_longest_kernel_comes_first_each_with_what_it_has() -> None:
     """Without --by a kernel shows lines where it has any, else instructions; the others are counted."""
     done = run("hotspots", "x")
     headings = [line for line in done.stdout.splitlines() if "result" in line]
-    assert [heading.split()[0] for heading in headings] == ["with_sass", "with_lines"]
+    assert [heading.split()[0] for heading in headings] == ["with_sass:", "with_lines:"]
     assert "0x01e0  a.cu:7  LDG.E R2, [R4.64]" in done.stdout
     assert done.stderr == "1 kernel of 3 left out: no instructions recorded\n"
 
