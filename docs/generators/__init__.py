@@ -32,6 +32,8 @@ PAGES: dict[str, Callable[[], str]] = {
     **about.pages(),
 }
 """Page of docs/reference -> what writes its text; none of them is in the repository."""
+WRITTEN_WHOLE = frozenset((FOLDER / name).parent for name in PAGES) - {FOLDER}
+"""Folders of docs/reference that hold no page by hand."""
 TABLES: dict[str, Callable[[], Mapping[str, Sequence[str]]]] = {
     "gpus.md": gpus.tables,
     "partial-sets.md": partial_sets.tables,
@@ -43,9 +45,15 @@ TABLES: dict[str, Callable[[], Mapping[str, Sequence[str]]]] = {
 
 
 def write() -> None:
-    """Write every page into docs/reference; what stands there already is left alone, as builds may run side by side."""
+    """Write every page into docs/reference, and remove those of earlier versions.
+
+    What is right already is left alone, as builds may run side by side.
+    """
     for name, make in PAGES.items():
         file, text = FOLDER / name, make()
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.parent.mkdir(exist_ok=True)
             file.write_text(text, encoding="utf-8")
+    for folder in WRITTEN_WHOLE:
+        for file in set(folder.glob("*.md")) - {FOLDER / name for name in PAGES}:
+            file.unlink(missing_ok=True)

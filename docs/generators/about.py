@@ -36,14 +36,10 @@ _HEADS: dict[Kind, str] = {
     "verdicts": """\
 # Verdicts
 
-For anyone who reads "memory-bound" on a card and wants to know what that is worth.
-
 A verdict says what limits a kernel: the first of these that fits. [Findings](../findings/index.md) say why.
 """,
     "findings": """\
 # Findings
-
-For anyone who wants to know what a finding says, and what it does not.
 
 A [verdict](../verdicts/index.md) says what limits a kernel; a finding says why, where, and what to do. Each has a
 severity: `limiter` (it is what bounds the kernel), `contributes` (it costs time as well), `note` (true, but not what
@@ -54,14 +50,10 @@ metrics --report PATH` lists what a report cannot tell, and `rooflens about NAME
     "flags": """\
 # Flags
 
-For anyone who sees a caveat beside a number and wants to know how far it can be trusted.
-
 A flag is a trap that applies to a kernel. Some make the verdict another; the others say how numbers were made.
 """,
     "stalls": """\
 # Stall reasons
-
-For anyone who looks at a kernel's list of stalls and wants to know what a warp is doing in each of them.
 
 A warp that does not issue in a cycle has a reason, and ncu reports the reasons in two ways: **counted**, as cycles
 between two instructions of a warp, and **sampled**, as the state of a warp at regular moments, with the instruction it
@@ -85,9 +77,9 @@ the counts where a report has both.
    more than a tenth off, the profiler's passes saw different runs, as happens with short kernels.
 
 [Why is my kernel latency-bound?](../../tutorials/latency-bound.md) works out how many warps hide how long a wait.
-[Samples and stall ratios](../counters/waits.md) explains what a sample and a counted cycle are. Where one reason takes
-much of a warp's time, rooflens makes a [finding](../findings/index.md) `stall_REASON`. `rooflens about REASON` prints
-the page of a reason offline.
+[Samples and stall ratios](../counters/execution.md#samples-and-stall-ratios) explains what a sample and a counted cycle
+are. Where one reason takes much of a warp's time, rooflens makes a [finding](../findings/index.md) `stall_REASON`,
+which is on the reason's page. `rooflens about REASON` prints it offline.
 """,
 }
 _STALL_GROUPS = {
@@ -104,14 +96,25 @@ def pages() -> dict[str, Callable[[], str]]:
     """Return what writes each page, by its file below docs/reference."""
     return {
         **{f"{kind}/index.md": partial(_index, kind) for kind in KINDS},
-        **{f"{address}.md": partial(_page, page) for address, page in everything().items()},
+        **{f"{page_of(address)}.md": partial(_page, page) for address, page in everything().items() if _has_page(page)},
     }
+
+
+def page_of(address: str) -> str:
+    """Return the page that an item is on: a stall reason and its finding share one, as do a finding and its flag."""
+    kind, _, name = address.partition("/")
+    shared = {"findings": f"stalls/{name.removeprefix(STALL)}", "flags": f"findings/{name}"}.get(kind)
+    return shared if shared in everything() else address
+
+
+def _has_page(page: About) -> bool:
+    return page_of(page.address) == page.address
 
 
 def _index(kind: Kind) -> str:
     lines = [_HEADS[kind], MADE]
     for heading, listed in _groups(kind):
-        lines += [f"\n## {heading}\n", *(f"- [`{page.name}`]({page.name}.md): {page.title}" for page in listed)]
+        lines += [f"\n## {heading}\n", *(f"- [`{page.name}`]({_address(kind, page)}): {page.title}" for page in listed)]
     if kind == "stalls":
         lines += ["", *_usual()]
     return "\n".join(lines) + "\n"
@@ -186,18 +189,24 @@ def _subject(doc: str) -> str:
 
 def _page(page: About) -> str:
     title, _, rest = about_page(page, link=partial(_linked, page)).partition("\n\n")
-    reader, _, rest = rest.partition("\n\n")
-    return "\n\n".join((title, reader, MADE, rest + _other(page) + "\n## An example", "\n".join(_example(page)))) + "\n"
+    opening, _, rest = rest.partition("\n\n")
+    text = "\n\n".join((title, opening, MADE, rest + "\n## An example", "\n".join(_example(page)))) + "\n"
+    others = [other for other in everything().values() if other != page and page_of(other.address) == page.address]
+    return "".join((text, *map(_as_another, others)))
 
 
-def _other(page: About) -> str:
-    """Lead from a stall reason to the finding about it, and back."""
-    if page.kind == "stalls" and f"findings/{STALL}{page.name}" in everything():
-        return f"\nWhere it takes much of the time: [`{STALL}{page.name}`](../findings/{STALL}{page.name}.md).\n"
-    reason = page.name.removeprefix(STALL)
-    if page.kind == "findings" and f"stalls/{reason}" in everything():
-        return f"\nWhat a warp does then: [`{reason}`](../stalls/{reason}.md).\n"
-    return ""
+def _as_another(page: About) -> str:
+    """Write an item as a section of the page that it shares."""
+    _, _, rest = about_page(page, link=partial(_linked, page)).partition("\n\n")
+    text = rest.replace("\n## ", "\n### ")
+    heading = f"\n## As a {KINDS[page.kind]}"
+    return "\n\n".join((heading, text + "\n### Where it is found", "\n".join(_example(page)))) + "\n"
+
+
+def _address(start: str, page: About) -> str:
+    """Return where an item's page is, from a folder."""
+    folder, _, name = page_of(page.address).partition("/")
+    return f"{name}.md" if folder == start else f"../{folder}/{name}.md"
 
 
 def _linked(page: About, text: str) -> str:
@@ -206,9 +215,10 @@ def _linked(page: About, text: str) -> str:
     def link(match: re.Match[str]) -> str:
         name = match[1]
         kind = next((kind for kind in ("findings", "flags", "stalls") if f"{kind}/{name}" in everything()), None)
-        if kind is None or f"{kind}/{name}" == page.address:
+        if name == page.name or kind is None or page_of(f"{kind}/{name}") == page_of(page.address):
             return match[0]
-        return f"[`{name}`]({'' if kind == page.kind else f'../{kind}/'}{name}.md)"
+        folder = page_of(page.address).partition("/")[0]
+        return f"[`{name}`]({_address(folder, everything()[f'{kind}/{name}'])})"
 
     return re.sub(r"`(\w+)`", link, text)
 

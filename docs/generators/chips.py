@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
     from rooflens.model.counters.metric import Ask
 
+_SECTIONS: dict[str, tuple[str, ...]] = {
+    "volta": ("pascal", "volta", "turing"),
+    "ampere": ("ampere", "ampere-rtx", "ada"),
+    "hopper": ("hopper",),
+    "blackwell": ("blackwell", "blackwell-rtx"),
+    "systems-on-chip": ("systems-on-chip",),
+}
+"""Page -> the generations that it has a section of."""
 GENERATIONS: dict[str, tuple[str, ...]] = {
     "pascal": ("6.0", "6.1"),
     "volta": ("7.0",),
@@ -33,7 +41,7 @@ GENERATIONS: dict[str, tuple[str, ...]] = {
     "blackwell-rtx": ("12.0",),
     "systems-on-chip": ("7.2", "8.7", "10.1", "11.0", "12.1"),
 }
-"""Page -> the compute capabilities that it is about."""
+"""Generation -> the compute capabilities of its chips."""
 
 _WORDS = {
     "counters": "Counters that distinguish these chips, with the tier that collects each:",
@@ -59,19 +67,18 @@ def tables() -> dict[str, Callable[[], Mapping[str, list[str]]]]:
     """Return what makes the tables of each page, by its file below docs/reference; every GPU is on one."""
     known = {capability for capabilities in GENERATIONS.values() for capability in capabilities}
     assert {board.compute_capability for board in load_datasheets()} <= known, "a generation lacks its page"
-    return {
-        "gpus/index.md": _index,
-        **{f"gpus/{name}.md": partial(_page, name) for name in GENERATIONS},
-    }
+    return {f"gpus/{page}.md": partial(_page, page) for page in _SECTIONS}
 
 
-def _index() -> dict[str, list[str]]:
+def rates() -> list[str]:
+    """Make the table of operations a cycle, by generation, each with its page."""
     rows = (
-        (f"[{name}]({name}.md)", ", ".join(capabilities), *_rates(_boards(name)))
-        for name, capabilities in GENERATIONS.items()
+        (f"[{name}](gpus/{page}.md)", ", ".join(GENERATIONS[name]), *_rates(_boards(name)))
+        for page, names in _SECTIONS.items()
+        for name in names
     )
-    head = ("page", "CC", *(_title(key) for key in _INDEXED))
-    return {"rates": table(head, rows)}
+    head = ("generation", "CC", *(_title(key) for key in _INDEXED))
+    return table(head, rows)
 
 
 _INDEXED = ("fp64", "fp32", "fp16", "tensor_fp64", "tensor_fp16", "tensor_fp8", "tensor_int8")
@@ -97,7 +104,15 @@ def _round_rate(rate: float) -> float:
     return near if abs(near / rate - 1) < _RATE_WIDTH else rate
 
 
-def _page(name: str) -> dict[str, list[str]]:
+def _page(page: str) -> dict[str, list[str]]:
+    """Make the tables of a page: `roofs`, or `volta-roofs` where it has several generations."""
+    names = _SECTIONS[page]
+    return {
+        (key if len(names) == 1 else f"{name}-{key}"): lines for name in names for key, lines in _section(name).items()
+    }
+
+
+def _section(name: str) -> dict[str, list[str]]:
     families = tuple(dict.fromkeys(chips for capability, chips in FAMILIES if capability in GENERATIONS[name]))
     tables: dict[str, list[str]] = {
         "roofs": _roofs(_boards(name)),

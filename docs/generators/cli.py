@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HEAD = f"""\
 # The command line
 
-For anyone who writes a command or a script and wants every option at hand. `rooflens COMMAND --help` says the same.
+Every command, option and exit code. `rooflens COMMAND --help` says the same.
 
 {MADE}
 

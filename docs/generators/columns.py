@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HEAD = f"""\
 # Columns
 
-For anyone who reads `rooflens analyze --format csv`, a frame of the API, or a [store](../how-to/store.md).
+The columns of `rooflens analyze --format csv`, of the frames of the API, and of a [store](../how-to/store.md).
 
 {MADE}
 

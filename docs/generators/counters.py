@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from generators.about import page_of
 from generators.texts import table, unit_of
 from rooflens.format import MISSING
 from rooflens.model.about import FAMILIES
@@ -41,18 +42,22 @@ if TYPE_CHECKING:
 def tables() -> dict[str, Callable[[], Mapping[str, Sequence[str]]]]:
     """Return what makes the table of each page, by its file below docs/reference."""
     assert sorted(row.name for rows in FAMILIES.values() for row in rows) == sorted(row.name for row in COUNTERS)
-    return {
-        **{f"counters/{name}.md": partial(_quantities, name) for name in FAMILIES},
-        "counters/by-instruction.md": _by_instruction,
-    }
+    pages = dict.fromkeys(name.partition("#")[0] for name in FAMILIES)
+    return {f"counters/{page}": partial(_tables, page) for page in pages}
 
 
-def _quantities(name: str) -> dict[str, list[str]]:
+def _tables(page: str) -> dict[str, list[str]]:
+    """Make the tables of a page: one of `quantities`, or one of each section."""
     head = ("quantity", "unit", "read from, the first that is there", "asked for", "used for")
-    return {"quantities": table(head, map(_row, FAMILIES[name]))}
+    made = {
+        section or "quantities": table(head, map(_row, rows))
+        for (name, _, section), rows in ((name.partition("#"), rows) for name, rows in FAMILIES.items())
+        if name == page
+    }
+    return made | ({"measures": _measures()} if page == "execution.md" else {})
 
 
-def _by_instruction() -> dict[str, list[str]]:
+def _measures() -> list[str]:
     rows = (
         (
             f"`{measure}`",
@@ -62,7 +67,7 @@ def _by_instruction() -> dict[str, list[str]]:
         )
         for measure, meaning in MEASURES.items()
     )
-    return {"measures": table(("measure", "meaning", "read from", "used for"), rows)}
+    return table(("measure", "meaning", "read from", "used for"), rows)
 
 
 def _row(row: Counter) -> tuple[str, ...]:
@@ -139,4 +144,4 @@ def _uses(name: str) -> Iterator[str]:
 def _findings(need: str) -> Iterator[str]:
     for rule in RULES:
         if any(need in group for group in rule.needs):
-            yield f"[`{rule.id}`](../findings/{rule.id}.md)"
+            yield f"[`{rule.id}`](../{page_of(f'findings/{rule.id}')}.md)"

@@ -1,9 +1,10 @@
-"""Makes the table of docs/reference/gpus.md from the datasheets; the text around it stays by hand."""
+"""Makes the tables of docs/reference/gpus.md from the datasheets; the text around it stays by hand."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from generators.chips import rates
 from generators.texts import table
 from rooflens.format import MISSING
 from rooflens.model.roofline.datasheets import LINK_KINDS, Datasheet, load_datasheets
@@ -19,8 +20,8 @@ _PEAKS = ("fp64", "fp32", "tensor_fp16", "tensor_fp8")
 
 
 def tables() -> dict[str, list[str]]:
-    """Return the table of all GPUs."""
-    return {"gpus": table(_HEAD, map(_row, load_datasheets()))}
+    """Return the table of all GPUs, and that of rates by generation."""
+    return {"gpus": table(_HEAD, map(_row, load_datasheets())), "rates": rates()}
 
 
 def _row(gpu: Datasheet) -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _HEAD = f"""\
 # The JSON of `analyze`
 
-For anyone who reads `rooflens analyze --format json` with a program.
+Every field of `rooflens analyze --format json`, with its type, unit and meaning.
 
 {MADE}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HEAD = f"""\
 # Metrics
 
-For anyone who wants to know which of ncu's metrics are asked for on a chip, in which tier, and why.
+Which of ncu's metrics are asked for on a chip, in which tier, and why.
 
 {MADE}
 

@@ -11,7 +11,7 @@ from rooflens.model.verdict import thresholds
 _HEAD = f"""\
 # Thresholds
 
-For anyone who disagrees with a verdict, or wants to know where one class ends and the next begins.
+Where one class of verdict ends and the next begins.
 
 {MADE}
 

@@ -176,69 +176,69 @@ _OF_TENSOR = _named(PIPES, *_TENSOR)
 _SAMPLED = (*_named(WARPS, _OCCUPANCY_ENDS_AT), *WAITS)
 
 FAMILIES: Mapping[str, tuple[Counter, ...]] = {
-    "clocks": (*CLOCKS, *_named(REPORT, "passes")),
-    "dram": DRAM,
-    "l2": L2,
-    "l1": _others(L1, _GLOBAL),
-    "global-memory": _GLOBAL,
-    "host-memory": HOST,
-    "shared-memory": (*SMEM, *CONFLICTS),
-    "local-memory": _ON_LOCAL,
-    "atomics": ATOMICS,
-    "flops": FLOPS,
-    "tensor": _OF_TENSOR,
-    "pipes": _others(PIPES, _OF_ISSUE, _OF_TENSOR),
-    "issue": _OF_ISSUE,
-    "waits": _SAMPLED,
-    "occupancy": (*_others(WARPS, _OF_ISSUE, _SAMPLED), *CAPACITY),
-    "balance": BALANCE,
-    "speed-of-light": _others(REPORT, _OF_ISSUE, _named(REPORT, "passes")),
+    "time.md#time-and-clocks": (*CLOCKS, *_named(REPORT, "passes")),
+    "memory.md#dram": DRAM,
+    "memory.md#l2": L2,
+    "l1.md#l1-and-texture": _others(L1, _GLOBAL),
+    "l1.md#global-accesses": _GLOBAL,
+    "memory.md#the-hosts-memory": HOST,
+    "shared-memory.md": (*SMEM, *CONFLICTS),
+    "l1.md#local-memory-and-spills": _ON_LOCAL,
+    "memory.md#atomics-and-reductions": ATOMICS,
+    "arithmetic.md#floating-point-instructions": FLOPS,
+    "arithmetic.md#tensor-instructions": _OF_TENSOR,
+    "arithmetic.md#integer-and-other-pipes": _others(PIPES, _OF_ISSUE, _OF_TENSOR),
+    "execution.md#issue-slots-and-threads": _OF_ISSUE,
+    "execution.md#samples-and-stall-ratios": _SAMPLED,
+    "occupancy.md": (*_others(WARPS, _OF_ISSUE, _SAMPLED), *CAPACITY),
+    "time.md#balance-between-units": BALANCE,
+    "speed-of-light.md": _others(REPORT, _OF_ISSUE, _named(REPORT, "passes")),
 }
-"""Page of docs/reference/counters -> the quantities it is about: each is on one."""
+"""Page or section of docs/reference/counters -> the quantities it is about: each is in one."""
 
 PAGE_OF_PART: tuple[tuple[str, str], ...] = (
-    ("pmsampling:", "over-time"),
-    ("breakdown:", "speed-of-light"),
-    ("pcsamp", "waits"),
-    ("issue_stalled", "waits"),
-    ("tensor", "tensor"),
-    ("op_atom", "atomics"),
-    ("op_red", "atomics"),
-    ("atomic", "atomics"),
-    ("pipe_lsu_mem_global", "global-memory"),
-    ("mem_global", "global-memory"),
-    ("mem_local", "local-memory"),
-    ("mem_shared", "shared-memory"),
-    ("data_bank", "shared-memory"),
-    ("sysmem", "host-memory"),
-    ("c2clink", "host-memory"),
-    ("dram__", "dram"),
-    ("fbpa__", "dram"),
-    ("cycles_elapsed", "clocks"),
-    ("time_duration", "clocks"),
-    ("lts__", "l2"),
-    ("ltc__", "l2"),
-    ("l1tex__", "l1"),
-    ("throughput", "speed-of-light"),
-    ("launch__", "occupancy"),
-    ("device__", "occupancy"),
-    ("warps_active", "occupancy"),
-    ("thread_inst_executed_op", "flops"),
-    ("per_opcode", "flops"),
-    ("pipe_", "pipes"),
-    ("sass__", "by-instruction"),
-    ("_sass_", "by-instruction"),
-    ("inst_", "issue"),
-    ("issue_", "issue"),
-    ("warps_eligible", "issue"),
-    ("cycles_active", "balance"),
+    ("pmsampling:", "time.md#units-over-time"),
+    ("breakdown:", "speed-of-light.md"),
+    ("pcsamp", "execution.md#samples-and-stall-ratios"),
+    ("issue_stalled", "execution.md#samples-and-stall-ratios"),
+    ("tensor", "arithmetic.md#tensor-instructions"),
+    ("op_atom", "memory.md#atomics-and-reductions"),
+    ("op_red", "memory.md#atomics-and-reductions"),
+    ("atomic", "memory.md#atomics-and-reductions"),
+    ("pipe_lsu_mem_global", "l1.md#global-accesses"),
+    ("mem_global", "l1.md#global-accesses"),
+    ("mem_local", "l1.md#local-memory-and-spills"),
+    ("mem_shared", "shared-memory.md"),
+    ("data_bank", "shared-memory.md"),
+    ("sysmem", "memory.md#the-hosts-memory"),
+    ("c2clink", "memory.md#the-hosts-memory"),
+    ("dram__", "memory.md#dram"),
+    ("fbpa__", "memory.md#dram"),
+    ("cycles_elapsed", "time.md#time-and-clocks"),
+    ("time_duration", "time.md#time-and-clocks"),
+    ("lts__", "memory.md#l2"),
+    ("ltc__", "memory.md#l2"),
+    ("l1tex__", "l1.md#l1-and-texture"),
+    ("throughput", "speed-of-light.md"),
+    ("launch__", "occupancy.md"),
+    ("device__", "occupancy.md"),
+    ("warps_active", "occupancy.md"),
+    ("thread_inst_executed_op", "arithmetic.md#floating-point-instructions"),
+    ("per_opcode", "arithmetic.md#floating-point-instructions"),
+    ("pipe_", "arithmetic.md#integer-and-other-pipes"),
+    ("sass__", "execution.md#counts-by-instruction"),
+    ("_sass_", "execution.md#counts-by-instruction"),
+    ("inst_", "execution.md#issue-slots-and-threads"),
+    ("issue_", "execution.md#issue-slots-and-threads"),
+    ("warps_eligible", "execution.md#issue-slots-and-threads"),
+    ("cycles_active", "time.md#balance-between-units"),
 )
 """A part of a name -> the page of its family, for counters that no quantity is read from; the first counts."""
 
 
 def family_of(base: str) -> str:
-    """Return the page of docs/reference/counters that a counter without roll-up is nearest to; else `index`."""
-    return next((page for part, page in PAGE_OF_PART if part in base), "index")
+    """Return the page of docs/reference/counters that a counter without roll-up is nearest to; else `index.md`."""
+    return next((page for part, page in PAGE_OF_PART if part in base), "index.md")
 
 
 UNITS: Mapping[str, str] = {
@@ -351,7 +351,7 @@ class CounterAbout(Struct, frozen=True):
         detail: The lowest tier in which a collection asks for it on any chip; None where none does.
         always: ncu stores it for every kernel, whatever it is asked for.
         near: For a counter that rooflens does not read, those of similar names that it reads.
-        page: The page of its family in the reference, `counters/dram`.
+        page: The section of its family in docs/reference/counters, `memory.md#dram`.
     """
 
     name: str

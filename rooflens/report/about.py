@@ -23,8 +23,7 @@ def about_document(page: About) -> Document:
     tries: list[Words] = [f"{sentence_case(one)}." for one in page.tries]
     return (
         Heading(page.title, 1),
-        paragraph(f"For anyone who sees the {KINDS[page.kind]} `{page.name}`."),
-        paragraph(page.meaning),
+        paragraph(f"{sentence_case(KINDS[page.kind])} `{page.name}`. {page.meaning}"),
         bullets([*page.parts, *needs_words(page.needs)]),
         Heading("What to try"),
         bullets(tries, numbered=True),
@@ -80,7 +79,7 @@ def about_page(page: About, link: Callable[[str], str] = str) -> str:
         link: Turns names of other pages into links.
     """
     document = about_document(page)
-    lines = f"{to_markdown(document[:2])}\n\n{link(to_markdown(document[2:]))}".splitlines()
+    lines = f"{to_markdown(document[:1])}\n\n{link(to_markdown(document[1:]))}".splitlines()
     marks = (_MARK.match(line) for line in lines)
     parts = (
         wrapped(line[mark.end() :] if mark else line, WIDTH, mark[0] if mark else "") or [""]
@@ -107,7 +106,7 @@ def _counter_parts(counter: CounterAbout) -> Iterator[str]:
     if counter.near:
         yield f"No column of the table `kernels` is read from it, but from {_names(counter.near)}."
     yield _collected(counter)
-    yield f"More about its family: docs/reference/counters/{counter.page}.md"
+    yield f"More about its family: docs/reference/counters/{counter.page}"
 
 
 def _collected(counter: CounterAbout) -> str:

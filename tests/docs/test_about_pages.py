@@ -8,7 +8,7 @@ import sys
 from functools import cache
 
 from click.testing import CliRunner
-from generators.about import MOST_WORDS
+from generators.about import MOST_WORDS, page_of
 from generators.about import pages as written_pages
 
 from rooflens.cli.group import main
@@ -38,15 +38,16 @@ def test_every_verdict_finding_flag_and_stall_is_one_item_and_nothing_else_is() 
     for kind, names in {"verdicts": BOUNDS, "findings": findings, "stalls": stalls}.items():
         assert set(names_of(kind)) == set(names)
         assert set(named(kind)) == set(names)
-    assert written().keys() == {*PAGES, *(f"{kind}/index" for kind in KINDS)}
+    assert written().keys() == {*map(page_of, PAGES), *(f"{kind}/index" for kind in KINDS)}
 
 
-def test_a_page_is_short_and_names_its_reader_first() -> None:
-    """Under 300 words, with who it is for below its title."""
-    for address in PAGES:
-        text = re.sub(r"<!--.*?-->\n*", "", written()[address])
-        assert sum(bool(re.search(r"\w", word)) for word in text.split()) < MOST_WORDS, address
-        assert text.split("\n\n")[1].startswith("For anyone who "), address
+def test_a_page_is_short_and_names_its_item_first() -> None:
+    """Under 300 words for each item, and its kind and name below the title."""
+    for address, page in PAGES.items():
+        text = re.sub(r"<!--.*?-->\n*", "", written()[page_of(address)])
+        for part in re.split(r"\n## As a \w+", text):
+            assert sum(bool(re.search(r"\w", word)) for word in part.split()) < MOST_WORDS, address
+        assert f"\n\n{KINDS[page.kind].capitalize()} `{page.name}`." in text, address
 
 
 def test_an_item_is_complete() -> None:

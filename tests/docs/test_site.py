@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -83,3 +84,21 @@ def test_the_site_fetches_nothing(site: Path) -> None:
             assert not re.findall(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="https?:[^"]*"', page.read_text()), (
                 page
             )
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("occupancy", "reference/counters/occupancy"),
+        ("shared memory", "reference/counters/shared-memory"),
+        ("memory-bound", "reference/verdicts/memory"),
+        ("low occupancy", "reference/findings/low_occupancy"),
+        ("long scoreboard", "reference/stalls/long_scoreboard"),
+    ],
+)
+def test_a_search_finds_the_page_of_its_subject_first(site: Path, words: str, page: str) -> None:
+    """One page has these words for its title, which Sphinx's search ranks above every other match."""
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
+    titled = [name for name, title in zip(index["docnames"], index["titles"], strict=True) if title.lower() == words]
+    assert titled == [page]

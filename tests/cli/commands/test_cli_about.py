@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support import markdown
 from support.loops import for_all
 
 from rooflens.cli.commands.about import about as command
@@ -40,18 +41,18 @@ def test_a_name_may_be_written_as_a_card_does(name: str) -> None:
 def test_a_name_of_two_things_shows_both_and_its_kind_one() -> None:
     """`bank_conflicts` is a finding and a flag; `flags/bank_conflicts` is one."""
     both, one = _shown("bank_conflicts"), _shown("flags/bank_conflicts")
-    assert both.count("For anyone who sees the ") == 2
+    assert "Finding `bank_conflicts`." in both
     assert one in both
-    assert "the flag `bank_conflicts`" in one
+    assert "Flag `bank_conflicts`." in one
 
 
 @pytest.mark.parametrize("name", ["Long Scoreboard", "stalls/long_scoreboard"])
 def test_a_stall_reason_is_found_as_ncu_writes_it(name: str) -> None:
-    """The row of ncu's table leads to the page, which has its counter; the finding about it has a page of its own."""
+    """The row of ncu's table leads to the page, which has its counter; the finding has its own name."""
     text = _shown("long_scoreboard")
     assert _shown(name) == text
     assert "`smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active`" in text
-    assert "the finding `stall_long_scoreboard`" in _shown("stall_long_scoreboard")
+    assert "Finding `stall_long_scoreboard`." in _shown("stall_long_scoreboard")
 
 
 def test_a_stall_reason_is_found_as_samples_spell_it() -> None:
@@ -80,7 +81,7 @@ def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
     assert "Unit: an L2 slice." in text
     assert "`lts__t_sectors_op_write`" in text
     assert "Collected: in no tier" in text
-    assert text.endswith("docs/reference/counters/l2.md\n")
+    assert text.endswith("docs/reference/counters/memory.md#l2\n")
 
 
 @for_all(
@@ -88,7 +89,7 @@ def test_a_counter_that_is_not_read_is_told_of_by_its_name() -> None:
     [
         ("dram_bytes", "Read from, the first that is there: `dram__bytes`, `dram__bytes_read`"),
         ("launch__waves_per_multiprocessor", "Collected: for every kernel"),
-        ("sm__pipe_tensor_op_hmma_cycles_active.avg", "docs/reference/counters/tensor.md"),
+        ("sm__pipe_tensor_op_hmma_cycles_active.avg", "docs/reference/counters/arithmetic.md#tensor-instructions"),
         ("smsp__pcsamp_warps_issue_stalled_no_instructions", "`rooflens about stalls/no_instruction`"),
         ("gpu__time_duration.sum", "Read for `duration_ns`: GPU time of the launch."),
         ("dram__bytes.sum.per_second", "`.per_second`: divided by the time"),
@@ -104,7 +105,9 @@ def test_every_family_has_a_page() -> None:
     pages = {about.page for row in COUNTERS if (about := about_counter(row.name)) is not None}
     folder = Path(__file__).parents[3] / "docs/reference/counters"
     assert pages == set(FAMILIES)
-    assert all((folder / f"{page}.md").is_file() for page in {*pages, *(page for _, page in PAGE_OF_PART), "index"})
+    for page, _, section in (name.partition("#") for name in {*pages, *(page for _, page in PAGE_OF_PART), "index.md"}):
+        assert not section or section in markdown.anchors(folder / page), f"{page}#{section}"
+        assert (folder / page).is_file()
 
 
 def test_all_names_are_listed_without_one() -> None:
