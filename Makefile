@@ -21,7 +21,7 @@ EXTRAS  := [test,lint,docs]
 NEEDED  := $(if $(filter-out $(FIRST),$(MAKECMDGOALS)),.complete,$(if $(filter-out $(LEAN),$(MAKECMDGOALS)),.check,.installed))
 STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/$(NEEDED))
 # Recorded reports of a workload take over from synthetic ones as soon as there are any; published ones have names of their own.
-RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep)))
+RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep *__$(WORKLOAD).*.ncu-rep)))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
 REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
 # One story: a weather model before and after its divisions went, and one GEMM ladder. The other page has all real figures:

@@ -255,7 +255,7 @@ def _replay_said(target: Target) -> Iterator[None]:
         if target.workload is None or not _STORED.is_dir():
             raise
         name = target.workload.name
-        stored = (f"*/{name}.ncu-rep", f"*/{name}.*.ncu-rep", f"*/*__{name}.ncu-rep")
+        stored = (f"*/{start}{name}{end}.ncu-rep" for start in ("", "*__") for end in ("", ".*"))
         if any(any(_STORED.glob(pattern)) for pattern in stored):
             replay = f"without a GPU, `make replay WORKLOAD={name}` draws the same page from stored reports"
         else:
