@@ -59,9 +59,9 @@ $(BIN)/rooflens:
 	  echo "hint: $(BIN)/python -m pip install -e '.$(EXTRAS)', or VENV=another"; exit 1
 endif
 
-demo: $(STAMP) ## draw out/demo.html, a program before and after and a GEMM ladder, and out/gpus.html, figures of 13 GPUs
+demo: $(STAMP) ## draw out/demo.html, a program before and after and a GEMM ladder, and out/gpus.html, figures of 18 GPUs
 	$(BIN)/rooflens report $(DEMO) $(LADDER) --output $(OUT)/demo.html --title "Before, after, and a GEMM ladder" --table --force
-	$(BIN)/rooflens report $(EVERY) --output $(OUT)/gpus.html --title "13 GPUs" --force
+	$(BIN)/rooflens report $(EVERY) --output $(OUT)/gpus.html --title "18 GPUs" --force
 
 replay: $(STAMP) ## draw the page of WORKLOAD=attention, or MW_Baseline, from its stored report
 	@test -n "$(REPLAYED)" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \
