@@ -21,7 +21,7 @@ EXTRAS  := [test,lint,docs]
 NEEDED  := $(if $(filter-out $(FIRST),$(MAKECMDGOALS)),.complete,$(if $(filter-out $(LEAN),$(MAKECMDGOALS)),.check,.installed))
 STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/$(NEEDED))
 # Recorded reports of a workload take over from synthetic ones as soon as there are any; published ones have names of their own.
-RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep)))
+RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep *__$(WORKLOAD).*.ncu-rep)))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
 REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
 # One story: a weather model before and after its divisions went, and one GEMM ladder. The other page has all real figures:
@@ -59,9 +59,9 @@ $(BIN)/rooflens:
 	  echo "hint: $(BIN)/python -m pip install -e '.$(EXTRAS)', or VENV=another"; exit 1
 endif
 
-demo: $(STAMP) ## draw out/demo.html, a program before and after and a GEMM ladder, and out/gpus.html, figures of 13 GPUs
+demo: $(STAMP) ## draw out/demo.html, a program before and after and a GEMM ladder, and out/gpus.html, figures of 18 GPUs
 	$(BIN)/rooflens report $(DEMO) $(LADDER) --output $(OUT)/demo.html --title "Before, after, and a GEMM ladder" --table --force
-	$(BIN)/rooflens report $(EVERY) --output $(OUT)/gpus.html --title "13 GPUs" --force
+	$(BIN)/rooflens report $(EVERY) --output $(OUT)/gpus.html --title "18 GPUs" --force
 
 replay: $(STAMP) ## draw the page of WORKLOAD=attention, or MW_Baseline, from its stored report
 	@test -n "$(REPLAYED)" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \

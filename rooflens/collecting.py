@@ -255,7 +255,7 @@ def _replay_said(target: Target) -> Iterator[None]:
         if target.workload is None or not _STORED.is_dir():
             raise
         name = target.workload.name
-        stored = (f"*/{name}.ncu-rep", f"*/{name}.*.ncu-rep", f"*/*__{name}.ncu-rep")
+        stored = (f"*/{start}{name}{end}.ncu-rep" for start in ("", "*__") for end in ("", ".*"))
         if any(any(_STORED.glob(pattern)) for pattern in stored):
             replay = f"without a GPU, `make replay WORKLOAD={name}` draws the same page from stored reports"
         else:
@@ -309,6 +309,18 @@ def _ncu(path: str | None, *, dry_run: bool) -> Ncu:
         return NEWEST
 
 
+def can_run(case: Case, chip: str | None) -> bool:
+    """Return whether the chip that is named, else the GPU at hand, can run a case; True where neither is known."""
+    if case.needs is None:
+        return True
+    if chip is not None:
+        return any(known == case.needs and chip in family for known, family in FAMILIES)
+    try:
+        return local_gpu().compute_capability == case.needs
+    except EnvironmentMissingError:
+        return True
+
+
 def _gpu(chip: str | None) -> LocalGpu | None:
     try:
         return local_gpu()
@@ -326,7 +338,7 @@ def _chip(given: str | None, gpu: LocalGpu | None) -> ChipChoice:
 
 
 def _architecture(gpu: LocalGpu | None, chip: str) -> str:
-    """Return what nvcc calls the GPU, as `sm_90`."""
+    """Return what nvcc calls the GPU, as `sm_80`."""
     capability = gpu.compute_capability if gpu else next(known for known, family in FAMILIES if chip in family)
     return architecture_of(capability)
 

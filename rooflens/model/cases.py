@@ -54,6 +54,7 @@ class Case:
         flop: Floating-point operations of one iteration, by formula over the parameters; None where none is defined.
         bytes: Compulsory DRAM traffic of one iteration in bytes, by formula; None where none is defined.
         source: Where the formulas come from.
+        needs: Compute capability of the only GPUs that can run it; None for any.
         parts: Its kernels one by one, where each is predicted alone; the first pattern that covers a name counts.
     """
 
@@ -65,6 +66,7 @@ class Case:
     flop: str | None = None
     bytes: str | None = None
     toy: Mapping[str, int] = field(default_factory=dict)
+    needs: str | None = None
     parts: tuple[Part, ...] = ()
 
     def flop_count(self, parameters: Mapping[str, int] | None = None) -> float | None:

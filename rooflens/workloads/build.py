@@ -27,6 +27,9 @@ FLAGS = ("-O3", "-std=c++17", "-lineinfo")
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 """Architectures that every CUDA workload compiles for."""
 
+_SPECIFIC_ARCHITECTURES = {"sm_90": "sm_90a"}
+"""Architectures whose fastest tensor instruction is only in code for the one chip."""
+
 _LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
 """CUDA's major version -> the oldest driver that runs its programs: minor-version compatibility, CUDA release notes."""
 
@@ -120,7 +123,7 @@ def _find_cublas(nvcc: Path) -> Path | None:
 
 
 def local_architecture() -> str:
-    """Return the architecture of the first GPU that programs see: `sm_90`, or `native` where only nvcc can tell."""
+    """Return the architecture of the first GPU that programs see: `sm_90a`, or `native` where only nvcc can tell."""
     try:
         capability = local_gpu().compute_capability
     except EnvironmentMissingError:
@@ -129,8 +132,9 @@ def local_architecture() -> str:
 
 
 def architecture_of(compute_capability: str) -> str:
-    """Return what nvcc calls a compute capability: `sm_90` for `9.0`."""
-    return f"sm_{compute_capability.replace('.', '')}"
+    """Return what nvcc calls a compute capability: `sm_80` for `8.0`, and with all of its instructions `sm_90a`."""
+    name = f"sm_{compute_capability.replace('.', '')}"
+    return _SPECIFIC_ARCHITECTURES.get(name, name)
 
 
 def sources(workload: Workload) -> tuple[Path, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.model.cases import Workload
 from rooflens.processes import capture, signal_name
-from rooflens.workloads.build import build, local_architecture
+from rooflens.workloads.build import build
 
 PROGRAM = Workload(
     name="calibrate",
@@ -21,9 +21,6 @@ PROGRAM = Workload(
 """Compiled like a workload but not one: it has no `workload.toml`, so nothing profiles it."""
 
 REPETITIONS = 20
-
-_SPECIFIC_ARCHITECTURES = {"sm_90": "sm_90a"}
-"""Architectures whose fastest tensor instruction is only in code for the one chip."""
 
 _NO_GPU = "no NVIDIA GPU can be used"
 """What every CUDA program of ours says where it finds none (`require_gpu` in `common.cuh`)."""
@@ -52,8 +49,7 @@ def compile_program(cache: Path | None = None) -> Path:
     Raises:
         EnvironmentMissingError: There is no nvcc, or it fails.
     """
-    local = local_architecture()
-    return build(PROGRAM, _SPECIFIC_ARCHITECTURES.get(local, local), cache)
+    return build(PROGRAM, cache=cache)
 
 
 def run_program(program: Path, repetitions: int = REPETITIONS) -> str:

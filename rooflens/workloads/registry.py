@@ -62,7 +62,7 @@ def parse_workload(folder: Path, text: str) -> Workload:
 
 
 def _case(table: Table) -> Case:
-    table.check_keys(("name", "parameters", "dtype", "source", "expect"), ("flop", "bytes", "toy", "part"))
+    table.check_keys(("name", "parameters", "dtype", "source", "expect"), ("flop", "bytes", "toy", "needs", "part"))
     parameters, expect = _sizes(table.table("parameters")), table.table("expect")
     expect.check_keys(("bound", "why"), ("resource",))
     return Case(
@@ -77,6 +77,7 @@ def _case(table: Table) -> Case:
         ),
         flop=table.text("flop") if "flop" in table else None,
         bytes=table.text("bytes") if "bytes" in table else None,
+        needs=table.text("needs") if "needs" in table else None,
         toy=MappingProxyType(parameters | (_sizes(table.table("toy")) if "toy" in table else {})),
         parts=tuple(_part(part) for part in table.tables("part")) if "part" in table else (),
     )

@@ -39,6 +39,7 @@ from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.results import RawResult, is_wanted
 from rooflens.ingest.reports.unpacking import unpacked
 from rooflens.model.records import Kernel, Rule
+from rooflens.model.verdict.bottleneck import pipe_said
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.report.page.cards.nvidia import BROKEN
 
@@ -186,7 +187,7 @@ def _kernel(result: _Result, kernel: Kernel, raw: RawResult, shorter: Mapping[st
         metrics=metrics | _of_code(raw, kernel, result, shorter),
         grid=_xyz(message.GridSize),
         block=_xyz(message.BlockSize),
-        rules=[_rule(rule) for rule in kernel.rules],
+        rules=[rule_figures(rule, names_pipe=not kernel.warp_opcodes) for rule in kernel.rules],
         ranges=list(_ranges(message)) if message.Nvtx else None,
         thread_id=message.ThreadID,
         function=message.KernelFunctionName.decode(),
@@ -232,11 +233,19 @@ def _xyz(size: Any) -> tuple[int, int, int]:
     return size.X, size.Y, size.Z
 
 
-def _rule(rule: Rule) -> RuleText:
-    """Keep a rule's name, numbers and estimate; a bottleneck that only its sentence named becomes its title."""
+def rule_figures(rule: Rule, *, names_pipe: bool) -> RuleText:
+    """Keep a rule's name, numbers and estimate; a bottleneck that only its sentence named becomes its title.
+
+    Args:
+        rule: A rule of NVIDIA's.
+        names_pipe: Keep the pipe that it calls the busiest: no counter tells which that is.
+    """
     nvidia = read_nvidia([rule])
+    pipe = pipe_said(rule.message) if names_pipe else None
     text = _TEXT_LEFT_OUT if rule.message else ""
-    if nvidia.fp32_pct_of_peak is not None:
+    if pipe is not None:
+        text = f"busiest pipe: {pipe}"
+    elif nvidia.fp32_pct_of_peak is not None:
         text = f"fp32 {nvidia.fp32_pct_of_peak:g} %, fp64 {nvidia.fp64_pct_of_peak:g} % of peak"
     elif BROKEN.search(rule.message):
         text = _BROKEN_LEFT_OUT

@@ -12,17 +12,19 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "fixtures"))
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import publish
 
 from rooflens.ingest.load import Loaded
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Kernel
 
 each_report = pytest.mark.parametrize("name", publish.PUBLISHED)
+each_other = pytest.mark.parametrize("origin", publish.OTHERS, ids=lambda origin: origin.name)
 
 _SMALL = ("KernelBench", "self-join-MiSTIC__profileHIGGS", "cudaCode", "speedy_scan")
 """Reports that are written again in a second: with and without code, of old versions and with a failed kernel."""
@@ -37,6 +39,14 @@ BY_DESIGN = {
     "title": "where a rule had none, what its sentence named",
 }
 """What of an analysis differs from that of the original, by name of the field, and what is left out there."""
+
+
+@pytest.fixture
+def other(origin: publish.Origin, corpus: Path) -> Path:
+    """Return an original that is not in the corpus's manifest; skip the test where it is not at hand."""
+    folders = (corpus, corpus.parent / "candidates", corpus.parent / "outcomes" / "texts")
+    found = [path for folder in folders if (path := folder / origin.file).is_file()]
+    return found[0] if found else pytest.skip(f"`{origin.file}` is not at hand")
 
 
 def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -62,8 +72,24 @@ def test_figures_are_analyzed_as_the_original(
     name: str, originals: dict[str, tuple[Kernel, ...]], fixtures: Path
 ) -> None:
     """Every number, verdict, finding and hot spot is the original's; only the texts of `BY_DESIGN` differ."""
-    before = originals[name]
-    after = read_report(fixtures / publish.FOLDER / name, name).kernels
+    _hold(read_report(fixtures / publish.FOLDER / name, name).kernels, originals[name])
+
+
+@each_other
+def test_figures_of_others_are_analyzed_as_the_original(origin: publish.Origin, other: Path, fixtures: Path) -> None:
+    """The same holds of what ncu printed, read with the GPU that its repository names."""
+    before = read_report(other, origin.file, ReadOptions(gpu=origin.gpu)).kernels
+    _hold(read_report(fixtures / publish.FOLDER / origin.name, origin.name).kernels, before)
+
+
+@each_other
+def test_figures_of_others_are_what_the_writer_writes(origin: publish.Origin, other: Path, fixtures: Path) -> None:
+    """The stored bytes are those that the script writes today."""
+    assert (fixtures / publish.FOLDER / origin.name).read_bytes() == publish.figures_of(other, origin)
+
+
+def _hold(after: Sequence[Kernel], before: Sequence[Kernel]) -> None:
+    """Hold the analyses of figures to those of their originals."""
     assert len(before) == len(after)
     for original, figures in zip(before, after, strict=True):
         one, two = _analysis(original), _analysis(figures)

@@ -44,7 +44,9 @@ def _rewritten(original: Path, folder: Path) -> Path:
 
 def rewrite(source: str) -> str:
     """Turn `kernel<<<grid, block>>>(arguments);` into calls of the emulator, and PTX into its stand-in."""
-    return _LAUNCH.sub(_call, source.replace('#include "mma.cuh"', "#include <int8_mma.h>"))
+    for ptx, stand_in in (('"mma.cuh"', "<int8_mma.h>"), ('"hopper.cuh"', "<hopper.h>")):
+        source = source.replace(f"#include {ptx}", f"#include {stand_in}")
+    return _LAUNCH.sub(_call, source)
 
 
 def _call(match: re.Match[str]) -> str:

@@ -208,7 +208,7 @@ def test_nvcc_that_does_not_run(toolkit: Toolkit) -> None:
 @pytest.mark.parametrize(
     ("answer", "architecture"),
     [
-        (f"echo '{H200}'; echo '{H200.replace('9.0', '8.0')}'", "sm_90"),
+        (f"echo '{H200}'; echo '{H200.replace('9.0', '8.0')}'", "sm_90a"),
         (f"echo '{H200.replace('9.0', '12.0')}'", "sm_120"),
         (f"echo '{H200.replace('9.0', '[N/A]')}'", "native"),
         ("echo No devices were found; exit 6", "native"),

@@ -29,10 +29,12 @@ pytestmark = pytest.mark.nvcc
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "cuda"]
 AT_ONCE = 2
-FEW = ("sm_75", "sm_90", "sm_120")
+FEW = ("sm_75", "sm_90a", "sm_120")
 """The oldest, the newest, and the one we are lent: `make test-all` compiles for all that are named in the build."""
 
-ARCHITECTURES = build.ARCHITECTURES if os.environ.get("ROOFLENS_TEST_ALL") else FEW
+ARCHITECTURES = (
+    tuple(one.replace("sm_90", "sm_90a") for one in build.ARCHITECTURES) if os.environ.get("ROOFLENS_TEST_ALL") else FEW
+)
 WARNINGS = ("-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings")
 EVERY_ARCHITECTURE = tuple(f"-gencode=arch=compute_{name[3:]},code={name}" for name in ARCHITECTURES)
 AMPERE_ON = tuple(name for name in ARCHITECTURES if name != "sm_75")
@@ -82,6 +84,12 @@ CLAIMS = [
     Claim("gemm_ladder", "gemm_08_tensor_core", ARCHITECTURES, "LDL", 0, 0),
     Claim("gemm_ladder", "gemm_09_autotuned", AMPERE_ON, "HMMA.16816.F32", 32, 128),
     Claim("gemm_ladder", "gemm_09_autotuned", ARCHITECTURES, "LDL", 0, 0),
+    Claim("gemm_ladder", "gemm_10_double_buffered", AMPERE_ON, "LDGSTS.E.BYPASS.128", 16, 16),
+    Claim("gemm_ladder", "gemm_10_double_buffered", AMPERE_ON, "HMMA.16816.F32", 64, 64),
+    Claim("gemm_ladder", "gemm_10_double_buffered", ARCHITECTURES, "LDL", 0, 0),
+    Claim("gemm_ladder", "gemm_11_wgmma", ("sm_90a",), "HGMMA.64x128x16.F32", 8, 8),
+    Claim("gemm_ladder", "gemm_11_wgmma", ("sm_90a",), "UTMALDG.2D", 10, 10),
+    Claim("gemm_ladder", "gemm_11_wgmma", ("sm_90a",), "LDL", 0, 0),
 ]
 """What must stand in the machine code: loops that were not optimised away, the instruction that a rung is about."""
 

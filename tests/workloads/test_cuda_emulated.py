@@ -95,7 +95,8 @@ def test_unchecked_result_has_no_error(program: Path) -> None:
         ("fp16_fma", {"n": 12}, "`--n` must be a multiple of 8"),
         ("fp16_fma", {"iters": 1025}, "`--iters` must be 1 to 1024"),
         ("gemm_ladder", {"n": 200}, "`--n` must be a multiple of 128"),
-        ("gemm_ladder", {"rung": 10}, "`--rung` must be 1 to 9"),
+        ("gemm_ladder", {"rung": 12}, "`--rung` must be 1 to 11"),
+        ("gemm_ladder", {"rung": 11, "n": 128}, "`--n` of rung 11 must be a multiple of 256"),
         ("transpose", {"passes": 2}, "`--passes` must be odd"),
         ("gather", {"table": 100}, "`--table` must be a power of two"),
         ("gather", {"table": 64, "n": 9}, "`--n` must be at most `--table` / 8"),
@@ -127,12 +128,20 @@ class Mutation(NamedTuple):
 MUTATIONS = [
     Mutation("gemm_ladder", "05_blocktile_2d.cuh", "    }\n    __syncthreads();\n  }\n", "    }\n  }\n"),
     Mutation("gemm_ladder", "08_tensor_core.cuh", "    }\n    __syncthreads();\n#pragma", "    }\n#pragma"),
+    Mutation("gemm_ladder", "10_double_buffered.cuh", "wait_prior(1)", "wait_prior(2)"),
+    Mutation("gemm_ladder", "11_wgmma.cuh", "k * kK * kRowBytes, kBoxBytes, kAtom", "k * kK * kRowBytes, kAtom, kAtom"),
     Mutation("gemm_ladder", "07_warptile.cuh", "lane / 4 * kVector", "lane % 8 * kVector"),
     Mutation("transpose", "main.cu", "tile[tx][ty + e * kRows]", "tile[ty + e * kRows][tx]"),
     Mutation("int8_mma", "main.cu", "column * kK + 16 + 4 * part", "column * kK + 4 * part"),
     Mutation("saxpy", "main.cu", "rest < n;", "rest < n - 1;"),
 ]
-RUNGS = {"05_blocktile_2d.cuh": 5, "08_tensor_core.cuh": 8, "07_warptile.cuh": 7}
+RUNGS = {
+    "05_blocktile_2d.cuh": 5,
+    "08_tensor_core.cuh": 8,
+    "07_warptile.cuh": 7,
+    "10_double_buffered.cuh": 10,
+    "11_wgmma.cuh": 11,
+}
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,8 @@ BY_HAND = {
     # two matrices of 4096**2 x 2 bytes, one of 4
     "gemm_ladder-08_tensor_core": (137_438_953_472, 134_217_728),
     "gemm_ladder-09_autotuned": (137_438_953_472, 134_217_728),
+    "gemm_ladder-10_double_buffered": (137_438_953_472, 134_217_728),
+    "gemm_ladder-11_wgmma": (137_438_953_472, 134_217_728),
     # 8 x 8192**2
     "transpose-unpadded": (None, 536_870_912),
     "transpose-padded": (None, 536_870_912),

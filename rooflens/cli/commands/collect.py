@@ -232,7 +232,7 @@ def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
 
 def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
     """Return the targets to profile: cases of a workload, or a command."""
-    from rooflens.collecting import command_target, workload_target
+    from rooflens.collecting import can_run, command_target, workload_target
     from rooflens.workloads.registry import find_workload
 
     name, command = options["workload"], ctx.meta[_AFTER_DASHES]
@@ -245,7 +245,12 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
     if name is not None:
         workload = find_workload(name)
         is_whole = all_cases or (workload.together and not cases)
-        wanted = [case.name for case in workload.cases] if is_whole else dict.fromkeys(cases)
+        wanted = dict.fromkeys(cases)
+        for case in workload.cases if is_whole else ():
+            if can_run(case, options["chip"]):
+                wanted[case.name] = None
+            else:
+                say(f"note: `{case.name}` is left out: it needs a GPU of compute capability {case.needs}")
         return [workload_target(name, case) for case in wanted] or [workload_target(name, None)]
     if cases or all_cases:
         raise UsageError(

@@ -51,6 +51,8 @@ _ALONE = frozenset({"tensor_pipe", "fp64_pipe", "fp16_pipe"})
 """Pipes that lists of a few counters hold: how busy the others are, they do not say."""
 _MOST_UTILIZED = re.compile(r"(\w[\w ()/]*?) is the highest-utilized pipeline")
 _DOMINATED = re.compile(r"dominated by its (\w[\w ()/]*?) sub-pipeline")
+_FIGURES_ONLY = re.compile(r"busiest pipe: (\w[\w ()/]*)")
+"""How published figures (`fixtures/publish.py`) name that pipe without NVIDIA's words."""
 _NVIDIA_PIPES = {
     "Tensor": "tensor_pipe",
     "FP64": "fp64_pipe",
@@ -159,12 +161,15 @@ def _compute_stand_in(kernel: Kernel) -> Bottleneck | None:
 
 def _named_pipe(kernel: Kernel) -> str | None:
     """Return the pipe that NVIDIA's rule calls the most utilized, or the one that dominates it; None without one."""
-    for rule in kernel.rules:
-        named = _MOST_UTILIZED.search(rule.message)
-        words = (_DOMINATED.search(rule.message) or named) if named else None
-        if words:
-            return next((key for start, key in _NVIDIA_PIPES.items() if words[1].startswith(start)), None)
-    return None
+    said = next(filter(None, (pipe_said(rule.message) for rule in kernel.rules)), "")
+    return next((key for start, key in _NVIDIA_PIPES.items() if said.startswith(start)), None)
+
+
+def pipe_said(message: str) -> str | None:
+    """Return NVIDIA's name of the most utilized pipe, or of the one that dominates it; None in other messages."""
+    named = _MOST_UTILIZED.search(message)
+    words = (_DOMINATED.search(message) or named) if named else _FIGURES_ONLY.search(message)
+    return words[1] if words else None
 
 
 def _filling(facts: Facts) -> str | None:

@@ -28,7 +28,7 @@ from rooflens.report.summary import headline, synthetic_words
 
 Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (program_map, kernels, sweeps, predicted, what_if, explanations, method)
+SECTIONS: tuple[Section, ...] = (sweeps, program_map, kernels, predicted, what_if, explanations, method)
 """The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {

@@ -1,7 +1,7 @@
-// gemm_ladder: C = A B, square, nine times: every rung removes the wall that the one before it hits.
+// gemm_ladder: C = A B, square, eleven times: every rung removes the wall that the one before it hits.
 //
 // The work is the same on all of them, 2 n^3 FLOP, and so are the compulsory bytes: A and B read, C written.
-// `--rung` 1 to 9 selects the file of that number.
+// `--rung` 1 to 11 selects the file of that number.
 #include "../common.cuh"
 
 #include "01_naive.cuh"
@@ -13,19 +13,24 @@
 #include "07_warptile.cuh"
 #include "08_tensor_core.cuh"
 #include "09_autotuned.cuh"
+#include "10_double_buffered.cuh"
+#include "11_wgmma.cuh"
 #include "cublas.cuh"
 
 namespace {
 
 constexpr long long kLargestTile = 128;
 constexpr long long kMaxN = 32768;  // n^2 fits into an int: the kernels count with them
-constexpr long long kTensorRung = 8;
-constexpr long long kLastRung = 9;
+constexpr long long kFirstHalfRung = 8;
+constexpr long long kAutotunedRung = 9;
+constexpr long long kLastRung = 11;
 
 using FloatRung = void (*)(int, const float*, const float*, float*);
 constexpr FloatRung kFloatRungs[] = {naive::launch,        coalesced::launch,    shared_tile::launch,
                                      blocktile_1d::launch, blocktile_2d::launch, vectorized::launch,
                                      warptile::launch};
+using HalfRung = void (*)(int, const __half*, const __half*, float*);
+constexpr HalfRung kHalfRungs[] = {tensor_core::launch, nullptr, double_buffered::launch, wgmma::launch};
 
 // Roundings of a long sum go both ways: they grow like the root of its length. A missing term is far larger.
 double tolerance_of(long long n) { return std::sqrt(static_cast<double>(n)) * rooflens::kFloatRounding; }
@@ -88,7 +93,9 @@ int main(int argc, char** argv) {
 
   // Tensor cores cut low bits when they add instead of rounding: four times the tolerance.
   const double cut = 4.0 * tolerance_of(n);
-  if (rung == kTensorRung) return run<__half, rooflens::RandomHalf>(arguments, n, cut, tensor_core::launch);
-  if (rung == kLastRung) return run<__half, rooflens::RandomHalf>(arguments, n, cut, autotuned::Rung{});
+  if (rung == kAutotunedRung) return run<__half, rooflens::RandomHalf>(arguments, n, cut, autotuned::Rung{});
+  if (rung >= kFirstHalfRung) {
+    return run<__half, rooflens::RandomHalf>(arguments, n, cut, kHalfRungs[rung - kFirstHalfRung]);
+  }
   return run<float, rooflens::RandomFloat>(arguments, n, tolerance_of(n), kFloatRungs[rung - 1]);
 }

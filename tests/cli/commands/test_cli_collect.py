@@ -438,6 +438,14 @@ def test_all_cases_make_a_report_each_and_one_page(
     assert result.stderr.splitlines()[-1] == f"wrote {Path('out/attention.html')}"
 
 
+def test_a_rung_of_another_gpu_is_left_out() -> None:
+    """On an Ampere chip the ladder ends below the rung that only Hopper can run, and says so."""
+    result = run("collect", "gemm_ladder", "--dry-run", "--chip", "ga100")
+    rungs = [line.partition("--rung ")[2].split()[0] for line in result.stdout.splitlines()]
+    assert rungs == [str(case.parameters["rung"]) for case in find_workload("gemm_ladder").cases if case.needs is None]
+    assert "note: `11_wgmma` is left out: it needs a GPU of compute capability 9.0" in result.stderr
+
+
 def test_a_ladder_is_profiled_whole_unless_a_rung_is_named() -> None:
     """`gemm_ladder` without a case is a report for each rung, in order; with one it is that rung alone."""
     lines = run("collect", "gemm_ladder", "--dry-run", "--chip", "gh100").stdout.splitlines()
@@ -457,14 +465,15 @@ def test_one_command_profiles_and_draws_the_ladder(
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "stand-in").mkdir()
-    monkeypatch.setenv(fake_ncu.REPORT, os.pathsep.join(map(str, record_ladder(tmp_path / "stand-in"))))
+    recorded = record_ladder(tmp_path / "stand-in")
+    monkeypatch.setenv(fake_ncu.REPORT, os.pathsep.join(map(str, recorded)))
     result = run("profile", "gemm_ladder")
     assert result.exit_code == 0, result.stderr
     rungs = [case.name for case in find_workload("gemm_ladder").cases]
     reports = [gpu_box / "out" / f"gemm_ladder.{rung}.ncu-rep" for rung in rungs]
     assert [report.exists() for report in reports] == [True] * len(rungs)
     page = (gpu_box / "out" / "gemm_ladder.html").read_text()
-    assert page.count("<b>50\u00a0%</b>") == len(rungs)
+    assert page.count("<b>50\u00a0%</b>") == len(recorded)
     assert "The busiest unit, from memory up to the pipes" in page
 
 
