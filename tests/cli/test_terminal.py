@@ -242,7 +242,7 @@ def test_explain_is_markdown_where_it_is_asked_for(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("gpu_box")
 def test_a_dry_run_fits_and_is_still_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before a terminal the command of ncu has lines that fit, but for a long word; a shell reads the same arguments."""
+    """Before a terminal the command of ncu has lines that fit, long words apart; a shell reads the same arguments."""
     command = "collect --detail standard --dry-run -- ./train --name"
     whole = CliRunner().invoke(main, [*command.split(), "two words"]).stdout
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
