@@ -53,6 +53,7 @@ def test_isolation_comes_back_from_the_address(open_page: Callable[..., Page]) -
     for marks in (opened.points(), opened.bars(), opened.rows()):
         assert [key for key, faint in marks.items() if not faint] == ["k2"]
     assert opened.state("level") == "l1"
+    assert opened.card("k2").is_visible()
 
 
 def test_address_is_written_without_history(same_page: Callable[..., Page]) -> None:
