@@ -79,7 +79,7 @@ def test_hostile_texts_stay_text(
     open_file: Callable[..., Page], open_page: Callable[..., Page], hostile_file: Path
 ) -> None:
     """Names, files, ranges and lines of code make no element, handler or link, wherever the page shows them."""
-    usual = open_page([*samples.every_verdict(), samples.explained(8), samples.failed(index=9)])
+    usual = open_page([*samples.every_verdict(), samples.explained(8), samples.failed(index=9), *samples.many(20)])
     usual.evaluate(OPEN_ALL)
     harmless = usual.evaluate(MADE)
     page = open_file(hostile_file)

@@ -111,8 +111,9 @@ def test_paper_media_make_the_cards(open_page: Callable[..., Page], axe: str) ->
 
 
 def test_an_isolated_kernel_says_its_sentence_without_opening(open_page: Callable[..., Page]) -> None:
-    """A shared view names the isolated kernel with its verdict, though its card was never opened."""
-    opened = Opened(open_page(samples.every_verdict(), fragment="#k=k1"))
+    """The bar of the isolated kernel says its verdict, though its card was never opened."""
+    opened = Opened(open_page(samples.every_verdict()))
+    opened.choose(k="k1")
     sentence = opened.page.locator("#isolated .sentence-line").inner_text()
     assert sentence == samples.every_verdict()[1].verdict.sentence.replace("`", "") or len(sentence.split()) > 3
     assert opened.page.locator(".card:visible").count() == 0

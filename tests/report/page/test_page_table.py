@@ -120,7 +120,7 @@ def test_tab_reaches_every_control(open_page: Callable[..., Page]) -> None:
         "process",
         "level",
         "memory",
-        "More filters",
+        "precision",
         "search",
         "in",
         "reset",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from browsing import Opened, placed
+from support import samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,12 +29,13 @@ CHOICES = {
 
 def test_choices_come_back_from_the_address(open_page: Callable[..., Page]) -> None:
     """Every choice is written to the fragment, and a page opened with it shows the same."""
-    first = Opened(open_page(placed()))
+    launches = [*placed(), *samples.many(20)]
+    first = Opened(open_page(launches))
     assert first.fragment() == ""
     first.choose(**CHOICES)
     fragment = first.fragment()
     assert fragment.startswith("#level=l2&")
-    second = Opened(open_page(placed(), fragment=fragment))
+    second = Opened(open_page(launches, fragment=fragment))
     assert {key: second.state(key) for key in CHOICES} == CHOICES
     assert second.fragment() == fragment
     assert second.page.locator("#search").input_value() == "float* &=#%"
@@ -51,6 +53,7 @@ def test_isolation_comes_back_from_the_address(open_page: Callable[..., Page]) -
     for marks in (opened.points(), opened.bars(), opened.rows()):
         assert [key for key, faint in marks.items() if not faint] == ["k2"]
     assert opened.state("level") == "l1"
+    assert opened.card("k2").is_visible()
 
 
 def test_address_is_written_without_history(same_page: Callable[..., Page]) -> None:

@@ -82,7 +82,7 @@ def test_every_gpu_can_be_chosen_once() -> None:
     """The select holds each GPU, those of the page first, then by architecture, the newest first."""
     grouped = gpu_choices({"h100-sxm", "t4"})
     headings = [heading for heading, _ in grouped]
-    assert headings[:3] == ["Profiled here", "Blackwell", "Hopper"]
+    assert headings[:4] == ["Profiled here", "Rubin", "Blackwell", "Hopper"]
     assert headings[-1] == "Pascal"
     assert grouped[0][1] == [
         ("h100-sxm", "H100 80GB HBM3: this GPU's datasheet"),

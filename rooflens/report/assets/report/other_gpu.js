@@ -196,6 +196,7 @@
     if (id !== shown) {
       shown = id;
       select.value = id;
+      if (id) find("details.part").open = true;
       const gpu = id ? gpus[id] : null;
       showRidge(id, gpu);
       showAnswer(gpu);

@@ -64,12 +64,24 @@ lens.format = (() => {
     const plural = /(?:ch|s)$/.test(noun) ? "es" : "s";
     return `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : plural}`;
   }
-  // Shortens a name by cutting its middle, and no character in two.
+  // Shortens a name by cutting its middle, and neither a character nor a number in two.
   function cut(text, width) {
     const characters = [...text];
     if (characters.length <= width) return text;
-    const head = Math.floor(width / 2);
-    return `${characters.slice(0, head).join("")}\u2026${characters.slice(head + 1 - width).join("")}`;
+    const ofNumber = (place) => "0123456789.,".includes(characters[place]);
+    const start = characters.length - (width - 1 - Math.floor(width / 2));
+    let tail = start;
+    if (/\d/.test(characters[start])) {
+      while (tail > 0 && ofNumber(tail - 1)) tail -= 1;
+      tail = Math.max(tail - 1, 0);
+    }
+    if (characters.length - tail > Math.floor((2 * width) / 3)) {
+      tail = start;
+      while (tail < characters.length && ofNumber(tail)) tail += 1;
+    }
+    let head = width - 1 - (characters.length - tail);
+    while (head > 0 && ofNumber(head - 1)) head -= 1;
+    return `${characters.slice(0, head).join("")}\u2026${characters.slice(tail).join("")}`;
   }
   const unbroken = (text) => text.replace(BEFORE_UNIT, "\u00a0");
 
