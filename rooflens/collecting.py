@@ -38,7 +38,7 @@ from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, ONE_NCU, split_launcher,
 from rooflens.ingest.ncu.run import check_place, collect
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.ingest.ncu.torch_trace import count_launches
-from rooflens.ingest.ncu.unprofiled import run_program, run_workload, write_unprofiled
+from rooflens.ingest.ncu.unprofiled import run_cases, run_program, run_workload, write_unprofiled
 from rooflens.ingest.reports.unpacking import log_of, sidecar
 from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.local_gpu import counters_are_open, local_gpu, may_administer, obstacles
@@ -47,7 +47,7 @@ from rooflens.model.keys import function_of
 from rooflens.model.timeline import place
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.build import architecture_of, build
-from rooflens.workloads.commands import command_for, require_torch
+from rooflens.workloads.commands import command_for, harness_command, require_torch
 from rooflens.workloads.registry import RANGE_NAME, find_workload
 
 if TYPE_CHECKING:
@@ -411,6 +411,31 @@ def profile(  # noqa: PLR0913 - each is one thing of how it is carried out
         collected = _take(plan, unprofiled, on_progress)
         starts = None if "app" in plan.collection.replay_mode else plan.limit.starts
         return Recording(plan, unprofiled, collected, starts)
+
+
+def measure_cases(
+    workload: Workload,
+    cases: Sequence[Case],
+    limit_s: float | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> dict[str, Unprofiled]:
+    """Run cases of a PyTorch workload without ncu in one process, so that PyTorch is imported once.
+
+    Args:
+        workload: The workload.
+        cases: The cases, in the order to run them in.
+        limit_s: Seconds for each case; None for no limit.
+        on_progress: Called with how far the run is.
+
+    Returns:
+        What each case measured, by its name. One that failed is left out: run alone, it says why.
+
+    Raises:
+        EnvironmentMissingError: The program cannot be started.
+        StoppedError: Ctrl-C, SIGTERM or SIGHUP.
+    """
+    command = harness_command(workload, cases, UNPROFILED_ITERATIONS, watch_kernels=True)
+    return run_cases(command, None if limit_s is None else limit_s * len(cases), on_progress)
 
 
 _tried: set[tuple[str, ...]] = set()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rooflens.errors import EnvironmentMissingError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from rooflens.model.cases import Case, Workload
@@ -36,13 +37,20 @@ def command_for(
         ValueError: A CUDA workload came without its program.
     """
     if workload.kind == "torch":
-        watching = ("--timing", "profiler") if watch_kernels else ()
-        case_options = ("--case", case.name, "--iterations", str(iterations))
-        return (sys.executable, "-m", HARNESS, workload.name, *case_options, *watching)
+        return harness_command(workload, (case,), iterations, watch_kernels=watch_kernels)
     if binary is None:
         raise ValueError(f"`{workload.name}` is compiled: its program is needed")
     parameters = (part for name, value in case.parameters.items() for part in (f"--{name}", str(value)))
     return (str(binary), *parameters, "--iterations", str(iterations))
+
+
+def harness_command(
+    workload: Workload, cases: Sequence[Case], iterations: int, *, watch_kernels: bool = False
+) -> tuple[str, ...]:
+    """Write the command that runs cases of a PyTorch workload one after another in one process."""
+    named = (part for case in cases for part in ("--case", case.name))
+    watching = ("--timing", "profiler") if watch_kernels else ()
+    return (sys.executable, "-m", HARNESS, workload.name, *named, "--iterations", str(iterations), *watching)
 
 
 def require_torch() -> None:

@@ -93,13 +93,13 @@ def _harness(words: Sequence[str]) -> Recognized | None:
 
 
 def _options(words: Sequence[str], names: set[str], flags: set[str]) -> dict[str, str] | None:
-    """Read `--name value`, `--name=value` and `--flag` to the end; None where anything else stands there."""
+    """Read `--name value`, `--name=value` and `--flag` to the end; None where there is more, or a name twice."""
     options: dict[str, str] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or (name not in names and (name not in flags or equals)):
+        if not word.startswith("--") or name in options or (name not in names and (name not in flags or equals)):
             return None
         if name in names and not equals:
             if not rest:

@@ -1,7 +1,8 @@
-"""Run one case of a PyTorch workload: `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`.
+"""Run cases of a PyTorch workload: `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`.
 
-Prints one JSON line on stdout. Exits 0 if the result matches its reference, 1 if it does not, 3 if PyTorch or a GPU is
-missing. What needs PyTorch is in `torch_measure`, so that this module can say what is missing.
+Prints one JSON line on stdout for each case. Exits 0 if the results match their references, 1 if one does not, 3 if
+PyTorch or a GPU is missing; of several cases the first that fails decides, and the others run. What needs PyTorch is in
+`torch_measure`, so that this module can say what is missing.
 """
 
 from __future__ import annotations
@@ -26,20 +27,36 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the case that the arguments name, print its result and return the exit status."""
+    """Run the cases that the arguments name, print their results and return the exit status."""
     options = parse_options(arguments)
     try:
         workload = find_workload(options.workload)
-        case = workload.case(options.case)
+        cases = [workload.case(name) for name in options.cases or [None]]
         if workload.kind != "torch":
             hint = f"profile it: rooflens profile {workload.name}"
             raise UsageError(f"workload `{workload.name}` is not a PyTorch program", hint)
+        check_torch(_import("torch").__version__)
+    except RooflensError as error:
+        return _say(error)
+    statuses = [_run(workload, case, options) for case in cases]
+    return next(filter(None, statuses), 0)
+
+
+def _say(error: RooflensError, where: str = "") -> int:
+    """Print an error and return its exit status."""
+    sys.stderr.write(f"error: {where}{error}\n" + (f"\nhint: {error.hint}\n" if error.hint else ""))
+    return error.exit_code
+
+
+def _run(workload: Workload, case: Case, options: argparse.Namespace) -> int:
+    """Run one case, print its result and return its exit status."""
+    try:
         measurement = _measure(workload, case, options)
     except RooflensError as error:
-        sys.stderr.write(f"error: {error}\n" + (f"\nhint: {error.hint}\n" if error.hint else ""))
-        return error.exit_code
+        return _say(error, f"{case.name}: " if len(options.cases) > 1 else "")
     named = {"workload": workload.name, "case": case.name, "iterations": options.iterations}
     sys.stdout.write(json.dumps(named | dataclasses.asdict(measurement)) + "\n")
+    sys.stdout.flush()  # a later case may crash the process
     return 0 if measurement.ok else 1
 
 
@@ -47,7 +64,8 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line; a wrong one ends the process with status 2."""
     parser = argparse.ArgumentParser(prog="python -m rooflens.workloads.torch_harness", description=__doc__)
     parser.add_argument("workload", metavar="NAME", help="folder of the workload")
-    parser.add_argument("--case", help="case of the workload; the first one by default")
+    case_help = "case of the workload, may be repeated; the first one by default"
+    parser.add_argument("--case", action="append", dest="cases", default=[], help=case_help)
     parser.add_argument("--iterations", type=_positive, default=1, metavar="N", help="runs inside the range (1)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="where to run (cuda)")
     parser.add_argument("--toy", action="store_true", help="take the toy shape of the case")
@@ -63,7 +81,6 @@ def _positive(text: str) -> int:
 
 
 def _measure(workload: Workload, case: Case, options: argparse.Namespace) -> Measurement:
-    check_torch(_import("torch").__version__)
     torch_measure = _import("rooflens.workloads.torch_measure")
     device = torch_measure.find_device(options.device, case.dtype)
     measurement: Measurement = torch_measure.measure(

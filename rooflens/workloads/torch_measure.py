@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -128,12 +130,21 @@ def measure(program: Program, parameters: Mapping[str, int], dtype: str, plan: P
     Raises:
         EnvironmentMissingError: The GPU's memory is too small for the case.
     """
+    _forget()
     torch.manual_seed(SEED)
     torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
     try:
         return _measure(program, parameters, dtype, plan)
     except torch.OutOfMemoryError as error:
         raise EnvironmentMissingError("the case does not fit into the GPU's free memory", "try another case") from error
+
+
+def _forget() -> None:
+    """Free the memory of an earlier case of this process, and the shapes from which the compiler would generalize."""
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def _measure(program: Program, parameters: Mapping[str, int], dtype: str, plan: Plan) -> Measurement:

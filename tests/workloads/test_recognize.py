@@ -91,6 +91,7 @@ def test_the_harness_is_read_as_it_reads_itself() -> None:
         f"ncu python -m {HARNESS} gemm --case",
         f"ncu python -m {HARNESS} gemm --toy=1",
         f"ncu python -m {HARNESS} gemm --iterations {'9' * 5000}",
+        f"ncu python -m {HARNESS} gemm --case fp16_4096 --case bf16_4096",
         f"ncu python -m {HARNESS} gemm --batch 4",
         f"ncu python -m {HARNESS} gemm | tee log",
         f"ncu python train.py {HARNESS} gemm",

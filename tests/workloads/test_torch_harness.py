@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from rooflens.errors import EnvironmentMissingError
 from rooflens.workloads import torch_harness
 
 WITHOUT_TORCH = """
@@ -39,6 +43,52 @@ def test_unknown_names_are_usage_errors(
     assert torch_harness.main(arguments) == status
     output = capsys.readouterr()
     assert (output.out, message in output.err) == ("", True)
+
+
+class _Measure(ModuleType):
+    """Stands in for `torch_measure`: batch_1 fits into no memory, batch_32 comes out wrong."""
+
+    Plan = staticmethod(lambda *_: None)
+
+    @staticmethod
+    def find_device(name: str, _: str) -> str:
+        """Find any."""
+        return name
+
+    @staticmethod
+    def measure(_: object, parameters: dict[str, int], *__: object) -> Measured:
+        """Fail, be wrong, or be right."""
+        if parameters["batch"] == 1:
+            raise EnvironmentMissingError("the case does not fit", "try another case")
+        return Measured(wall_ns=parameters["batch"], ok=parameters["batch"] != 32)
+
+
+@dataclass
+class Measured:
+    """What a case measured."""
+
+    wall_ns: int
+    ok: bool
+
+
+def test_a_case_that_fails_is_named_and_the_others_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One process runs the cases in order; the first that fails gives the exit status."""
+    stands_in = {"torch": SimpleNamespace(__version__="2.9.0"), "rooflens.workloads.torch_measure": _Measure("m")}
+    monkeypatch.setattr(torch_harness, "_import", stands_in.get)
+    cases = [case.name for case in torch_harness.find_workload("mlp").cases]
+    named = [part for name in cases for part in ("--case", name)]
+    assert torch_harness.main(["mlp", *named]) == 3
+    output = capsys.readouterr()
+    lines = [json.loads(line) for line in output.out.splitlines()]
+    assert [(line["case"], line["wall_ns"], line["ok"]) for line in lines] == [
+        ("batch_32", 32, False),
+        ("batch_512", 512, True),
+    ]
+    assert output.err == "error: batch_1: the case does not fit\n\nhint: try another case\n"
+    assert torch_harness.main(["mlp", "--case", "batch_512"]) == 0
+    assert torch_harness.main(["mlp", "--case", "batch_512", "--case", "batch_32"]) == 1
 
 
 @pytest.mark.parametrize("arguments", [[], ["dot", "--iterations", "0"], ["dot", "--device", "tpu"]])

@@ -98,6 +98,33 @@ def test_a_result_of_another_shape_is_a_mistake_of_the_program() -> None:
         torch_measure.relative_error(torch.ones(2, 1), torch.ones(2))
 
 
+@dataclass
+class Compiled(Doubling):
+    """The same, compiled by a backend that notes whether it was given sizes or symbols."""
+
+    sizes: list[bool] = field(default_factory=list)
+
+    def run(self, state: torch.Tensor) -> torch.Tensor:
+        """Double, compiled."""
+        return torch.compile(_double, backend=self._note)(state)
+
+    def _note(self, graph: torch.fx.GraphModule, inputs: list[object]) -> torch.fx.GraphModule:
+        self.sizes.append(all(type(size) is int for one in inputs for size in getattr(one, "shape", [one])))
+        return graph
+
+
+def _double(state: torch.Tensor) -> torch.Tensor:
+    return 2 * state
+
+
+def test_a_case_is_compiled_as_if_it_were_the_first() -> None:
+    """The compiler makes code for any size of what it saw in two sizes: a second case must not be taken for that."""
+    program = Compiled()
+    for n in (4, 8):
+        assert torch_measure.measure(program, {"n": n}, "fp32", Plan(CPU, 1, profiled=False)).ok
+    assert program.sizes == [True, True]
+
+
 def test_preparing_and_warming_up_stay_outside_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exactly the asked iterations run between one range start and its end."""
     program = Doubling()

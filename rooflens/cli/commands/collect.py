@@ -12,7 +12,7 @@ import click
 
 from rooflens.cli.console import echo_command, say, show_error
 from rooflens.cli.usage import CHIPS, WORKLOADS, Command, complete_cases, examples
-from rooflens.errors import InputError, RooflensError, UsageError
+from rooflens.errors import InputError, RooflensError, StoppedError, UsageError
 from rooflens.format import percent, printable
 from rooflens.writing.outputs import check_folder, check_free
 
@@ -28,6 +28,8 @@ _AFTER_DASHES = "rooflens.after_dashes"
 _LINE_SECONDS = 30.0
 _QUIET_SECONDS = 120.0
 _SHOWN_NAMES = 3
+_TOGETHER = 2
+"""The fewest cases that run in one process without ncu."""
 
 
 class ProgramCommand(Command):
@@ -282,14 +284,17 @@ def take_profiles(
     for report in reports:
         for place in both_names(report):
             keep(place, options)
+    measured = _measure_together(targets, reports[0], options)
     taken: list[Path] = []
     exit_code = 0
     for target, report in zip(targets, reports, strict=True):
         if len(targets) > 1:
             say(f"{target.name}:")
         try:
-            take = take_ranks if target.launcher and by_rank else take_profile
-            written = take(target, report, options)
+            if target.launcher and by_rank:
+                written = take_ranks(target, report, options)
+            else:
+                written = take_profile(target, report, options, measured.get(target.case.name if target.case else ""))
         except RooflensError as error:
             if len(targets) == 1 or not (error.is_of_program or isinstance(error, InputError)):
                 raise
@@ -300,8 +305,45 @@ def take_profiles(
     return taken, exit_code
 
 
-def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> list[Path]:
-    """Take the profile and return its report, under the name that ncu chose; none where only its command was wanted."""
+def _measure_together(targets: Sequence[Target], report: Path, options: Mapping[str, Any]) -> dict[str, Unprofiled]:
+    """Run the cases of a PyTorch workload without ncu in one process, and return what each measured, by its name.
+
+    A case that is not among them runs alone when its turn comes, and says what went wrong; so does the first case where
+    this machine is in the way.
+    """
+    from rooflens import collecting
+
+    cases = [target.case for target in targets if target.case is not None]
+    workload = targets[0].workload
+    left_out = options["dry_run"] or options["no_unprofiled"] or options["timeline"] is not None
+    if workload is None or workload.kind != "torch" or len(cases) < _TOGETHER or left_out:
+        return {}
+    try:
+        plan = collecting.make_plan(_request(targets[0], report, options), dry_run=False)
+        with Shown() as shown:
+            said = () if options["no_trial"] else collecting.check_machine(plan, shown)
+            measured = collecting.measure_cases(workload, cases, options["timeout_s"], shown)
+    except StoppedError:
+        raise
+    except RooflensError:
+        return {}
+    for warning in said:
+        say(f"warning: {warning}")
+    say(f"un-profiled: {len(measured)} of {len(cases)} cases, in one start of PyTorch")
+    return measured
+
+
+def take_profile(
+    target: Target, report: Path, options: Mapping[str, Any], unprofiled: Unprofiled | None = None
+) -> list[Path]:
+    """Take the profile and return its report, under the name that ncu chose; none where only its command was wanted.
+
+    Args:
+        target: What to profile.
+        report: Where the report goes.
+        options: The options of the command.
+        unprofiled: What the program measured without ncu, where it was run already.
+    """
     from rooflens import collecting
 
     plan = collecting.make_plan(_request(target, report, options), dry_run=options["dry_run"])
@@ -324,7 +366,7 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> li
             plan,
             shown,
             run_first=not options["no_unprofiled"],
-            unprofiled=timeline,
+            unprofiled=timeline or unprofiled,
             try_first=not options["no_trial"],
             on_first_run=say_cost,
         )

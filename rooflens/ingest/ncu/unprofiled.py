@@ -85,20 +85,47 @@ def run_workload(
     return parse_workload(ran)
 
 
+def run_cases(
+    argv: Sequence[str],
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> dict[str, Unprofiled]:
+    """Run cases of a bundled workload in one process, and return what each measured, by its name.
+
+    A case whose result was wrong, that failed, or that the process did not reach is left out.
+
+    Raises:
+        EnvironmentMissingError: The program cannot be started.
+        StoppedError: Ctrl-C or a like signal.
+    """
+    _, stdout, _ = run_to_end(argv, timeout_s, on_progress, "running")
+    lines = [_object(line) for line in stdout.splitlines()]
+    return {
+        values["case"]: _measured(values)
+        for values in lines
+        if isinstance(values.get("case"), str) and isinstance(values.get("wall_ns"), int) and values.get("ok") is True
+    }
+
+
 def parse_workload(ran: Ran) -> Unprofiled:
     """Read the JSON line of a bundled workload; without one only the wall time is known."""
     for line in reversed(ran.stdout.splitlines()):
         values = _object(line)
         if isinstance(values.get("wall_ns"), int):
-            return Unprofiled(
-                wall_ns=values["wall_ns"],
-                kernel_ns=_count(values.get("kernel_ns")),
-                launches=_count(values.get("launches")),
-                source="workload",
-                iterations=_count(values.get("iterations")) or 1,
-                cublas_ns=_count(values.get("cublas_ns")),
-            )
+            return _measured(values)
     return Unprofiled(ran.wall_ns)
+
+
+def _measured(values: dict[str, Any]) -> Unprofiled:
+    """Read what a bundled workload says of one case."""
+    return Unprofiled(
+        wall_ns=values["wall_ns"],
+        kernel_ns=_count(values.get("kernel_ns")),
+        launches=_count(values.get("launches")),
+        source="workload",
+        iterations=_count(values.get("iterations")) or 1,
+        cublas_ns=_count(values.get("cublas_ns")),
+    )
 
 
 def _object(line: str) -> dict[str, Any]:

@@ -65,6 +65,7 @@ def torch_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let bundled PyTorch workloads run without PyTorch: a program prints their line."""
     monkeypatch.setattr(collecting, "require_torch", lambda: None)
     monkeypatch.setattr(collecting, "command_for", lambda *_, **__: PROGRAM)
+    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: PROGRAM)
 
 
 def run(*arguments: object) -> Result:
@@ -489,6 +490,69 @@ def test_a_repeated_case_is_taken_once_and_behind_the_given_name(gpu_box: Path) 
     assert (refused.exit_code, "cannot be combined" in refused.stderr) == (2, True)
 
 
+def _counted(starts: Path, *lines: dict[str, object], status: int = 0) -> tuple[str, ...]:
+    """Write a program that notes its start in a file, prints JSON lines and ends with a status."""
+    said = "\n".join(json.dumps({**LINE, **line}) for line in lines)
+    code = f"import sys; open({str(starts)!r}, 'a').write('x'); print({said!r}); sys.exit({status})"
+    return (sys.executable, "-ISc", code)
+
+
+def test_pytorch_starts_once_for_the_un_profiled_runs_of_all_cases(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cases of gemm are one start without ncu and one each under it, each with its own times beside its report."""
+    cases = [case.name for case in find_workload("gemm").cases]
+    together, alone = tmp_path / "together", tmp_path / "alone"
+    lines = [{"case": name, "ok": True, "wall_ns": 1_000_000 + at} for at, name in enumerate(cases)]
+    calls = tmp_path / "calls"
+    monkeypatch.setenv(fake_ncu.CALLS, str(calls))
+    monkeypatch.setattr(collecting, "require_torch", lambda: None)
+    monkeypatch.setattr(collecting, "command_for", lambda *_, **__: _counted(alone))
+    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: _counted(together, *lines))
+    result = run("collect", "gemm", "--all-cases")
+    assert result.exit_code == 0, result.stderr
+    assert f"un-profiled: {len(cases)} of {len(cases)} cases, in one start of PyTorch" in result.stderr
+    assert (len(together.read_text()), len(alone.read_text())) == (1, len(cases))
+    profiled = [line for line in calls.read_text().splitlines() if "--export" in line and fake_ncu.PROBE not in line]
+    assert len(profiled) == len(cases) == 28  # each runs the program once: there was no start alone without ncu
+    reports = [gpu_box / "out" / f"gemm.{name}.ncu-rep" for name in cases]
+    kept = [read_unprofiled(report) for report in reports]
+    assert [one.wall_ns for one in kept if one] == [1_000_000 + at for at in range(len(cases))]
+
+
+def test_a_case_that_the_one_process_did_not_measure_runs_alone(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong result and a crash leave their cases, and those after it, to a start of their own."""
+    alone = tmp_path / "alone"
+    lines = [{"case": "naive", "ok": True, "wall_ns": 7}, {"case": "fused", "ok": False, "wall_ns": 8}]
+    monkeypatch.setattr(collecting, "require_torch", lambda: None)
+    monkeypatch.setattr(collecting, "command_for", lambda *_, **__: _counted(alone, {"wall_ns": 9}))
+    monkeypatch.setattr(
+        collecting, "harness_command", lambda *_, **__: _counted(tmp_path / "together", *lines, status=-6)
+    )
+    names = [case.name for case in find_workload("attention").cases]
+    result = run("collect", "attention", "--all-cases")
+    assert result.exit_code == 0, result.stderr
+    assert f"un-profiled: 1 of {len(names)} cases, in one start of PyTorch" in result.stderr
+    assert len(alone.read_text()) == len(names) - 1 + len(names)  # those left, and each under ncu
+    kept = [read_unprofiled(gpu_box / "out" / f"attention.{name}.ncu-rep") for name in names]
+    assert [one.wall_ns for one in kept if one] == [7 if name == "naive" else 9 for name in names]
+
+
+@pytest.mark.usefixtures("torch_here")
+@pytest.mark.parametrize("option", ["--no-unprofiled", "--dry-run"])
+def test_nothing_runs_without_ncu_where_that_was_not_asked_for(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """Neither a dry run nor `--no-unprofiled` starts the cases together."""
+    starts = tmp_path / "together"
+    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: _counted(starts))
+    assert run("collect", "attention", "--all-cases", option).exit_code == 0
+    assert not starts.exists()
+    assert not list(gpu_box.rglob("*.unprofiled.json"))
+
+
 def test_a_case_that_fails_costs_only_itself(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A type that the GPU lacks is told under the case's name; the others are profiled, and its exit code stays."""
     fails = (sys.executable, "-ISc", "import sys; sys.stderr.write('error: no fp8 here\\n'); sys.exit(3)")
@@ -496,6 +560,7 @@ def test_a_case_that_fails_costs_only_itself(gpu_box: Path, monkeypatch: pytest.
     monkeypatch.setattr(
         collecting, "command_for", lambda _, case, *__, **___: fails if case.name == "naive" else PROGRAM
     )
+    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: fails)
     result = run("profile", "attention", "--case", "naive", "--case", "fused")
     assert result.exit_code == 3
     assert (
