@@ -46,7 +46,7 @@ class Profile:
     """A profiled part of a program: what `with rooflens.profile() as profiled` gives, with its `report`.
 
     >>> import rooflens as rl
-    >>> with rl.profile(tier="quick", output="out/part.ncu-rep") as profiled:
+    >>> with rl.profile(tier="quick", output="part.ncu-rep") as profiled:
     ...     pass
     >>> profiled.report[0].verdict.bound
     'compute'
