@@ -238,7 +238,11 @@ def _waterfall_figure(program: Program, went: Waterfall) -> Figure:
         waterfall_spec(went, title=f"GPU time: {program.headline}{_mark(program)}"),
         label="From the time before to the time after, kernel by kernel; the table below holds the same data.",
         save="Save where the time went as",
-        data=Table("Data of where the time went", ("Step", "#Difference", "#Time so far"), rows),
+        data=Table(
+            f"Data of where the time went, {fmt.cut_middle(program.title, 60)}",
+            ("Step", "#Difference", "#Time so far"),
+            rows,
+        ),
     )
 
 
