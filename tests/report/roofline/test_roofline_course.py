@@ -90,9 +90,9 @@ def test_the_chart_has_the_path_of_kernels_that_have_one() -> None:
 
 @pytest.mark.browser
 def test_the_path_is_drawn_for_the_picked_kernel_only(open_page: Any) -> None:
-    """Its name at the plateau appears when the kernel is picked at DRAM, and goes with the level and the choice."""
+    """A name of a phase appears when the kernel is picked at DRAM, and goes with the level and the choice."""
     opened = open_page([samples.every_verdict()[0], samples.explained(1)])
-    seen = "[...document.querySelectorAll('.plane svg text')].some(t => t.textContent.startsWith('plateau'))"
+    seen = "[...document.querySelectorAll('.plane svg text')].some(t => /^(ramp|plateau|tail) /.test(t.textContent))"
 
     def shown(**choices: Any) -> bool:
         opened.evaluate("choices => lens.set(choices)", choices)
