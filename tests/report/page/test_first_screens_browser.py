@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.rendered import rendered
 
-from rooflens.analyzing import analyze_inputs
+from rooflens.analyzing import analyze_inputs, read_timeline
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -65,6 +65,9 @@ CORPUS = {
     "old format": ["Twisty__profile.nsight-cuprof-report"],
     "a GEMM ladder": ["ESMM-Research__profile_output.ncu-rep"],
     "a library": ["sglang__profile.ncu-rep"],
+    "text": ["../outcomes/texts/ncu_cublastc_8192.txt"],
+    "eight versions": ["../outcomes/reports/LeRatonLaveurSolitaire__A5_TP_conway"],
+    "a timeline": ["../outcomes/timelines/algo64.ncu-rep"],
 }
 """Kinds of reports -> files, each page one of them: those of the repository, and of the published ones."""
 
@@ -97,9 +100,12 @@ TEXTS = """() => [...document.querySelectorAll('.first .chart')].filter((one) =>
 
 
 def read(paths: Sequence[Path]) -> list[AnalyzedReport]:
-    """Analyze reports; those exports that name no GPU are of an A100."""
+    """Analyze reports, with a timeline that lies beside; those exports that name no GPU are of an A100."""
     options = ReadOptions(gpu="NVIDIA A100-SXM4-40GB") if "LearningNote" in str(paths[0]) else None
-    return list(analyze_inputs(find_inputs([str(path) for path in paths]), reading=options).reports)
+    beside = paths[0].with_suffix(".sqlite")
+    timeline = read_timeline(beside) if beside.exists() else None
+    inputs = find_inputs([str(path) for path in paths])
+    return list(analyze_inputs(inputs, reading=options, timeline=timeline).reports)
 
 
 @pytest.fixture
