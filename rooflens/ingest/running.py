@@ -235,7 +235,7 @@ def _dask(address: str) -> Workers:
 
     def connected() -> Client:
         try:
-            return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+            return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise EnvironmentMissingError(
                 f"no Dask scheduler answers at `{address}`", "start one with `dask scheduler`, and check the address"
