@@ -60,12 +60,14 @@ $(BIN)/rooflens:
 endif
 
 demo: $(STAMP) ## draw out/demo.html, a program before and after and a GEMM ladder, and out/gpus.html, figures of 18 GPUs
+	@mkdir -p $(OUT)
 	$(BIN)/rooflens report $(DEMO) $(LADDER) --output $(OUT)/demo.html --title "Before, after, and a GEMM ladder" --table --force
 	$(BIN)/rooflens report $(EVERY) --output $(OUT)/gpus.html --title "18 GPUs" --force
 
 replay: $(STAMP) ## draw the page of WORKLOAD=attention, or MW_Baseline, from its stored report
 	@test -n "$(REPLAYED)" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \
 	  echo "hint: stored are: $(patsubst %.synthetic.ncu-rep,%,$(notdir $(wildcard fixtures/*/*.ncu-rep)))"; exit 1; }
+	@mkdir -p $(OUT)
 	$(BIN)/rooflens report $(REPLAYED) --output $(OUT)/$(WORKLOAD).html --title "$(WORKLOAD)" --table --force
 
 profile: $(STAMP) ## collect WORKLOAD=attention on this GPU, and draw its page
