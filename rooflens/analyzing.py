@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
-from rooflens.format import count, cut_name, percent, plain_name
+from rooflens.format import count, cut_name, percent, plain_name, some
 from rooflens.ingest.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.unpacking import sidecar
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
-
-_NAMED = 3
-"""How many missing kernels a message names; the others are three dots."""
 
 _NAME_WIDTH = 60
 
@@ -86,13 +83,12 @@ class Missing(Struct, frozen=True):
                 f"{cut_name(plain_name(name), _NAME_WIDTH)} ({percent(share)})"
                 for name, share in zip(self.names, self.shares, strict=True)
             ]
-            named = ", ".join(each[:_NAMED]) + (", ..." if len(each) > _NAMED else "")
             part = f"{percent(sum(self.shares))} of the program's kernel time"
             what = (
                 f"{count(len(self.names), 'kernel')} with {part} {'is' if len(self.names) == 1 else 'are'} in no report"
             )
-            return f"{self.source}: {what}: {named}"
-        named = ", ".join(self.names[:_NAMED]) + (", ..." if len(self.names) > _NAMED else "")
+            return f"{self.source}: {what}: {some(each)}"
+        named = some(self.names)
         return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran and are not in the report: {named}"
 
     @property
@@ -250,18 +246,13 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
     matching = Matching(kernels)
     alike = [matching.alike(entry.name, entry.grid, entry.block) for entry in program.launch_counts]
     if kernels and program.launch_counts and not any(alike):
+        longest = sorted(program.launch_counts, key=lambda entry: -(entry.total_ns or 0))
         ran, held = (
-            [*dict.fromkeys(names)]
-            for names in (
-                (
-                    plain_name(entry.name)
-                    for entry in sorted(program.launch_counts, key=lambda one: -(one.total_ns or 0))
-                ),
-                (plain_name(kernel.name) for kernel in kernels),
-            )
+            some(f"`{cut_name(name, _NAME_WIDTH)}`" for name in dict.fromkeys(plain_name(one.name) for one in every))
+            for every in (longest, kernels)
         )
         raise InputError(
-            f"no kernel of the timeline `{source}` is in the reports: it has {_some(ran)}; they have {_some(held)}",
+            f"no kernel of the timeline `{source}` is in the reports: it has {ran}; they have {held}",
             "give a timeline and a report of the same program, run with the same arguments",
         )
     total_ns = program.kernels_ns
@@ -284,12 +275,6 @@ def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
         for gpu in others
     ]
     return replace(found, missing=(*found.missing, *missing), notes=(*found.notes, *notes))
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(f"`{cut_name(name, _NAME_WIDTH)}`" for name in names[:_NAMED]) + (
-        ", ..." if len(names) > _NAMED else ""
-    )
 
 
 def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 NBSP = "\u00a0"
 MISSING = "\u2013"
@@ -20,6 +20,9 @@ MISSING = "\u2013"
 
 GUESSED = " (guessed)"
 """Ends the name of a GPU that the file does not give, wherever it is shown."""
+
+SOME = 3
+"""How many of several names a message has."""
 
 BIG_FACTOR = 1000
 NOISE_INTENSITY = 1e5
@@ -182,6 +185,12 @@ def count(amount: int, noun: str) -> str:
     if noun.endswith("ty"):
         return f"{amount:,} {noun[:-1]}ies"
     return f"{amount:,} {noun}{'es' if noun.endswith(('ch', 's')) else 's'}"
+
+
+def some(names: Iterable[str]) -> str:
+    """Name the first three, and show that there are more: `a, b, c, ...`."""
+    first, rest = (every := list(names))[:SOME], every[SOME:]
+    return ", ".join((*first, "...") if rest else first)
 
 
 def date(unix_s: int | None) -> str:

@@ -296,3 +296,8 @@ def test_names_are_ordered_as_people_count() -> None:
     names = ["v10", "v2", "v1", "v", "v1_b", "v01", "w0", "v9" + "9" * 5000, "v10_x2", "v10_x10", ""]
     ordered = ["", "v", "v01", "v1", "v1_b", "v2", "v10", "v10_x2", "v10_x10", "v9" + "9" * 5000, "w0"]
     assert sorted(names, key=fmt.natural) == ordered
+
+
+def test_several_names_are_three_and_dots() -> None:
+    """Up to three names stand in full, and dots say that there are more."""
+    assert [fmt.some("abcd"[:length]) for length in range(5)] == ["", "a", "a, b", "a, b, c", "a, b, c, ..."]

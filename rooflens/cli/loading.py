@@ -12,7 +12,7 @@ import click
 from rooflens.cli.console import progress, say, show_failures
 from rooflens.cli.usage import GPUS, completed_by_files
 from rooflens.errors import InputError, NoMatchError, UsageError
-from rooflens.format import count
+from rooflens.format import count, some
 from rooflens.ingest.reports.unpacking import is_incomplete
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _MOST_REMARKS = 10
 """Warnings, and notes, that are printed; of more, only the count is told."""
-
-_NAMED = 3
-"""Number of unread files that are named; of the others only the count is given."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=completed_by_files)
 STORE = click.option(
@@ -142,7 +139,7 @@ def find_reports(
     inputs = find_inputs(paths, pipes)
     _name_ignored(inputs.ignored, "no report")
     if inputs.closed:
-        named = _some([f"{path} ({reason})" for path, reason in inputs.closed])
+        named = some([f"{path} ({reason})" for path, reason in inputs.closed])
         say(f"warning: skipped {count(len(inputs.closed), 'place')}: {named}")
     return inputs
 
@@ -176,11 +173,6 @@ def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
 
         return ("--store", shown(store))
     return () if any(map(is_pipe, paths)) else tuple(paths)
-
-
-def _some(names: Sequence[str]) -> str:
-    """List the first few names, and show that there are more."""
-    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
 
 
 def load_analyzed(
@@ -302,7 +294,7 @@ def print_remarks(read: Analyzed | Ingested) -> None:
 def _name_ignored(files: Sequence[Path], what: str) -> None:
     if files:
         verb = "is" if len(files) == 1 else "are"
-        say(f"left {count(len(files), 'file')} unread that {verb} {what}: {_some([file.name for file in files])}")
+        say(f"left {count(len(files), 'file')} unread that {verb} {what}: {some([file.name for file in files])}")
 
 
 def _print_warnings(found: Analyzed) -> None:

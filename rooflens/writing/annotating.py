@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from rooflens.errors import InputError, UsageError
 from rooflens.files import refuse_special, replacing
-from rooflens.format import count, cut_name, plain_name, printable
+from rooflens.format import count, cut_name, plain_name, printable, some
 from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.ingest.reports.unpacking import MAGIC as REPORT_MAGIC
 from rooflens.ingest.reports.unpacking import first_bytes
@@ -47,7 +47,6 @@ MOST_TRACK_EVENTS = 400_000
 _FIRST_PID = 2_000_000_000
 """Process of the first GPU's tracks: larger than the number of any process of the system."""
 
-_NAMED = 3
 _NAME_WIDTH = 60
 _ENDINGS = (".json", ".json.gz")
 
@@ -228,8 +227,7 @@ def _per_cent(share: float | None) -> float | None:
 
 def _some(names: Iterable[str]) -> str:
     """Name the first few kernels, and show that there are more."""
-    shown = [f"`{printable(cut_name(plain_name(name), _NAME_WIDTH))}`" for name in names]
-    return ", ".join(shown[:_NAMED]) + (", ..." if len(shown) > _NAMED else "")
+    return some(f"`{printable(cut_name(plain_name(name), _NAME_WIDTH))}`" for name in names)
 
 
 def _annotated(piece: Piece, matches: _Matches, tracks: _Tracks) -> str:

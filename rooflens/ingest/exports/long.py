@@ -9,6 +9,7 @@ from itertools import chain, islice
 
 from msgspec import Struct, field
 
+from rooflens.format import some
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
 from rooflens.ingest.exports.labels import BUSY, metric_of
 from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
@@ -35,7 +36,6 @@ _OF_KERNEL, _OF_UNIT = "global", "local"
 _FEWEST_ALIKE = 3
 """So many launches of one process tell what each should have."""
 
-_MOST_NAMED = 3
 _OF_SOME = frozenset({"Dropped Samples"})
 """Labels of metrics that ncu prints only of launches to which they apply."""
 
@@ -199,5 +199,4 @@ def _note_missing(launches: Sequence[_Launch]) -> None:
         for launch, missed in lacking:
             told = [label for _, label in missed if label not in _OF_SOME]
             if told and launch.kernel.lost is None:
-                named = ", ".join(told[:_MOST_NAMED]) + (", ..." if len(told) > _MOST_NAMED else "")
-                launch.kernel.lost = f"it lacks what the others have: {named}"
+                launch.kernel.lost = f"it lacks what the others have: {some(told)}"

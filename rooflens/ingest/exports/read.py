@@ -10,7 +10,7 @@ from operator import itemgetter
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
-from rooflens.format import GUESSED
+from rooflens.format import GUESSED, some
 from rooflens.format import count as count_of
 from rooflens.ingest.exports.foreign import refusal
 from rooflens.ingest.exports.guess import Guess, capability_of, guess_gpu
@@ -95,9 +95,9 @@ class Export(Struct):
         lost = [*self._incomplete, *(f"`{name}` (nothing but its name is there)" for name in self._facts.empty)]
         if not lost:
             return None
-        some = ", ".join(lost[:_MOST_NAMED]) + (f" and {len(lost) - _MOST_NAMED} more" if lost[_MOST_NAMED:] else "")
+        named = ", ".join(lost[:_MOST_NAMED]) + (f" and {len(lost) - _MOST_NAMED} more" if lost[_MOST_NAMED:] else "")
         hint = "it was cut: export it again, or copy all of it"
-        return InputError(f"{count_of(len(lost), 'kernel')} not complete: {some}", hint)
+        return InputError(f"{count_of(len(lost), 'kernel')} not complete: {named}", hint)
 
     @property
     def pct_digits(self) -> int:
@@ -110,8 +110,7 @@ class Export(Struct):
         return f" ({', '.join(known)})" if known else ""
 
     def _likely(self) -> str:
-        names = [gpu.name for gpu in self._guess.likely]
-        return ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+        return some(gpu.name for gpu in self._guess.likely)
 
     def _gpu_hint(self) -> str:
         """Say how to name the GPU, with those that are likely: several share a compute capability."""

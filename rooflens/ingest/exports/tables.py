@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from rooflens.format import count
+from rooflens.format import count, some
 from rooflens.ingest.exports.numbers import Style
 
 HEAD_BYTES = 1 << 20
@@ -39,8 +39,6 @@ _GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _MOST_LINES_OF_A_ROW = 500
 _LARGEST_CELL = 2**31 - 1
 _SAMPLE_BYTES = 1 << 16
-_NAMED = 3
-"""How many labels or units a note names."""
 
 
 def is_export(head: bytes) -> bool:
@@ -124,8 +122,7 @@ class Facts(Struct):
 
 
 def _some(counted: Counter[str]) -> str:
-    names = [f"`{name}`" for name, _ in counted.most_common(_NAMED)]
-    return ", ".join(names) + (", ..." if len(counted) > _NAMED else "")
+    return some(f"`{name}`" for name, _ in counted.most_common())
 
 
 def open_text(data: bytes) -> io.TextIOWrapper:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.format import count
+from rooflens.format import count, some
 from rooflens.ingest.metrics.code import Code, Instructions
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, THREAD_TABLES, WARP_TABLE, Texts, Value
 from rooflens.ingest.reports.resolve import resolve
@@ -53,9 +53,6 @@ IDENTITY = (*_CAPABILITIES, *_DEVICES, *_GRID, *_BLOCK)
 GPU = "device__attribute_display_name"
 _LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABILITY, CAPABILITY))
 """Prefixes of metrics that are read outside the table of counters, with their limits."""
-
-_MOST_NAMED = 3
-"""How many metrics that cannot be read a message names."""
 
 _MOST_SPEEDUP_PCT = 1e4
 """No rule estimates a speed-up beyond 100 %; a number far above is damage."""
@@ -175,8 +172,7 @@ def unread_reason(names: Sequence[str]) -> str | None:
     """Say that values could not be read; None where all could."""
     if not names:
         return None
-    named = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
-    return f"{count(len(names), 'metric')} not read, stored in a form that rooflens does not know: {named}"
+    return f"{count(len(names), 'metric')} not read, stored in a form that rooflens does not know: {some(names)}"
 
 
 def with_code(kernel: Kernel, code: Code) -> Kernel:

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from msgspec import Struct
 
 from rooflens.errors import InputError
+from rooflens.format import some
 from rooflens.model.compare.compare import Comparison, Side, compare
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.matching import match_launches
@@ -92,7 +93,7 @@ def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport]
     common = [(name, name, name) for name in mine if name in theirs] or _by_program(mine, theirs)
     if not common:
         raise InputError(
-            f"the two sides have no program in common: {_named(mine)} and {_named(theirs)}",
+            f"the two sides have no program in common: {some(mine)} and {some(theirs)}",
             "reports of one program have the same launches, and one name but for a number at its end: gemm_1, gemm_2",
         )
     return Pairing(
@@ -146,11 +147,6 @@ def reports_of(pairs: Iterable[Pair]) -> tuple[AnalyzedReport, ...]:
     """List the reports of all sides, each once."""
     sides = (side for pair in pairs for side in (pair.base, pair.head))
     return tuple({report.run.digest: report for side in sides for report in side.reports}.values())
-
-
-def _named(programs: Iterable[str]) -> str:
-    names = list(programs)
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _programs(reports: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedReport]]:
