@@ -220,3 +220,13 @@ def test_a_published_pair(corpus: Path) -> None:
     explained = run("explain", report, "--timeline", export).stdout
     assert "Under ncu 50.0 \u00b5s, 2.0x that: its SM clock was 1.13 GHz there" in explained
     assert "median 25.5 \u00b5s" in explained
+
+
+def test_a_kernel_that_the_timeline_rounds_to_nothing_is_explained(report: Path, tmp_path: Path) -> None:
+    """Traces round a short kernel to 0 ns: then nothing is divided by it, and the page is drawn, too."""
+    launches = [Launched("rare(float *)", 0, 0), Launched("often<4>(float *)", 9, 9)]
+    export = write_export(tmp_path / "zero.sqlite", launches)
+    said = run("explain", report, "--timeline", export, "--kernel", "rare")
+    assert (said.exit_code, said.exception) == (0, None)
+    assert "Under ncu 90.0 \u00b5s" in said.stdout
+    assert run("report", report, "--timeline", export, "-o", tmp_path / "page.html").exit_code == 0

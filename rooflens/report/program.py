@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from rooflens.format import count, cut_name, duration, factor, percent, plain_name, si
-from rooflens.model.records import Analysis, AnalyzedReport
+from rooflens.model.records import Analysis, AnalyzedReport, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.unprofiled import GapsAfter, Unprofiled
 
@@ -69,7 +69,10 @@ def in_program_lines(analysis: Analysis) -> tuple[str, ...]:
         f"without the profiler: {count(found.launches, 'launch')}{share}, median {duration(found.time_ns)}{spread}{gap}"
     ]
     if (time_ns := analysis.kernel.duration_ns) is not None:
-        lines.append(f"under ncu {duration(time_ns)}, {factor(time_ns / found.time_ns)} that{_clocks(analysis)}")
+        against = ratio(time_ns, found.time_ns)
+        lines.append(
+            f"under ncu {duration(time_ns)}" + (f", {factor(against)} that{_clocks(analysis)}" if against else "")
+        )
     places = (("in range", found.nvtx_range), ("by module", found.module), ("by", found.operator), ("from", found.code))
     if origin := [f"{word} {cut_name(place, NAME_WIDTH)}" for word, place in places if place]:
         lines.append(f"launched {', '.join(origin)}")
