@@ -11,12 +11,13 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.ingest.ncu.unprofiled import run_program
+from rooflens.ingest.timelines.chrome import is_kernel, kernel_of
 from rooflens.model.keys import bare_name
-from rooflens.model.unprofiled import LaunchCount
+from rooflens.model.unprofiled import LaunchCount, Shape
 from rooflens.processes import query
 
 if TYPE_CHECKING:
@@ -72,14 +73,13 @@ def read_counts(trace: Path) -> tuple[LaunchCount, ...]:
         events = json.loads(trace.read_bytes())["traceEvents"]
     except (OSError, ValueError, KeyError, TypeError):
         return ()
-    times_ns: defaultdict[tuple[str, Any, Any], list[float]] = defaultdict(list)
-    for event in events:
-        if isinstance(event, dict) and event.get("cat") == "kernel":
-            grid, block = (tuple(event.get("args", {}).get(key, ())) for key in ("grid", "block"))
-            if len(grid) == len(block) == 3:
-                times_ns[bare_name(str(event["name"])), grid, block].append(float(event["dur"]) * 1e3)
+    kernels = (kernel_of(event) for event in events if isinstance(event, dict) and is_kernel(event))
+    times_ns: defaultdict[tuple[str, Shape, Shape], list[int]] = defaultdict(list)
+    for kernel in kernels:
+        if kernel is not None and kernel.grid and kernel.block:
+            times_ns[bare_name(kernel.name), kernel.grid, kernel.block].append(kernel.duration_ns)
     counts = (
-        LaunchCount(*launched, len(times), round(median(times)), total_ns=round(sum(times)))
+        LaunchCount(*launched, len(times), round(median(times)), total_ns=sum(times))
         for launched, times in times_ns.items()
     )
     return tuple(sorted(counts, key=lambda entry: (-entry.count, entry.name)))

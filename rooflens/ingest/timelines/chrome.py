@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from rooflens.errors import InputError
 from rooflens.format import count
@@ -96,7 +94,7 @@ def span_of(event: dict[str, Any]) -> tuple[int, int] | None:
         return None
 
 
-class _Launch(Struct, frozen=True):
+class _Launch(NamedTuple):
     """A kernel, and the ids that lead to its launch and to the operator around that."""
 
     kernel: KernelEvent

@@ -41,7 +41,7 @@ def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
     elif begin == MAGIC:
         yield read_export(file)
     elif begin.startswith(_PACKED) or begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}:
-        from rooflens.ingest.timelines.chrome import read_trace  # noqa: PLC0415 - msgspec is not on a bare GPU box
+        from rooflens.ingest.timelines.chrome import read_trace  # noqa: PLC0415 - only where it is one
 
         yield read_trace(file)
     else:
