@@ -29,19 +29,25 @@ _RUNNER = Path(__file__).with_name("under_torch.py")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _VALUED = {"-W", "-X", "--check-hash-based-pycs"}
 """Options of Python that take a value; `-m` and `-c` end its options."""
+_PROGRAM = re.compile(r"-(?P<flags>[A-VY-Za-z?]*)(?P<kind>[cm])")
 _HAS_TORCH = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
 _MOST_BYTES = 1 << 30
 """A larger trace takes more memory to read than the answer is worth."""
 
 
-def split_python(command: Sequence[str]) -> int | None:
-    """Return where the script, `-m` or `-c` of a Python command stands; None where it is not one."""
+def split_python(command: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Part a Python command before its script, `-m` or `-c`; None where it is not one."""
     if not command or not _PYTHON.fullmatch(Path(command[0]).name):
         return None
     at = 1
-    while at < len(command) and command[at].startswith("-") and command[at] not in {"-m", "-c"}:
+    while at < len(command) and command[at].startswith("-") and not _PROGRAM.fullmatch(command[at]):
         at += 2 if command[at] in _VALUED else 1
-    return at if at < len(command) else None
+    if at >= len(command):
+        return None
+    before, after = tuple(command[:at]), tuple(command[at:])
+    if (grouped := _PROGRAM.fullmatch(after[0])) and grouped["flags"]:  # `-Sc` is `-S -c`
+        return (*before, f"-{grouped['flags']}"), (f"-{grouped['kind']}", *after[1:])
+    return before, after
 
 
 def count_launches(
@@ -52,13 +58,13 @@ def count_launches(
     Raises:
         StoppedError: Ctrl-C or a like signal.
     """
-    at = split_python(program)
-    if at is None or query((program[0], "-c", _HAS_TORCH)) is None:
+    parts = split_python(program)
+    if parts is None or query((*parts[0], "-c", _HAS_TORCH)) is None:
         return None
     with TemporaryDirectory(prefix="rooflens-") as folder:
         trace = Path(folder, "trace.json")
         try:
-            argv = (*program[:at], str(_RUNNER), str(trace), *program[at:])
+            argv = (*parts[0], str(_RUNNER), str(trace), *parts[1])
             run_program(argv, timeout_s, on_progress, "tracing")
         except (ProgramError, EnvironmentMissingError):
             return ()

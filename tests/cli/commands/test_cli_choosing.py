@@ -141,6 +141,7 @@ def event(name: str, grid: int, block: int) -> dict[str, object]:
         "ph": "X",
         "cat": "kernel",
         "name": name,
+        "ts": 7.0,
         "dur": 3.0,
         "args": {"grid": [grid, 1, 1], "block": [block, 1, 1]},
     }
@@ -159,7 +160,7 @@ def torch_here(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("torch_here")
-@pytest.mark.parametrize("how", ["script", "module", "code"])
+@pytest.mark.parametrize("how", ["script", "module", "code", "grouped"])
 def test_pytorchs_profiler_counts_where_nsys_is_missing(gpu_box: Path, calls: Path, how: str) -> None:
     """A Python program runs as ever, with its arguments, its folder and its options of Python, and is counted."""
     (gpu_box / "pkg").mkdir()
@@ -167,8 +168,9 @@ def test_pytorchs_profiler_counts_where_nsys_is_missing(gpu_box: Path, calls: Pa
     (gpu_box / "pkg" / "train.py").write_text(f"{check}open('started', 'a').write('x')\n")
     (gpu_box / "pkg" / "helper.py").write_text("")
     (gpu_box / "helper.py").write_text("")
-    program = {"script": ("pkg/train.py",), "module": ("-m", "pkg.train"), "code": ("-c", "import pkg.train")}[how]
-    result = run("collect", "-o", "x.ncu-rep", "--", sys.executable, "-B", "-W", "ignore", *program, "--lr", "1")
+    code = "import pkg.train"
+    ways = {"script": ("pkg/train.py",), "module": ("-m", "pkg.train"), "code": ("-c", code), "grouped": ("-uc", code)}
+    result = run("collect", "-o", "x.ncu-rep", "--", sys.executable, "-B", "-W", "ignore", *ways[how], "--lr", "1")
     assert result.exit_code == 0, result.stderr
     assert starts() == 3
     assert option(calls, "--kernel-id") == f"::{NO_COMMUNICATION}:1"
