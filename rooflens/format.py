@@ -187,10 +187,10 @@ def count(amount: int, noun: str) -> str:
     return f"{amount:,} {noun}{'es' if noun.endswith(('ch', 's')) else 's'}"
 
 
-def some(names: Iterable[str]) -> str:
+def some(names: Iterable[str], joint: str = ", ") -> str:
     """Name the first three, and show that there are more: `a, b, c, ...`."""
     first, rest = (every := list(names))[:SOME], every[SOME:]
-    return ", ".join((*first, "...") if rest else first)
+    return joint.join((*first, "...") if rest else first)
 
 
 def date(unix_s: int | None) -> str:

@@ -77,7 +77,7 @@ def _run(ipython: Any, line: str, cell: str) -> Report:
     parser.add_argument("--force", action="store_true")
     try:
         options = parser.parse_args(line.split())
-        folder = kept_folder()
+        folder = kept_folder(keeps_failures=False)
         file = folder / "cell.py"
         write_whole(file, cell)
         if options.output is not None:

@@ -119,7 +119,7 @@ class Profile:
 
         program = _command()
         target = collecting.command_target(program)
-        output = self._output or kept_folder() / f"{target.name}.{self._number}.ncu-rep"
+        output = self._output or kept_folder(keeps_failures=True) / f"{target.name}.{self._number}.ncu-rep"
         told = json.dumps([self._number, _reports])
         collection = Collection(program=(), output=output, from_start=False, environment={WANTED: told})
         request = collecting.Request(target, collection, self._tier, ncu_path=self._ncu, timeout_s=self._timeout_s)
@@ -259,16 +259,20 @@ def _command() -> tuple[str, ...]:
     return sys.executable, *arguments
 
 
-def kept_folder() -> Path:
-    """Make a folder for a temporary report; it is removed when this program ends, unless collecting failed."""
+def kept_folder(*, keeps_failures: bool) -> Path:
+    """Make a folder for a temporary report, which is removed when this program ends.
+
+    Args:
+        keeps_failures: It stays where collecting failed, since the error names its log, which is read after the end.
+    """
     folder = Path(tempfile.mkdtemp(prefix="rooflens-"))
-    atexit.register(_remove, folder)
+    atexit.register(_remove, folder, keeps_failures=keeps_failures)
     return folder
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder; what a failed collection left in it was named to the user, and stays."""
+def _remove(folder: Path, *, keeps_failures: bool) -> None:
     from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, LOG_SUFFIX
 
-    if not any(file.name.endswith((LOG_SUFFIX, INCOMPLETE_SUFFIX)) for file in folder.iterdir()):
+    is_failure = any(file.name.endswith((LOG_SUFFIX, INCOMPLETE_SUFFIX)) for file in folder.glob("*"))
+    if not (keeps_failures and is_failure):
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _BROKEN_ON_WINDOWS = ("win32", errno.EINVAL)
 """What a pipe whose reader went answers there."""
 
+_STDERR = 2
+"""Where it takes nothing, whatever the reason, nobody can be told, and the command ends as it would."""
+
 STDOUT_CLOSED = "stdout is closed: nothing can be written to it"
 
 
@@ -22,11 +25,11 @@ def prepare() -> None:
     """Make stdout and stderr such that writing to them does not end the command in the middle.
 
     A pipe whose reader went (`| head`) takes all that comes after, and the command ends with the status it has. A
-    closed stderr does too; a closed stdout is an error as soon as something is to be written there.
+    closed or full stderr does too; a closed stdout is an error as soon as something is to be written there.
     """
     _fill_closed()
     sys.stdout = _prepared(sys.stdout, 1, closed=sys.stdout is None)
-    sys.stderr = _prepared(sys.stderr, 2)
+    sys.stderr = _prepared(sys.stderr, _STDERR)
 
 
 def _fill_closed() -> None:
@@ -42,7 +45,7 @@ def _fill_closed() -> None:
 
 def _prepared(stream: TextIO | None, descriptor: int, *, closed: bool = False) -> TextIO:
     if stream is None:
-        return _text(_Outlet(descriptor, closed=closed), "utf-8", line_buffering=descriptor == 2)
+        return _text(_Outlet(descriptor, closed=closed), "utf-8", line_buffering=descriptor == _STDERR)
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
         # Windows' own console is no file: it takes text in UTF-16, and its stream stays.
@@ -62,7 +65,7 @@ def _text(outlet: io.FileIO, encoding: str, *, line_buffering: bool) -> io.TextI
 
 
 class _Outlet(io.FileIO):
-    """A descriptor that takes what nobody reads any more."""
+    """A descriptor that takes what nobody reads any more, and as stderr what cannot be written."""
 
     def __init__(self, descriptor: int, *, closed: bool = False) -> None:
         super().__init__(descriptor, "w", closefd=False)
@@ -75,7 +78,8 @@ class _Outlet(io.FileIO):
         try:
             return super().write(data)
         except OSError as error:
-            if not isinstance(error, BrokenPipeError) and (sys.platform, error.errno) != _BROKEN_ON_WINDOWS:
+            has_gone = isinstance(error, BrokenPipeError) or (sys.platform, error.errno) == _BROKEN_ON_WINDOWS
+            if not has_gone and self.fileno() != _STDERR:
                 raise
             sink(self.fileno())
             return memoryview(data).nbytes

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import NoMatchError, UsageError
-from rooflens.format import cut_name, plain_name, printable
+from rooflens.format import cut_name, plain_name, printable, some
 from rooflens.model.keys import function_of
 from rooflens.model.records import Analysis, AnalyzedReport
 
@@ -207,7 +207,7 @@ def _meeting(matchers: Mapping[str, Matcher], texts: Iterable[str]) -> frozenset
 
 
 def _either(patterns: Iterable[str]) -> str:
-    return " or ".join(f"`{pattern}`" for pattern in patterns)
+    return some((f"`{pattern}`" for pattern in patterns), " or ")
 
 
 def _hint(patterns: Iterable[str], seen: Sequence[str]) -> str:

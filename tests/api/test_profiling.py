@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,17 @@ def test_what_a_failure_names_is_there_when_the_program_has_ended(
     left = sorted((gpu_box / "tmp").rglob("x.*"))
     assert [path.name for path in left] == ["x.0.ncu-rep.incomplete", "x.0.ncu.log"] * is_left
     assert all(str(path) in done.stderr for path in left)
+
+
+def test_a_notebook_leaves_nothing_when_its_kernel_ends(tmp_path: Path) -> None:
+    """Its user has read the error by then: the folder goes with the log that it names."""
+    code = (
+        "from rooflens.api.profiling import kept_folder\n"
+        "(kept_folder(keeps_failures=False) / 'cell.ncu.log').write_text('said')"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)  # noqa: S603 - ours
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ncu_looks_at_the_part_alone(tmp_path: Path) -> None:

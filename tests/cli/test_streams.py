@@ -40,6 +40,22 @@ def test_the_status_is_right_wherever_the_output_goes(tmp_path: Path, redirected
     assert (done.returncode, done.stderr) == (status, said)
 
 
+@pytest.mark.parametrize("redirected", ["2>&-", "2> /dev/full", "2>&1 | true; exit ${PIPESTATUS[0]}"])
+def test_the_status_says_what_happened_whoever_hears_it(fixtures: Path, tmp_path: Path, redirected: str) -> None:
+    """A stderr that is closed or full, or that nobody reads, changes no status: done, unreadable, wrong call, gate."""
+    names = ("MW_Baseline", "MW_DivToMult")
+    good, better = (fixtures / "published" / f"GPU_workshop__{name}.ncu-rep" for name in names)
+    commands = {
+        f"analyze {good}": 0,
+        "analyze none.ncu-rep": 1,
+        "analyze --bogus": 2,
+        f"compare {better} {good} --fail-on 5%": 5,
+    }
+    for command, status in commands.items():
+        done = shell(f"{ROOFLENS} {command} > /dev/null {redirected}", tmp_path)
+        assert done.returncode == status, command
+
+
 def test_a_reader_that_went_does_not_hide_what_failed(tmp_path: Path) -> None:
     """The status of a command whose output nobody reads is the one it has otherwise: here a report is damaged."""
     report = write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("kernel()", {"gpu__time_duration.sum": 1e3})]))

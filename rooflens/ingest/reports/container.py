@@ -28,11 +28,13 @@ from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
 from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic, range_path
 from rooflens.ingest.reports.unpacking import (
+    HEAD_BYTES,
     INCOMPLETE_SUFFIX,
     INTACT_HINT,
     MAGIC,
     NOT_A_REPORT_HINT,
     PLAIN_SUFFIX,
+    foreign_format,
     temporary_file,
     unpacked,
 )
@@ -58,14 +60,6 @@ _BARE = {
 
 _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 
-_FOREIGN_FORMATS = (
-    (b"SQLite format 3\0", "this is an SQLite file, perhaps of Nsight Systems: --timeline takes that beside a report"),
-    (b"\x89HDF", "this is an HDF5 file, as Nsight Systems exports it"),
-    (b"PAR1", "this is a Parquet file"),
-    (b"PK\x03\x04", "this is a ZIP archive: unpack it first"),
-    (b"\x1f\x8b", "this is gzip-compressed: unpack it first"),
-    (b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself with `git lfs pull`"),
-)
 _SUFFIX_HINTS = {
     ".nsys-rep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
     ".qdrep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
@@ -345,8 +339,7 @@ def check_names(name_ids: Iterable[int], index: int, strings: Sequence[bytes]) -
 def _check_file_header(data: Bytes, suffix: str) -> int:
     """Check magic and version, and return the offset of the first block."""
     if data[: len(MAGIC)] != MAGIC:
-        by_content = next((hint for start, hint in _FOREIGN_FORMATS if data[: len(start)] == start), None)
-        hint = by_content or _SUFFIX_HINTS.get(suffix) or NOT_A_REPORT_HINT
+        hint = foreign_format(data[:HEAD_BYTES]) or _SUFFIX_HINTS.get(suffix) or NOT_A_REPORT_HINT
         raise InputError("not an Nsight Compute report: it does not start with `NVR`", hint)
     start = len(MAGIC) + _LENGTH_BYTES
     end = start + _length_at(data, len(MAGIC))

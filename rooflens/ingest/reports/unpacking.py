@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -41,17 +41,40 @@ NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files t
 _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 """First bytes -> what a file is compressed with."""
 
+_FOREIGN_FORMATS = (
+    (
+        0,
+        b"SQLite format 3\0",
+        "this is an SQLite file, perhaps of Nsight Systems: --timeline takes it beside a report",
+    ),
+    (0, b"\x89HDF", "this is an HDF5 file, as Nsight Systems exports it"),
+    (0, b"PAR1", "this is a Parquet file"),
+    (0, b"PK\x03\x04", "this is a ZIP archive: unpack it, and give what is in it"),
+    (0, b"7z\xbc\xaf\x27\x1c", "this is a 7z archive: unpack it, and give what is in it"),
+    (257, b"ustar", "this is a tar archive: unpack it, and give what is in it"),
+    (0, b"BZh", "this is compressed with bzip2: unpack it with `bunzip2`, or compress it with gzip or zstd instead"),
+    (0, b"\xfd7zXZ\0", "this is compressed with xz: unpack it with `unxz`, or compress it with gzip or zstd instead"),
+    (0, b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself with `git lfs pull`"),
+)
+"""Where in a file, bytes, and what it then is."""
+
 _MOST_LAYERS = 2
 """Enough for a `.ncu-repz` that was compressed once more on its way; more layers are deliberate."""
 
-_MOST_RATIO = 40
+_LIKELY_RATIO = 40
 """Published reports shrink 1.9 to 19 times; only a time limit depends on this."""
+
+_MOST_RATIO = 200
+_UNSUSPECTED_BYTES = 64 << 20
+"""What unpacks to more than this, and to more than 200 times what was read for it, is a bomb: published reports shrink
+41 times at most, at Zstandard's highest level; zeros shrink 1,000 times and more."""
 
 _CHUNK_BYTES = 1 << 20
 _STEP_BYTES = 64 << 10
 """How much a layer unpacks at once: at most this is lost before a cut."""
 
-_HEAD_BYTES = 4096
+HEAD_BYTES = 4096
+"""So much of a file tells what it is."""
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -86,6 +109,11 @@ def is_packed(path: Path) -> bool:
     return _kind(first_bytes(path)) is not None
 
 
+def foreign_format(head: bytes) -> str | None:
+    """Say what a file is that is no report and no export, by its first `HEAD_BYTES`; None where that is not known."""
+    return next((text for at, magic, text in _FOREIGN_FORMATS if head[at:].startswith(magic)), None)
+
+
 def is_incomplete(path: Path) -> bool:
     """Return whether a file has the name of a report whose collection failed."""
     return path.name.endswith(INCOMPLETE_SUFFIX)
@@ -96,7 +124,7 @@ def likely_bytes(path: Path) -> int:
     if not path.is_file():
         return 0
     file_bytes = path.stat().st_size
-    return min(file_bytes * _MOST_RATIO, MAX_UNPACKED_BYTES) if is_packed(path) else file_bytes
+    return min(file_bytes * _LIKELY_RATIO, MAX_UNPACKED_BYTES) if is_packed(path) else file_bytes
 
 
 @contextmanager
@@ -173,19 +201,20 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
     """
     limit = max_bytes or MAX_UNPACKED_BYTES
     with path.open("rb") as file:
-        stream = io.BufferedReader(file.raw, _CHUNK_BYTES)
+        stream = io.BufferedReader(file.raw, _STEP_BYTES)
         kinds: list[str] = []
         while kind := _kind(stream.peek(4)):
             if len(kinds) == _MOST_LAYERS:
                 raise InputError(f"compressed more than {_MOST_LAYERS} times, as no report is", NOT_A_REPORT_HINT)
             kinds.append(kind)
-            layer = _Counted(_Layer(stream, kind), limit, "unpacks to")
+            layer = _Counted(_Layer(stream, kind), limit, "unpacks to", file.raw.tell)
             stream = io.BufferedReader(layer, _CHUNK_BYTES)
-        if kinds and not _may_be_report(stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]):
+        head = stream.peek(HEAD_BYTES)[:HEAD_BYTES]
+        if kinds and not _may_be_report(head):
             raise InputError(
                 f"not an Nsight Compute report: it is {kinds[0]}-compressed, but what is in it does not start with "
                 "`NVR`",
-                NOT_A_REPORT_HINT,
+                foreign_format(head) or NOT_A_REPORT_HINT,
             )
         while piece := stream.read1(_CHUNK_BYTES):  # `read` would lose what came before damage
             yield piece
@@ -227,21 +256,27 @@ class _Layer:
 
 
 class _Counted(io.RawIOBase):
-    """A stream that raises an error once it gives more than it may."""
+    """A stream that raises an error once it gives more than it may, or more than what was read for it explains."""
 
-    def __init__(self, stream: Any, max_bytes: int, verb: str) -> None:
-        self._stream, self._max_bytes, self._left, self._verb = stream, max_bytes, max_bytes, verb
+    def __init__(self, stream: Any, max_bytes: int, verb: str, read_bytes: Callable[[], int] | None = None) -> None:
+        self._stream, self._max_bytes, self._verb, self._read_bytes = stream, max_bytes, verb, read_bytes
+        self._given_bytes = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         piece = self._stream.read(len(buffer))
-        self._left -= len(piece)
-        if self._left < 0:
+        self._given_bytes += len(piece)
+        if self._given_bytes > self._max_bytes:
             raise InputError(
                 f"{self._verb} more than {_size(self._max_bytes)}, the limit",
                 "ROOFLENS_MAX_UNPACKED=SIZE raises it if you trust the file and have room; or profile fewer kernels",
+            )
+        if self._read_bytes and self._given_bytes > max(_UNSUSPECTED_BYTES, _MOST_RATIO * self._read_bytes()):
+            raise InputError(
+                f"unpacks to more than {_MOST_RATIO} times its size, as no report does",
+                "if you trust the file, unpack it with `gzip -d` or `zstd -d`, and give what comes out",
             )
         buffer[: len(piece)] = piece
         return len(piece)

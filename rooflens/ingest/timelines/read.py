@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.ingest.reports.unpacking import HEAD_BYTES, first_bytes, foreign_format
 from rooflens.ingest.timelines.nsys import MAGIC, exported, read_export
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
 
         yield read_trace(file)
     else:
-        raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", _HINT)
+        hint = foreign_format(first_bytes(file, HEAD_BYTES)) or _HINT
+        raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", hint)
 
 
 def _begin(file: Path) -> bytes:

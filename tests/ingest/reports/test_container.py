@@ -127,7 +127,6 @@ def test_an_empty_file_is_named_as_such(path: Path) -> None:
         ("a.qdrep", b"QDSTRM", "Nsight Systems"),
         ("a.sqlite", b"SQLite format 3\0....", "SQLite"),
         ("a.csv", b'"ID","Process ID"\n', "--page raw --csv"),
-        ("a.ncu-rep", b"\x1f\x8b\x08\x00", "gzip"),
         ("a.ncu-rep", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("a.ncu-rep", b"\x97\0\0\0\x08\0\x10\x01", "first bytes are not"),
         ("a.bin", b"anything", "`ncu -o NAME`"),

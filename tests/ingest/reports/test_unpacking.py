@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +37,7 @@ from rooflens.ingest.reports.unpacking import (
     spooled,
     unpacked,
 )
+from rooflens.ingest.timelines.read import opened_timeline
 from rooflens.model.store.dataset import Store, StoredReport
 
 METRICS = {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8}
@@ -134,7 +139,7 @@ def test_damage_inside_the_frame_is_found_as_in_a_plain_report(tmp_path: Path, s
     assert list(scratch.iterdir()) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"NV\0", b"a folder\0archived", b"PK\x03\x04\0" + REPORT])
+@pytest.mark.parametrize("content", [b"", b"NV\0", b"a folder\0archived"])
 def test_what_holds_no_report_is_refused_before_it_is_unpacked(tmp_path: Path, scratch: Path, content: bytes) -> None:
     """Anything else that is zstd-compressed is named as what it is."""
     file = tmp_path / "archive.tar.zst"
@@ -247,6 +252,20 @@ def test_no_more_than_the_limit_is_written(tmp_path: Path, monkeypatch: pytest.M
     assert 0 < sum(sizes) <= 4 << 20
 
 
+def _zipped(content: bytes) -> bytes:
+    with zipfile.ZipFile(archive := io.BytesIO(), "w") as file:
+        file.writestr("a.ncu-rep", content)
+    return archive.getvalue()
+
+
+def _tarred(content: bytes) -> bytes:
+    with tarfile.open(fileobj=(archive := io.BytesIO()), mode="w") as file:
+        entry = tarfile.TarInfo("a.ncu-rep")
+        entry.size = len(content)
+        file.addfile(entry, io.BytesIO(content))
+    return archive.getvalue()
+
+
 _SKIPPED = b"\x50\x2a\x4d\x18" + (1 << 20).to_bytes(4, "little") + bytes(1 << 20)
 """A frame of zstd's that unpacks to nothing."""
 
@@ -275,6 +294,44 @@ def test_what_unpacks_without_end_is_stopped_early(tmp_path: Path, scratch: Path
     with pytest.raises(InputError, match="unpacks to more than 4 MiB"), unpacked(file, 4 << 20):
         pass
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", _bombs())
+def test_a_bomb_is_known_by_how_much_it_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Long before the limit, what grows as no report does is refused, and what of it was unpacked is little."""
+    monkeypatch.setattr(unpacking, "_UNSUSPECTED_BYTES", 4 << 20)
+    file, sizes = tmp_path / "bomb", list[int]()
+    file.write_bytes(_bombs()[kind])
+    with pytest.raises(InputError, match="unpacks to more than 200 times its size") as caught:
+        sizes.extend(len(chunk) for chunk in unpacking.chunks(file))
+    assert "`zstd -d`" in caught.value.hint
+    assert sum(sizes) <= 32 << 20
+
+
+@pytest.mark.parametrize(
+    ("compress", "says"),
+    [
+        (bz2.compress, "bzip2"),
+        (lzma.compress, "xz"),
+        (_zipped, "ZIP"),
+        (_tarred, "tar"),
+        (lambda data: gzip.compress(_tarred(data)), "tar"),
+        (lambda data: packed(_zipped(data)), "ZIP"),
+    ],
+)
+def test_another_packing_is_named_whatever_the_file_is_called(
+    tmp_path: Path, compress: Callable[[bytes], bytes], says: str
+) -> None:
+    """An archive, or a compression that is not read, is told what it is, as report, export and timeline."""
+    for name in ("a.ncu-rep", "a.ncu-repz", "a.csv", "a.txt", "a.ncu-rep.gz"):
+        (file := tmp_path / name).write_bytes(compress(REPORT))
+        error = _error(file)
+        assert str(error).startswith("not an Nsight Compute report"), name
+        assert f" {says}" in error.hint, name
+    if not is_packed(file):
+        with pytest.raises(InputError, match="no timeline") as caught, opened_timeline(file):
+            pass
+        assert f" {says}" in caught.value.hint
 
 
 def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
