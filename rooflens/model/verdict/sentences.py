@@ -159,18 +159,18 @@ def verdict_sentence(facts: Facts, causes: Sequence[Finding], moves: Sequence[st
         moves: What can help.
         unmeasured: It was not measured why the kernel waits: what was found is a part of it at most.
     """
+    roof = ", at the roof" if facts.at_roof else ""
     if facts.full_for_a_while:
-        head = _on_the_plateau(facts)
+        head = f"{_on_the_plateau(facts)}{roof}"
     elif facts.bound == "balanced":
         sides = in_order(facts.memory, facts.compute)
-        head = f"Near two limits: {_sides_words(sides, facts.kernel.gpu)}"
+        head = f"Near two limits: {_sides_words(sides, facts.kernel.gpu)}{roof}"
     elif facts.limiter is not None:
         head = _at_its_limiter(facts, facts.limiter)
     else:
         head = _without_limiter(facts, causes, unmeasured=unmeasured)
-    roof = ", at the roof" if facts.at_roof else ""
     move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
-    return f"{head}{roof}.{move}"
+    return f"{head}.{move}"
 
 
 def _on_the_plateau(facts: Facts) -> str:
@@ -188,30 +188,43 @@ def _on_the_plateau(facts: Facts) -> str:
 
 
 def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
-    """Name the limiter of a kernel, with how much of its peak it does."""
-    resource, share, where = limiter.resource or "", percent(limiter.share), _spoken(limiter.resource, facts.kernel.gpu)
-    level, pipe = facts.levels.get(resource), facts.pipes.get(resource)
+    """Name the limiter of a kernel, with how much of its peak it does; at the roof it is full."""
+    resource, where = limiter.resource or "", _spoken(limiter.resource, facts.kernel.gpu)
     if facts.bound == "memory":
-        numbers = f"{share} of its peak"
-        if level is not None:
-            stage = binding_stage(level)
-            if level.share is None:
-                numbers = f"at least {numbers}"
-            elif stage is None and level.bytes_per_s is not None and level.peak_bytes_per_s:
-                numbers = f"moves {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')} ({share})"
-            else:
-                numbers = f"its {stage_label(stage or 'busiest')} stage is {share} busy"
-        intensity = level.intensity_flop_per_byte if level else None
-        return f"Memory-bound at {where}: {numbers}" + (f" at {significant(intensity)} FLOP/B" if intensity else "")
-    numbers = f"{share} busy"
-    if pipe is not None and pipe.amount_per_s is not None and pipe.peak_per_s:
-        about = "about " if pipe.source == "estimated" else ""
-        numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
-        numbers += f" ({share})" if pipe.share == limiter.share else f", its pipe {share} busy"
-    head = f"{'Limited' if resource == 'issue' else 'Compute-bound'} by {where}: {numbers}"
-    if facts.unseen:
-        return f"Possibly {head[0].lower()}{head[1:]}; or memory-bound, as use of memory is not measured"
-    return head
+        head, joint, numbers = "Memory-bound", "at", _of_the_level(facts, limiter)
+    else:
+        head, joint, numbers = "Limited" if resource == "issue" else "Compute-bound", "by", _of_the_pipe(facts, limiter)
+        if facts.unseen:
+            unseen = "; or memory-bound, as use of memory is not measured"
+            return f"Possibly {head[0].lower()}{head[1:]} {joint} {where}: {numbers}{unseen}"
+    return f"{head}: {where} is full, {numbers}" if facts.at_roof else f"{head} {joint} {where}: {numbers}"
+
+
+def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
+    """Write how much of its peak a memory level does, and the intensity of a kernel that could do more."""
+    share, level = percent(limiter.share), facts.levels.get(limiter.resource or "")
+    if level is None:
+        return f"{share} of its peak"
+    stage = binding_stage(level)
+    if level.share is None:
+        numbers = f"at least {share} of its peak"
+    elif stage is None and level.bytes_per_s is not None and level.peak_bytes_per_s:
+        verb = "moving" if facts.at_roof else "moves"
+        numbers = f"{verb} {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')} ({share})"
+    else:
+        numbers = f"its {stage_label(stage or 'busiest')} stage {'' if facts.at_roof else 'is '}{share} busy"
+    intensity = level.intensity_flop_per_byte
+    return f"{numbers} at {significant(intensity)} FLOP/B" if intensity and not facts.at_roof else numbers
+
+
+def _of_the_pipe(facts: Facts, limiter: Bottleneck) -> str:
+    """Write how much of its peak a pipe does, or how busy it is."""
+    share, pipe = percent(limiter.share), facts.pipes.get(limiter.resource or "")
+    if pipe is None or pipe.amount_per_s is None or not pipe.peak_per_s:
+        return f"{share} busy"
+    about = "about " if pipe.source == "estimated" else ""
+    numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
+    return f"{numbers} ({share})" if pipe.share == limiter.share else f"{numbers}, its pipe {share} busy"
 
 
 def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:

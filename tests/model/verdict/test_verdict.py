@@ -80,7 +80,7 @@ def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: b
     """A limiter at 80 % is at its roof, and the class stays what it is."""
     found = verdict(shares)
     assert found.at_roof is at_roof
-    assert (", at the roof" in found.sentence) is at_roof
+    assert (" is full, " in found.sentence or ", at the roof" in found.sentence) is at_roof
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing
         ({"issue": 0.72}, {}, False, "Possibly limited by instruction issue: 72 % busy; or memory-bound"),
         ({"issue": 0.72, "l1": 0.3}, {}, False, "Possibly limited by instruction issue"),
         ({"issue": 0.72, "l2": 0.3}, {}, False, "Limited by instruction issue: 72 % busy."),
-        ({"tensor_bf16": 0.85}, {}, True, "Compute-bound by tensor bf16"),
+        ({"tensor_bf16": 0.85}, {}, True, "Compute-bound: tensor bf16 is full, "),
         (
             {},
             {"sol_compute": 0.97},
             False,
             "Possibly compute-bound by NVIDIA's busiest unit: 97 % busy",
         ),
-        ({}, {"sol_compute": 0.97, "sol_memory": 0.5}, True, "Compute-bound by NVIDIA's busiest unit"),
+        ({}, {"sol_compute": 0.97, "sol_memory": 0.5}, True, "Compute-bound: NVIDIA's busiest unit is full, 97 % busy"),
         ({"alu": 0.2, "l1": 0.3}, {}, False, "Possibly latency-bound, or memory-bound"),
     ],
 )
@@ -439,7 +439,7 @@ def test_a_full_load_store_unit_is_memory() -> None:
     """Load and store instructions that fill L1's input limit as memory does; the move is to issue fewer of them."""
     found = reach(place(make_kernel(LSU_FULL)))
     assert (found.bound, found.resource, found.bottleneck) == ("memory", "l1", Bottleneck("l1", 0.9375))
-    assert "its LSU input stage is 94 % busy" in found.sentence
+    assert "L1 is full, its LSU input stage 94 % busy" in found.sentence
     assert found.advice[0].startswith("load wider")
 
 
