@@ -80,6 +80,24 @@ def test_the_instructions_nvidia_marks_for_stalls_are_hot_spots(pairs: list[tupl
     assert marked >= 35
 
 
+def test_the_twenty_hottest_instructions_are_nvidias(pairs: list[tuple[Kernel, Any]]) -> None:
+    """As many samples as NVIDIA's module counts at its twenty hottest addresses, with none left out between them.
+
+    Below a thousandth of all samples, some are of code outside of the kernel, which has no offset in it.
+    """
+    compared = 0
+    for kernel, action in pairs:
+        metric = action.metric_by_name("smsp__pcsamp_sample_count")
+        if metric is None or not metric.num_instances():
+            continue
+        counted = sorted((metric.as_uint64(index) for index in range(metric.num_instances())), reverse=True)
+        kept = [spot.measures.get("samples", 0) for spot in hottest(kernel.hotspots, "samples", 20, "sass")]
+        expected = [count for count in counted[:20] if count >= sum(counted) / 1000]
+        assert kept[: len(expected)] == expected, (kernel.source, kernel.index)
+        compared += 1
+    assert compared >= 50
+
+
 def test_the_hottest_lines_of_two_published_kernels(pairs: list[tuple[Kernel, Any]]) -> None:
     """One line of a stencil's update holds 88 % of the samples, one of an optimizer 58 %, both waiting for memory."""
     kernels = {(Path(kernel.source).name, kernel.index): kernel for kernel, _ in pairs}
@@ -109,6 +127,6 @@ def test_packed_fp16_of_published_kernels_is_known(pairs: list[tuple[Kernel, Any
 
 
 def test_kernels_keep_few_hot_spots(pairs: list[tuple[Kernel, Any]]) -> None:
-    """No kernel keeps more than 28 lines, 28 instructions and 8 functions."""
+    """No kernel keeps more than 40 lines, 40 instructions and 8 functions."""
     for kernel, _ in pairs:
-        assert len(kernel.hotspots) <= 64
+        assert len(kernel.hotspots) <= 88

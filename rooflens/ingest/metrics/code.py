@@ -56,10 +56,11 @@ _CONSTANT_LOAD = re.compile(r"HFMA2\S*\s+\w+,(?:[^,]*,)?\s*[-|]*RZ\b")
 _LOAD = re.compile(r"(?:^|\s)LD")
 _NO_TEXT = ("", "???")
 
-_MOST_SAMPLED, _MOST_OF_OTHERS, _MOST_OF_A_STALL = 20, 5, 3
-"""How many lines, and instructions, are kept with the most samples, the most of each other measure, and of a stall."""
+_MOST_OF_OTHERS, _MOST_OF_A_STALL = 5, 3
+"""How many lines, and instructions, are kept with the most of each measure but samples, and of a stall."""
 _LEAST_STALL_SHARE = 0.05
-_MOST_PER_GRAIN: Mapping[Grain, int] = {"line": 28, "sass": 28, "function": 8}
+_MOST_PER_GRAIN: Mapping[Grain, int] = {"line": 40, "sass": 40, "function": 8}
+"""Half of them are those with the most samples."""
 _MOST_CHARACTERS = 400
 _INSTRUCTION_BYTES = 16
 _MOST_EVENTS = 2.0**62
@@ -434,18 +435,23 @@ def _grouped(measured: Mapping[str, ByAddress], key_of: Mapping[int, Key]) -> di
 def _hottest(
     columns: Mapping[str, Mapping[Key, float]], grain: Grain, totals: Mapping[str, float]
 ) -> list[tuple[Key, dict[str, float]]]:
-    """Choose the hottest by all measures in turn, first the top of each, then the second; sort by samples."""
+    """Choose the hottest by samples, and then by all other measures in turn, first the top of each; sort by samples.
+
+    None is left out between the first half of what is kept: they are the hottest there are.
+    """
     stalled = sum(total for measure, total in totals.items() if measure.startswith(STALL))
+    most = _MOST_PER_GRAIN[grain]
+    sampled = _ranking(columns.get("samples", {}), most // 2)
     rankings = [_ranking(_idle_threads(columns), _MOST_OF_OTHERS)]
     for measure, column in columns.items():
         if measure == "samples":
-            rankings.append(_ranking(column, _MOST_SAMPLED))
-        elif not measure.startswith(STALL):
+            continue
+        if not measure.startswith(STALL):
             rankings.append(_ranking(column, _MOST_OF_OTHERS))
         elif totals[measure] > _LEAST_STALL_SHARE * stalled:
             rankings.append(_ranking(column, _MOST_OF_A_STALL))
     ranked = (key for key in chain.from_iterable(zip_longest(*rankings)) if key is not None)
-    chosen = list(dict.fromkeys(ranked))[: _MOST_PER_GRAIN[grain]]
+    chosen = list(dict.fromkeys(chain(sampled, ranked)))[:most]
     rows = [(key, {m: column[key] for m, column in columns.items() if column.get(key)}) for key in chosen]
     return sorted(rows, key=lambda row: (-row[1].get("samples", 0), -row[1].get("warp_inst", 0), row[0]))
 

@@ -51,6 +51,7 @@ _GRID, _BLOCK = (tuple(f"launch__{what}_dim_{axis}" for axis in "xyz") for what 
 IDENTITY = (*_CAPABILITIES, *_DEVICES, *_GRID, *_BLOCK)
 """Metrics that tell where a result ran, and its launch size (`identity`)."""
 GPU = "device__attribute_display_name"
+_SM_COUNTS = ("device__attribute_multiprocessor_count", "launch__sm_count")
 _LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABILITY, CAPABILITY))
 """Prefixes of metrics that are read outside the table of counters, with their limits."""
 
@@ -127,9 +128,19 @@ def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
     return label if label is None or len(label) <= most else f"{label[: most - 1]}…"
 
 
+def _with_sm_count(raw: RawResult) -> Mapping[str, float]:
+    """Return the numbers of a result; how many SMs its GPU has, its datasheet says where an export does not."""
+    if any(name in raw.numbers for name in _SM_COUNTS):
+        return raw.numbers
+    from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - reports have the number
+
+    gpu = datasheet_of(raw.texts.get(GPU))
+    return raw.numbers if gpu is None else {**raw.numbers, _SM_COUNTS[0]: gpu.sm_count.value}
+
+
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
     """Resolve one raw result into a kernel record, without its code (`with_code`)."""
-    resolved = resolve(raw.numbers)
+    resolved = resolve(_with_sm_count(raw))
     capability, device, grid, block = identity(*map(raw.numbers.get, IDENTITY))
     # Where every measurement is NaN, profiling failed; where some are, the kernel lacks what they would have told.
     is_measured_at_all = not raw.nan_count or bool(resolved.values.keys() & MEASURED)

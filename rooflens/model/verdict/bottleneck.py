@@ -38,6 +38,9 @@ _MEMORY_PER_CENTS = (
     "sol_l1_share",
     "sol_l1_active_share",
 )
+_OF_L1 = ("sol_l1_active_share", "sm_cycles_active_avg", "elapsed_cycles")
+_SAME_PER_CENT = 0.005
+"""The elapsed cycles that a report has are those of a GPC, which differ by a few thousandths from L1's own."""
 _COMPUTE_PER_CENTS = ("sol_compute", "sol_instructions_share")
 _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """Chips with two halves of L2: what one misses, the other may hold."""
@@ -74,14 +77,17 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
     """Find the busiest memory level; L1's data stage counts as shared memory where that makes up most of it.
 
     A report that shows neither L2 nor any stage behind L1's input may hide the busiest unit: then what stands in for
-    the side does so where it is higher.
+    the side does so where it is higher. Where only DRAM's peak is missing, its published one does.
     """
     levels, unit = facts.levels, fullest(facts.levels, {})
     are_caches_seen = any(
         level.share is not None and not (level.stages and level.stages.keys() <= _PARTIAL[name])
         for name, level in (("l1", levels["l1"]), ("l2", levels["l2"]))
     )
-    stand_in = None if are_caches_seen else _memory_stand_in(facts.kernel)
+    stand_in = _memory_stand_in(facts.kernel)
+    is_of_dram = stand_in is not None and stand_in.resource == "dram" and levels["dram"].share is None
+    if are_caches_seen and not is_of_dram:
+        stand_in = None
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in
     name, share = unit
@@ -114,7 +120,14 @@ def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
     per_cent = counters.get("sol_memory", parts)
     if dram and (per_cent is None or min(1.0, max(dram)) >= per_cent):
         return Bottleneck("dram", min(1.0, max(dram)))
-    return None if per_cent is None else Bottleneck(None, per_cent)
+    return None if per_cent is None else Bottleneck("l1" if _is_of_l1(counters, per_cent) else None, per_cent)
+
+
+def _is_of_l1(counters: Mapping[str, float], per_cent: float) -> bool:
+    """Return whether NVIDIA's per cent of the memory side is L1's, which ncu prints of the cycles with work."""
+    of_active, active, elapsed = (counters.get(name, 0.0) for name in _OF_L1)
+    share = counters.get("sol_l1_share") or of_active * (ratio(active, elapsed) or 0.0)
+    return share > 0 and abs(share - per_cent) < _SAME_PER_CENT
 
 
 def both_sides(analysis: Analysis) -> list[Bottleneck]:

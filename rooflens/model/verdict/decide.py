@@ -17,6 +17,7 @@ from rooflens.model.bounds import Bound
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
 from rooflens.model.records import Bottleneck, Confidence, Finding, Move, Verdict, ratio
+from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
@@ -135,6 +136,7 @@ def _unseen(
         any(facts.share(name) is not None for name in ("dram", "l2"))
         or any(facts.counter(name) is not None for name in _OF_MEMORY)
         or (memory is not None and memory.resource == "dram")
+        or (facts.levels["dram"].bytes_per_s is not None and datasheet_of(facts.kernel.gpu) is not None)
     )
     if limiter is None and bound in {"latency", "overhead"}:
         return (*(() if is_memory_seen else ("memory",)), *(() if compute else ("compute",)))

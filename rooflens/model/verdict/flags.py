@@ -48,6 +48,7 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
     has_shares = any(pipe.share is not None for pipe in facts.pipes.values())
     # What is known of L1 alone tells nothing of memory.
     shown = {name for name, level in levels.items() if level.share is not None}
+    has_bytes = levels["dram"].amount_bytes is not None
     has_memory = bool(shown & {"dram", "l2"}) or "sol_memory" in counters
     has_compute = has_shares or "sol_compute" in counters
     holds = {
@@ -70,10 +71,11 @@ def find_flags(facts: Facts) -> tuple[str, ...]:
         "smem_bytes_upper_bound": by_smem is not None and by_smem.accuracy == "upper",
         "smem_tensor_width_unknown": counters.get("smem_tensor_wavefronts"),
         "bank_conflicts": delivered and replayed is not None and replayed / delivered > limits.conflict_share,
-        "no_flop_counters": is_known and not is_scalar_known and has_shares,
+        "no_flop_counters": is_known and not is_scalar_known and (has_shares or has_bytes),
         "sol_pair_only": is_known
         and not is_scalar_known
         and not has_shares
+        and not has_bytes
         and "sol_compute" in counters
         and "sol_memory" in counters,
         "fp16_not_measured": is_known and is_scalar_known and not any(item.key == "fp16" for item in work),

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel
 
+from rooflens.model.analyze import analyze
 from rooflens.model.records import Bottleneck, Level, Limit, Outside, Pipe
 from rooflens.model.roofline.flops import Flops, Work
 from rooflens.model.verdict.limit import find_limit, local_part
@@ -45,6 +46,15 @@ def test_the_floor_is_the_larger_of_arithmetic_and_needed_bytes() -> None:
 def test_no_more_is_needed_than_the_accesses_ask_for() -> None:
     """Of 4 GB the sectors of all accesses would fill 2: the floor is 2 ms."""
     assert limit(1e6, {"dram_bytes": 4e9, "global_ideal_sectors": 2e9 / 32}).factor == pytest.approx(5)
+
+
+def test_published_bandwidth_is_a_floor_where_the_report_has_none() -> None:
+    """An A100 of 40 GB moves 1.555 TB/s by its datasheet: 3.11 GB take 2 of the 10 ms."""
+    kernel = make_kernel({"duration_ns": 1e7, "dram_bytes": 3.11e9}, gpu="NVIDIA A100-PCIE-40GB")
+    found = analyze(kernel).verdict.limit
+    assert (found.factor, found.by) == (pytest.approx(5), "DRAM traffic")
+    nameless = analyze(replace(kernel, gpu=None)).verdict.limit
+    assert nameless.factor is None
 
 
 def test_accesses_that_nobody_looked_at_prove_nothing() -> None:

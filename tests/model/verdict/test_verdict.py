@@ -217,6 +217,23 @@ def test_the_datasheet_has_a_peak_where_the_report_has_none() -> None:
     assert found.bottleneck.share == pytest.approx(0.772, abs=0.001)
 
 
+def test_nvidias_per_cent_of_memory_is_l1s_where_both_are_the_same() -> None:
+    """ncu prints 96.84 % of 2,169,592 active cycles for L1: of 2,253,598 elapsed ones 93.2 %, as for memory."""
+    counters = {"sol_l1_active_share": 0.9684, "sm_cycles_active_avg": 2169592.0, "elapsed_cycles": 2253598.0}
+    counters |= {"sol_compute": 0.4, "sol_memory": 0.9348}
+    assert analyze(make_kernel(counters)).verdict.resource == "l1"
+    assert analyze(make_kernel({**counters, "sol_memory": 0.95})).verdict.resource is None
+
+
+def test_a_cache_that_is_measured_hides_no_dram_whose_peak_is_published() -> None:
+    """L1 is 44 % busy; 1.2 GB in a millisecond are 77 % of what an A100 moves."""
+    counters = {"l1_data_share": 0.44, "l1_tag_share": 0.3, "dram_bytes": 1.2e9, "alu_share": 0.1}
+    found = analyze(make_kernel(counters, gpu="NVIDIA A100-PCIE-40GB")).verdict
+    assert (found.bound, found.resource) == ("memory", "dram")
+    little = analyze(make_kernel({**counters, "dram_bytes": 1.2e8}, gpu="NVIDIA A100-PCIE-40GB")).verdict
+    assert "no unit above 44 %" in little.sentence.replace("\u00a0", " ")
+
+
 @for_all(
     "counters, bound",
     [

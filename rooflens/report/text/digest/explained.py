@@ -11,8 +11,10 @@ from rooflens.model.hotspots import leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
+from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.summary import cautions, notes
+from rooflens.model.verdict.bottleneck import both_sides
 from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
 from rooflens.report.document import (
     Block,
@@ -152,7 +154,13 @@ def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
 
     A memory level that was measured and did next to nothing is named: it would look as if nobody had measured it.
     """
-    rows = tuple(_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN))
+    # What the verdict stands on, where the report has no more of it than NVIDIA's per cent of its side.
+    measured = {None, *shares_of(analysis.levels, analysis.pipes)}
+    stated = [side for side in both_sides(analysis) if side.resource not in measured]
+    rows = (
+        *(_stated(analysis, side.resource or "", side.share) for side in stated),
+        *(_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN)),
+    )
     numbers = (Column(heading, right=True) for heading in ("share", "rate", "peak"))
     columns = (Column("unit", fit="name"), *numbers, Column("counters", fit="prose", least=56))
     levels = ((name, level.share) for name, level in analysis.levels.items())
@@ -164,8 +172,19 @@ def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     return (Heading("How busy each unit is"), *parts, *few) if parts or few else ()
 
 
+def _label(analysis: Analysis, name: str) -> str:
+    return resource_label(name, analysis.kernel.gpu)
+
+
+def _stated(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
+    level = analysis.levels.get(name)
+    rate = fmt.si(level.bytes_per_s if level else None, "B/s")
+    source = "its bytes over the highest peak known" if name == "dram" else "NVIDIA's per cent of its side"
+    return _label(analysis, name), plain(fmt.percent(share)), rate, fmt.MISSING, source
+
+
 def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
-    label = resource_label(name, analysis.kernel.gpu)
+    label = _label(analysis, name)
     if name in LEVELS:
         level, sources = analysis.levels[name], level_sources(analysis, name)
         rate, peak = fmt.si(level.bytes_per_s, "B/s"), fmt.si(level.peak_bytes_per_s, "B/s")
