@@ -380,8 +380,10 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
     if missing := missing_peaks(load, roofs):
         return replace(answer, reason=f"no published peak of {_named(missing)} for {there.name}")
     placed = _under(load, roofs)
-    median_ns, profiled_ns = analysis.kernel.duration_ns, sum(_profiled_ns(one.analysis) for one in kernel.launches)
-    launches = profiled_ns / median_ns if median_ns else kernel.launch_count
+    launches: float = kernel.launch_count
+    if median_ns := analysis.kernel.duration_ns:  # as many of the median launch as take the time of all
+        times_ns = [(one.analysis.kernel.duration_ns or 0.0) * one.analysis.launches for one in kernel.launches]
+        launches = sum(times_ns) / median_ns
     found = replace(answer, lower_ns=placed.lower_s * launches * 1e9, reason=_far_from_bound(analysis, here))
     if found.reason or kernel.duration_ns is None:
         return replace(found, reason=found.reason or "time not measured")
@@ -400,10 +402,6 @@ def _far_from_bound(analysis: Analysis, here: Standing) -> str:
         longer = "DRAM traffic" if here.place.side == "memory" else "arithmetic"
         return f"limited by {limiter}, though by datasheet {longer} takes longer"
     return ""
-
-
-def _profiled_ns(analysis: Analysis) -> float:
-    return (analysis.kernel.duration_ns or 0.0) * analysis.launches
 
 
 def _named(pipes: Iterable[str]) -> str:
