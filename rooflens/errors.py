@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 _NAMES_IN_FULL = 12
@@ -62,10 +62,19 @@ class UnknownNameError(UsageError):
         name: What was given.
         known: The names there are.
         listing: The command that lists them; empty where there is none.
+        synonyms: Other words for some of them.
     """
 
-    def __init__(self, kind: str, name: str, known: Collection[str], listing: str = "") -> None:
-        near = near_names(name, known)
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        known: Collection[str],
+        listing: str = "",
+        synonyms: Mapping[str, str] | None = None,
+    ) -> None:
+        meant = {one: one for one in known} | dict(synonyms or {})
+        near = list(dict.fromkeys(meant[one] for one in near_names(name, meant)))
         if near:
             hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
             hint += f" `{listing}` lists all" if listing else ""

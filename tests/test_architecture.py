@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
     "model/predict": "format errors checking model/cases model/bounds model/knowledge model/records model/roofline "
-    "model/verdict",
+    "model/summary model/verdict",
     "model/compare": "format errors model/bounds model/counters model/keys model/records model/summary model/verdict "
     "model/findings",
     "format": "",

@@ -32,7 +32,8 @@ def predict(
     Args:
         operation: `gemm`, `attention-flash`, `decode`, ...: `rooflens predict` lists them.
         gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them.
-        dtype: Type of the operands: `bf16`, `fp8`, ...; by default the usual one of the operation, mostly `bf16`.
+        dtype: Type of the operands: `bf16`, `fp8`, ...; by default the usual one of the operation, mostly `bf16`, or
+            `fp16` or `fp32` on a GPU without it.
         out_dtype: Type in which matrix products are written; by default that of the operands, or `bf16` for operands of
             8 or 4 bits.
         link: Link between GPUs that share the work, `nvlink` or `pcie`; by default the fastest that joins so many.
@@ -53,14 +54,14 @@ def predict(
     >>> forecast.regime, round(forecast.t_lower_s * 1e6)
     ('compute', 139)
     """
-    from rooflens.model.predict.forecast import forecast
+    from rooflens.model.predict.forecast import forecast, usual_dtype
     from rooflens.model.predict.operations import the_operation
     from rooflens.model.predict.sizes import check_shape, checked_sizes
     from rooflens.model.roofline.datasheets import the_datasheet
 
-    found = the_operation(operation)
+    found, sheet = the_operation(operation), the_datasheet(gpu)
     check_shape(checked_sizes(found, sizes))
-    return forecast(found, sizes, dtype or found.dtype, the_datasheet(gpu), link, out_dtype=out_dtype)
+    return forecast(found, sizes, dtype or usual_dtype(found, sheet), sheet, link, out_dtype=out_dtype)
 
 
 def annotate(

@@ -120,6 +120,7 @@ def test_a_forecast_is_that_of_the_command() -> None:
     assert (forecast.flop, forecast.t_lower_s, forecast.regime) == (told["flop"], told["t_lower_s"], told["regime"])
     assert forecast.flop == 2 * 512 * 256 * 128
     assert forecast.attainable is None
+    assert rl.predict("gemm", gpu="t4", M=512, N=256, K=128).peak == "tensor_fp16"
     reached = rl.predict("gemm", m=4096, n=4096, k=4096).attainable
     assert reached is not None
     assert reached.proven

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import check_output, deliver, echo, finish, say, show, with_output
+from rooflens.cli.console import check_output, deliver, echo, finish, say, show, show_failures, with_output
 from rooflens.cli.usage import GPUS, NamedGroup, completed_by
-from rooflens.errors import InputError, UnknownNameError, UsageError
-from rooflens.format import plain_name
+from rooflens.errors import InputError, RooflensError, UnknownNameError, UsageError
+from rooflens.format import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rooflens.model.predict.forecast import Row
+    from rooflens.model.predict.other_gpu import WhatIf
     from rooflens.model.predict.rows import Operation, Size
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
+    from rooflens.model.summary import KernelSummary
 
 LINKS = ("nvlink", "pcie")
 FORMATS = ("table", "json", "csv", "md", "html")
@@ -33,6 +35,16 @@ class _Operations(NamedGroup):
         from rooflens.model.predict.operations import OPERATIONS
 
         return list(OPERATIONS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the operation, or suggest those that may be meant."""
+        from rooflens.model.predict.operations import the_operation
+
+        if not args[0].startswith("-") and not ctx.resilient_parsing:
+            the_operation(args[0])
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         from rooflens.model.predict.operations import OPERATIONS
@@ -81,6 +93,12 @@ def _types() -> Iterable[str]:
     shell_complete=GPUS,
     help="With --from: on this GPU, a name that `rooflens gpus` lists. Repeatable.",
 )
+@click.option(
+    "--from-gpu",
+    metavar="NAME",
+    shell_complete=GPUS,
+    help="With --from: the GPU that CSV exports ran on, where they do not name it.",
+)
 @click.option("--dtype", shell_complete=completed_by(_types), help="With --from: in this type, such as fp16.")
 @click.option("--format", "style", type=click.Choice(["table", "json", "md"]), help="With --from: what to write.")
 @click.pass_context
@@ -90,6 +108,7 @@ def predict(
     reports: tuple[str, ...],
     kernel: tuple[str, ...],
     gpu_names: tuple[str, ...],
+    from_gpu: str | None,
     dtype: str | None,
     style: str | None,
 ) -> None:
@@ -107,6 +126,8 @@ def predict(
     rooflens predict all-reduce --bytes 1048576:1073741824:x4 --gpus 8 --link pcie
     """  # noqa: D301 - click's mark for lines that stay as they are
     given = {"--kernel": kernel, "--gpu": gpu_names, "--dtype": dtype, "--format": style}
+    if not reports and from_gpu:
+        raise UsageError("--from-gpu goes with --from REPORT, and has no effect here", "`--gpu` names the GPU")
     if not reports and (idle := [name for name, value in given.items() if value]):
         raise UsageError(
             f"{idle[0]} before an operation goes with --from REPORT, and has no effect here",
@@ -115,15 +136,16 @@ def predict(
     if reports and ctx.invoked_subcommand is not None:
         raise UsageError("--from takes the place of an operation", f"leave out `{ctx.invoked_subcommand}`")
     if reports:
-        _predict_measured(reports, kernel, gpu_names, dtype, style)
+        _predict_measured(reports, kernel, gpu_names, from_gpu, dtype, style)
     elif ctx.invoked_subcommand is None:
         echo(ctx.get_help())
 
 
-def _predict_measured(
+def _predict_measured(  # noqa: PLR0917 - what a command line gives
     reports: tuple[str, ...],
     patterns: tuple[str, ...],
     gpu_names: tuple[str, ...],
+    from_gpu: str | None,
     dtype: str | None,
     style: str | None,
 ) -> None:
@@ -131,12 +153,13 @@ def _predict_measured(
 
     Raises:
         UsageError: Nothing is to be changed, or the type changes nothing.
+        InputError: No kernel was measured, or none can be predicted.
     """
     from rooflens.cli.loading import load_analyzed
-    from rooflens.model.predict.other_gpu import what_if
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.predict.rows import ELEMENT_BYTES
     from rooflens.model.selecting import Selection
-    from rooflens.model.summary import in_order, summarize, whole
+    from rooflens.model.summary import in_order, summarize
     from rooflens.report.text.what_if import what_if_document, what_if_json
     from rooflens.report.writers.markdown import to_markdown
 
@@ -145,18 +168,21 @@ def _predict_measured(
     if dtype is not None and dtype not in ELEMENT_BYTES:
         raise UnknownNameError("type", dtype, ELEMENT_BYTES)
     gpus: list[Datasheet | None] = [*_gpus(gpu_names)] or [None]
-    found = load_analyzed(reports, None, selection=Selection(patterns, ()) if patterns else None)
+    found = load_analyzed(
+        reports,
+        None,
+        reading=ReadOptions(gpu=from_gpu, gpu_option="--from-gpu", texts=False),
+        selection=Selection(patterns, ()) if patterns else None,
+    )
     kernels = [kernel for kernel in in_order(summarize(found.analyses)) if not kernel.is_failed]
-    answers = []
-    for kernel, gpu in product(kernels, gpus):
-        try:
-            answers.append(what_if(whole(kernel).analysis, kernel.analysis.key, gpu, dtype))
-        except UsageError as error:
-            if len(kernels) == 1:
-                raise
-            say(f"note: {plain_name(kernel.name)} left out: {error}; {error.hint}")
-    if not answers:
-        raise UsageError(f"`--dtype {dtype}` has no effect on any of these kernels", "`--gpu` predicts them elsewhere")
+    if not kernels:
+        finish(found, "")
+        raise InputError("no kernel of these reports was measured", "`rooflens analyze` says why")
+    try:
+        answers = _answers(kernels, gpus, dtype)
+    except RooflensError:
+        show_failures(found)
+        raise
     if style == "json":
         echo(what_if_json(answers))
     elif style == "md":
@@ -164,6 +190,30 @@ def _predict_measured(
     else:
         show(what_if_document(answers))
     finish(found, "")
+
+
+def _answers(kernels: list[KernelSummary], gpus: list[Datasheet | None], dtype: str | None) -> list[WhatIf]:
+    """Predict each kernel on each GPU; those that cannot be predicted are left out and named, unless all are.
+
+    Raises:
+        UsageError: The type has no effect on any of them.
+        InputError: No GPU was given, and none of them ran on one with a datasheet.
+    """
+    from rooflens.model.predict.other_gpu import what_if
+
+    answers, left_out = [], {}
+    for kernel, gpu in product(kernels, gpus):
+        try:
+            answers.append(what_if(kernel, gpu, dtype))
+        except (InputError, UsageError) as error:
+            left_out[kernel.shown] = error
+    if not answers and len({(str(why), why.hint) for why in left_out.values()}) == 1:
+        raise next(iter(left_out.values()))
+    for name, why in left_out.items():
+        say(f"note: {name} left out: {why}; {why.hint}")
+    if not answers:
+        raise UsageError("none of these kernels can be predicted", "the notes above say why")
+    return answers
 
 
 def _command(operation: Operation) -> click.Command:
@@ -175,13 +225,18 @@ def _command(operation: Operation) -> click.Command:
         "SIZE is a number, a list 1,2,4, a sweep 128:8192:x2 or 64:1024:+64, or the name of another size."
     )
 
-    @click.command(operation.name, cls=_OperationCommand, help=about, short_help=operation.summary)
+    @click.command(
+        operation.name,
+        cls=_OperationCommand,
+        context_settings={"token_normalize_func": str.casefold},  # `--M 4096` is `--m 4096`
+        help=about,
+        short_help=operation.summary,
+    )
     @click.option(
         "--dtype",
-        default=operation.dtype,
-        show_default=True,
         shell_complete=completed_by(_types),
-        help="Type of the operands; separate several by commas.",
+        help="Type of the operands; separate several by commas.  "
+        f"[default: {operation.dtype}{'' if operation.unit == 'vector' else '; on a GPU without it fp16 or fp32'}]",
     )
     @click.option(
         "--out-dtype",
@@ -229,8 +284,7 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     measured_ms = given["measured_ms"]
     if measured_ms is not None and not 0 < measured_ms < float("inf"):
         raise UsageError("--measured-ms must be a positive number", "for example --measured-ms 1.7")
-    dtypes = dict.fromkeys(dtype.strip() for dtype in given["dtype"].split(","))
-    cases = [(dtype, gpu) for dtype in dtypes for gpu in _gpus(given["gpu_names"])]
+    cases = _cases(operation, given["dtype"], _gpus(given["gpu_names"]))
     if measured_ms is not None and len(cases) > 1:
         raise UsageError("--measured-ms is the time of one GPU and type", "give one `--gpu` and one `--dtype`")
     measured_s = measured_ms / 1e3 if measured_ms is not None else None
@@ -250,6 +304,20 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
         show(forecasts_document(rows))
     else:
         deliver(WRITERS[style](rows), output)
+
+
+def _cases(operation: Operation, written: str | None, gpus: list[Datasheet]) -> list[tuple[str, Datasheet]]:
+    """Pair types and GPUs; without a type each GPU has the usual one, and a note says where it is another."""
+    from rooflens.model.predict.forecast import usual_dtype
+
+    if written is not None:
+        dtypes = dict.fromkeys(dtype.strip() for dtype in written.split(","))
+        return list(product(dtypes, gpus))
+    cases = [(usual_dtype(operation, gpu), gpu) for gpu in gpus]
+    for other in dict.fromkeys(dtype for dtype, _ in cases if dtype != operation.dtype):
+        names = some([gpu.name for dtype, gpu in cases if dtype == other])
+        say(f"note: {names}: no published peak for {operation.dtype}, so predicted in {other}")
+    return cases
 
 
 def _rows(  # noqa: PLR0917 - what a command line gives

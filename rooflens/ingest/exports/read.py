@@ -44,6 +44,7 @@ class Export(Struct):
     _gpu: str | None
     _facts: Facts
     is_text: bool = False
+    _gpu_option: str = "--gpu"
     names_gpu: bool = True
     _guess: Guess = field(default_factory=Guess)
     _opens: bool = False
@@ -80,10 +81,10 @@ class Export(Struct):
         said = self._facts.notes()
         if self._guess.is_sure:
             name = self._guess.likely[0].name
-            said.append(f"GPU guessed: {name}, from {self._guess.words}; `--gpu NAME` to set it")
+            said.append(f"GPU guessed: {name}, from {self._guess.words}; `{self._gpu_option} NAME` to set it")
         elif not self.names_gpu:
             likely = f"; likely {self._likely()}" if len(self._guess.clues) > 1 else ""
-            roofs = f"`--gpu NAME` adds its published roofs{likely}"
+            roofs = f"`{self._gpu_option} NAME` adds its published roofs{likely}"
             said.append(f"the export does not name its GPU{self._capability}: {roofs}")
         if self._is_unknown:
             said.append(f"no roofs are published for a `{self._gpu}`: `rooflens gpus` lists the names that have some")
@@ -118,7 +119,7 @@ class Export(Struct):
         if len(self._guess.clues) > 1:
             those = f"likely, from {self._guess.words}:"
         known = f"; {those} {self._likely()}" if self._guess.likely else ""
-        return f"name it with --gpu, as `rooflens gpus` spells it{known}"
+        return f"name it with {self._gpu_option}, as `rooflens gpus` spells it{known}"
 
     def _named(self, kernels: Iterator[ExportedKernel], known: Datasheet | None) -> Iterator[ExportedKernel]:
         """Name the GPU of each launch that does not: as the user did, else the only one that fits all launches."""
@@ -136,7 +137,7 @@ class Export(Struct):
                 if known and capability and known.compute_capability != capability:
                     raise InputError(
                         f"ran on a GPU of compute capability {capability}; {self._gpu} has {known.compute_capability}",
-                        "name the GPU that it ran on with --gpu",
+                        f"name the GPU that it ran on with {self._gpu_option}",
                     )
                 kernel.texts[GPU_NAME] = self._gpu
             yield kernel
@@ -159,16 +160,24 @@ def is_printed(head: bytes) -> bool:
     return is_export(head) or is_text(head)
 
 
-def read_export(data: bytes, gpu: str | None = None, is_wanted: Callable[[str], bool] = lambda _: True) -> Export:
+def read_export(
+    data: bytes,
+    gpu: str | None = None,
+    is_wanted: Callable[[str], bool] = lambda _: True,
+    *,
+    gpu_option: str = "--gpu",
+) -> Export:
     """Read a CSV export of Nsight Compute, or the text that it prints.
 
     Args:
         data: The file, or what came from a pipe; it may hold whatever else ncu and the program printed.
         gpu: Short or display name of the GPU, for launches that do not name theirs.
         is_wanted: Says which metrics are read; all of them by default.
+        gpu_option: The option that names the GPU, for notes and hints.
     """
     is_csv = is_export(data[:HEAD_BYTES])
-    return Export(data, gpu and _displayed(gpu), Facts(is_wanted), is_text=not is_csv and is_text(data[:HEAD_BYTES]))
+    printed = not is_csv and is_text(data[:HEAD_BYTES])
+    return Export(data, gpu and _displayed(gpu), Facts(is_wanted), is_text=printed, _gpu_option=gpu_option)
 
 
 def _displayed(gpu: str) -> str:

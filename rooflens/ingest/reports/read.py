@@ -149,7 +149,7 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
 
     source = as_unicode(source)
     raw = raw_table(digest, options)
-    export = read_export(data, options.gpu, is_wanted if raw is None else lambda _: True)
+    export = read_export(data, options.gpu, is_wanted if raw is None else lambda _: True, gpu_option=options.gpu_option)
     kernels = []
     processes: dict[str | None, None] = {}
     for found in export:

@@ -52,6 +52,7 @@ class ReadOptions(Struct, frozen=True):
         raw: Which stored values are kept.
         max_unpacked_bytes: A compressed file that unpacks to more is refused.
         gpu: Short or display name of the GPU, for exports that do not name it.
+        gpu_option: The option that gives it, for notes and hints.
         deadline_s: Seconds that NVIDIA's module may take, before its allowance for the size of the file.
         texts: Have NVIDIA's disassembler give the text of the hottest instructions, which takes a second.
         texts_later: Leave what only NVIDIA's module can tell to the caller (`rooflens.ingest.reports.texts`).
@@ -61,6 +62,7 @@ class ReadOptions(Struct, frozen=True):
     raw: Raw = "none"
     max_unpacked_bytes: int = field(default_factory=max_unpacked_bytes)
     gpu: str | None = None
+    gpu_option: str = "--gpu"
     deadline_s: float = field(default_factory=deadline_s)
     texts: bool = True
     texts_later: bool = False

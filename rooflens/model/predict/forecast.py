@@ -22,7 +22,17 @@ from rooflens.format import duration, si
 from rooflens.model.predict.communication import link_of
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rates import SideRates, side_rates
-from rooflens.model.predict.rows import Operation, Part, Sizes, Unit, Widths, pipes_for, result_type, widths_of
+from rooflens.model.predict.rows import (
+    ELEMENT_BYTES,
+    Operation,
+    Part,
+    Sizes,
+    Unit,
+    Widths,
+    pipes_for,
+    result_type,
+    widths_of,
+)
 from rooflens.model.predict.sizes import check_shape, checked_sizes, sweep_sizes
 from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
 
@@ -364,12 +374,25 @@ def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
     Raises:
         InputError: The GPU has no such pipe.
     """
-    wanted = pipes_for(unit, dtype)
-    for name in wanted:
-        if name in gpu.peaks:
-            return name, gpu.peaks[name].value
-    known = ", ".join(sorted(gpu.peaks))
-    raise InputError(f"`{gpu.name}` has no published peak for {dtype}", f"it has: {known}")
+    found = _known_peak(unit, dtype, gpu)
+    if found is None:
+        known = ", ".join(one for one in ELEMENT_BYTES if _known_peak(unit, one, gpu))
+        raise InputError(f"`{gpu.name}` has no published peak for {dtype}", f"it has: {known}")
+    return found
+
+
+def _known_peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float] | None:
+    return next(((pipe, gpu.peaks[pipe].value) for pipe in pipes_for(unit, dtype) if pipe in gpu.peaks), None)
+
+
+def usual_dtype(operation: Operation, gpu: Datasheet) -> str:
+    """Name the type to predict where none is given: the operation's, or where a GPU lacks it the faster of fp16, fp32.
+
+    Some chips compute fp16 at a small part of their fp32 rate.
+    """
+    peaks = {dtype: _known_peak(operation.unit, dtype, gpu) for dtype in (operation.dtype, "fp16", "fp32")}
+    known = {dtype: peak[1] for dtype, peak in peaks.items() if peak}
+    return operation.dtype if operation.dtype in known else max(known, key=known.__getitem__, default=operation.dtype)
 
 
 class Row(Struct, frozen=True):

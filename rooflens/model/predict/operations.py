@@ -488,12 +488,39 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType({operation.name: operatio
 """The table by name; adding a row adds the operation everywhere."""
 
 
+_SYNONYMS: Mapping[str, str] = MappingProxyType(
+    {
+        "add": "elementwise",
+        "copy": "elementwise",
+        "gelu": "elementwise",
+        "map": "elementwise",
+        "relu": "elementwise",
+        "axpy": "saxpy",
+        "daxpy": "saxpy",
+        "matvec": "gemv",
+        "mv": "gemv",
+        "dense": "gemm",
+        "linear": "gemm",
+        "matmul": "gemm",
+        "mm": "gemm",
+        "bmm": "batched-gemm",
+        "flash": "attention-flash",
+        "flash-attention": "attention-flash",
+        "mha": "attention-flash",
+        "sdpa": "attention-flash",
+        "paged-attention": "attention-decode",
+        "loss": "cross-entropy",
+    }
+)
+"""What else an operation is called, for hints."""
+
+
 def the_operation(name: str) -> Operation:
     """Find an operation by its name.
 
     Raises:
-        UsageError: No operation has that name; the hint has those that come close.
+        UsageError: No operation has that name; the hint has those that come close, or else all of them.
     """
     if name not in OPERATIONS:
-        raise UnknownNameError("operation", name, OPERATIONS, "rooflens predict")
+        raise UnknownNameError("operation", name, OPERATIONS, synonyms=_SYNONYMS)
     return OPERATIONS[name]

@@ -20,6 +20,8 @@ from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, datasheet_of
+from rooflens.model.summary import KernelSummary
+from rooflens.model.verdict.sentences import resource_label
 
 Side = Literal["memory", "compute"]
 Source = Literal["datasheet", "report"]
@@ -280,23 +282,26 @@ class WhatIf(Struct, frozen=True):
     """A measured kernel on another GPU, in another type, or both.
 
     Attributes:
+        kernel: All of its launches; the median one gives the factor, as everywhere.
         dtype: The other type; None for the types as measured.
-        measured_ns: Time of all its launches here.
-        lower_ns: Lower bound of that time there; None where a peak is missing.
-        about_ns: Time there if it keeps its distance from the lower bound; None where that says nothing of its time.
-        side: What takes longer there, `memory` or `compute`.
+        lower_ns: Lower bound of their time there; None where a peak is missing.
+        about_ns: Their time there if each keeps its distance from the lower bound; None where that says nothing of it.
+        side: What takes longer there, `memory` or `compute`; None where nothing is said of its time.
         reason: Why nothing is said of its time; empty where something is.
     """
 
-    name: str
-    key: str
+    kernel: KernelSummary
     gpu: Datasheet
     dtype: str | None
-    measured_ns: float | None
     lower_ns: float | None = None
     about_ns: float | None = None
     side: Side | None = None
     reason: str = ""
+
+    @property
+    def measured_ns(self) -> float | None:
+        """Time of all its launches here."""
+        return self.kernel.duration_ns
 
     @property
     def factor(self) -> float | None:
@@ -342,37 +347,79 @@ def retyped(load: Load, dtype: str) -> Load:
     return Load(MappingProxyType(dict(ops)), load.moved_bytes * ratio)
 
 
-def what_if(analysis: Analysis, key: str, gpu: Datasheet | None, dtype: str | None) -> WhatIf:
+def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> WhatIf:
     """Say what becomes of a measured kernel on another GPU, in another type, or both.
 
     Args:
-        analysis: The kernel.
-        key: Its key.
+        kernel: The kernel, with all its launches.
         gpu: The other GPU; None for its own.
         dtype: The other type; None for the types as measured.
 
     Raises:
         UsageError: The type has no effect on it.
-        InputError: No datasheet is known of its own GPU, and none was given.
+        InputError: No other GPU was given, and no datasheet of its own one is known.
     """
+    analysis = kernel.analysis
     there = gpu or datasheet_of(analysis.kernel.gpu)
+    if there is None and analysis.kernel.gpu is None:
+        raise InputError(
+            "the report does not name its GPU, and the type needs its peaks",
+            "name it with --from-gpu, or another one to predict on with --gpu",
+        )
     if there is None:
-        raise InputError(f"no datasheet of {analysis.kernel.gpu or 'its GPU'} is known", "give one with --gpu")
+        raise InputError(
+            f"no datasheet of {analysis.kernel.gpu} is known, and the type needs its peaks",
+            "`--gpu NAME` predicts on a GPU that `rooflens gpus` lists",
+        )
     here = standing(analysis)
-    answer = WhatIf(analysis.kernel.name, key, there, dtype, analysis.gpu_time_ns)
+    answer = WhatIf(kernel, there, dtype)
     if here is None:
-        return replace(answer, reason="its FLOPs or DRAM bytes are not in the report, or are of a kind without a peak")
+        return replace(answer, reason=_lacking(analysis))
     load = here.load if dtype is None else retyped(here.load, dtype)
     roofs = gpu_roofs(there)
     if missing := missing_peaks(load, roofs):
-        return replace(answer, reason=f"no peak of {', '.join(missing)} is published for {there.name}")
+        return replace(answer, reason=f"no published peak of {_named(missing)} for {there.name}")
     placed = _under(load, roofs)
-    found = replace(answer, lower_ns=placed.lower_s * here.launches * 1e9, side=placed.side)
+    launches: float = kernel.launch_count
+    if median_ns := analysis.kernel.duration_ns:  # as many of the median launch as take the time of all
+        times_ns = [(one.analysis.kernel.duration_ns or 0.0) * one.analysis.launches for one in kernel.launches]
+        launches = sum(times_ns) / median_ns
+    found = replace(answer, lower_ns=placed.lower_s * launches * 1e9, reason=_far_from_bound(analysis, here))
+    if found.reason or kernel.duration_ns is None:
+        return replace(found, reason=found.reason or "time not measured")
+    return replace(found, about_ns=kernel.duration_ns * placed.lower_s / here.place.lower_s, side=placed.side)
+
+
+def _far_from_bound(analysis: Analysis, here: Standing) -> str:
+    """Say why the lower bound says nothing of a kernel's time; empty where it does."""
+    bound, resource = analysis.verdict.bound, analysis.verdict.resource
+    limiter = bound if resource is None else resource_label(resource, analysis.kernel.gpu)
+    if bound == "unknown":
+        return "limiter not known"
     if not here.told or not here.place.lower_s:
-        limiter = analysis.verdict.bound if analysis.verdict.resource is None else analysis.verdict.resource
-        return replace(found, reason=f"it is limited by {limiter}, of which datasheets say nothing")
-    if (analysis.verdict.resource == "dram") != (here.place.side == "memory"):
-        return replace(
-            found, reason="its limiter is not what takes longest by datasheet, so that its distance says nothing"
-        )
-    return replace(found, about_ns=here.time_ns * placed.lower_s / here.place.lower_s)
+        return f"limited by {limiter}, which datasheets do not cover"
+    if (resource == "dram") != (here.place.side == "memory"):
+        longer = "DRAM traffic" if here.place.side == "memory" else "arithmetic"
+        return f"limited by {limiter}, though by datasheet {longer} takes longer"
+    return ""
+
+
+def _named(pipes: Iterable[str]) -> str:
+    return " and ".join(map(resource_label, pipes))
+
+
+def _lacking(analysis: Analysis) -> str:
+    """Say why a kernel has no standing."""
+    lacking = []
+    if analysis.flop_total is None:
+        lacking.append("some FLOPs not counted" if analysis.flop else "FLOPs not counted")
+    if analysis.levels["dram"].amount_bytes is None:
+        lacking.append("DRAM bytes not measured")
+    load, gpu = load_of(analysis), datasheet_of(analysis.kernel.gpu)
+    if lacking or load is None:
+        return ", ".join(lacking) or "neither operations nor DRAM bytes"
+    roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
+    if roofs is None:
+        return "no known DRAM bandwidth of its GPU"
+    missing = _named(missing_peaks(load, roofs))
+    return f"no published peak of {missing} for {gpu.name}" if gpu else f"no peak of {missing} in the report"

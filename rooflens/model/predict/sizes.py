@@ -69,7 +69,7 @@ def sweep_sizes(written: Mapping[str, str]) -> tuple[dict[str, int], ...]:
     Raises:
         UsageError: A size cannot be read, names an unknown one, or two sweeps have different lengths.
     """
-    names = {name: text.strip().replace("-", "_") for name, text in written.items()}
+    names = {name: text.strip().replace("-", "_").casefold() for name, text in written.items()}
     values = {name: parse_values(text) for name, text in written.items() if names[name] not in written}
     for name, other in names.items():
         if other in written:
@@ -97,17 +97,20 @@ def _end_of(name: str, names: Mapping[str, str]) -> str:
 
 
 def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
-    """Fill in the defaults of an operation's sizes.
+    """Fill in the defaults of an operation's sizes; their names may be given in capitals.
 
     Raises:
-        UsageError: A size is missing, unknown, negative or absurdly large.
+        UsageError: A size is missing, unknown, given twice, negative or absurdly large.
     """
     known = {size.name: size for size in operation.sizes}
-    unknown = [name for name in sizes if name not in known]
+    given = {name.casefold(): value for name, value in sizes.items()}
+    unknown = [name for name in sizes if name.casefold() not in known]
     wanted = ", ".join(size.name if size.default is None else f"{size.name}={size.default}" for size in known.values())
     if unknown:
         raise UsageError(f"`{operation.name}` has no size `{unknown[0]}`", f"its sizes are {wanted}")
-    values = {name: sizes.get(name, size.default) for name, size in known.items()}
+    if len(given) < len(sizes):
+        raise UsageError(f"`{operation.name}` is given a size twice, in small letters and in capitals", "drop one")
+    values = {name: given.get(name, size.default) for name, size in known.items()}
     missing = [name for name, value in values.items() if value is None]
     if missing:
         named = ("s " if len(missing) > 1 else " ") + " and ".join(f"`{name}`" for name in missing)

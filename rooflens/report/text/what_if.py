@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rooflens.format import duration, factor, plain_name
+from rooflens.format import duration, factor
 from rooflens.model.predict.other_gpu import WhatIf
-from rooflens.report.document import Column, Document, Table, Words, bullets, code, paragraph
+from rooflens.report.document import SPARE, Column, Document, Table, Words, bullets, code, few, paragraph
 
 _COLUMNS = (
     Column("kernel", fit="name", least=18, most=48),
-    Column("on", fit="wrap", least=12),
-    Column("type"),
+    Column("on"),
+    Column("type", worth=SPARE),
     Column("measured", right=True),
     Column("about", right=True),
     Column("gain", right=True),
     Column("limited by"),
 )
+_NAMED = 5
+"""Kernels that are named with what is not known of them."""
+
 _HOW = (
     "FLOPs and DRAM bytes are those measured; GPUs are represented by their datasheets: dense peaks at the boost "
     "clock. The estimate keeps the kernel's distance from the longer of FLOP / peak and bytes / bandwidth. Caches may "
@@ -30,11 +33,11 @@ _TYPES = (
 
 
 def what_if_document(answers: Sequence[WhatIf]) -> Document:
-    """Tabulate the answers, say of which kernels nothing can be said, and how it is worked out."""
+    """Tabulate the answers, say why some kernels have none, and how they are worked out."""
     rows: list[tuple[Words, ...]] = [
         (
-            code(plain_name(one.name)),
-            one.gpu.name,
+            _name(one),
+            one.gpu.id,
             one.dtype or "as measured",
             duration(one.measured_ns),
             duration(one.about_ns) if one.about_ns is not None else "-",
@@ -43,18 +46,26 @@ def what_if_document(answers: Sequence[WhatIf]) -> Document:
         )
         for one in answers
     ]
-    reasons = dict.fromkeys((plain_name(one.name), one.reason) for one in answers if one.reason)
-    said = bullets([(code(name), f": {reason}") for name, reason in reasons])
+    unsaid: dict[str, dict[str, None]] = {}
+    for one in answers:
+        if one.reason:
+            unsaid.setdefault(one.reason, {})[one.kernel.shown] = None
+    said = bullets([(*few([*map(code, names)], _NAMED), f": {reason}") for reason, names in unsaid.items()])
     how = paragraph(_HOW, *([_TYPES] if any(one.dtype for one in answers) else []))
-    return (Table(_COLUMNS, tuple(rows)), *((said,) if reasons else ()), how)
+    return (Table(_COLUMNS, tuple(rows)), *((said,) if unsaid else ()), how)
+
+
+def _name(one: WhatIf) -> Words:
+    launches = one.kernel.launch_count
+    return code(one.kernel.shown), f" x{launches:,}" if launches > 1 else ""
 
 
 def what_if_json(answers: Sequence[WhatIf]) -> str:
     """Write the answers as JSON; null where nothing can be said."""
     rows = [
         {
-            "kernel": one.name,
-            "key": one.key,
+            "kernel": one.kernel.name,
+            "key": one.kernel.analysis.key,
             "gpu": one.gpu.id,
             "dtype": one.dtype,
             "measured_ns": one.measured_ns,

@@ -128,8 +128,8 @@ def test_saxpy_is_fp32_by_default() -> None:
 
 
 def test_a_gpu_without_the_type_is_left_out_and_named() -> None:
-    """`--gpu all` predicts where it can; GPUs without bf16 tensor cores are warned of."""
-    done = run("predict", "gemv", "--m", "8", "--k", "8", "--gpu", "all", "--format", "json")
+    """`--gpu all` predicts a type where it can; GPUs without tensor cores for it are warned of."""
+    done = run("predict", "gemv", "--m", "8", "--k", "8", "--dtype", "bf16", "--gpu", "all", "--format", "json")
     assert done.exit_code == 0
     able = [gpu for gpu in load_datasheets() if "tensor_bf16" in gpu.peaks]
     assert len(json.loads(done.stdout)["predictions"]) == len(able)
@@ -361,7 +361,8 @@ def test_operands_that_do_not_fit_into_the_memory_are_told() -> None:
     assert "does not fit" not in run("predict", "decode", "--batch", "1", "--gpu", "h100-sxm").stdout
 
 
-MEASURED = Path(__file__).parents[3] / "fixtures" / "published" / "GPU_workshop__MW_Baseline.ncu-rep"
+PUBLISHED = Path(__file__).parents[3] / "fixtures" / "published"
+MEASURED = PUBLISHED / "GPU_workshop__MW_Baseline.ncu-rep"
 
 
 def test_a_measured_kernel_is_predicted_elsewhere() -> None:
@@ -375,7 +376,8 @@ def test_a_measured_kernel_is_predicted_elsewhere() -> None:
     assert step["about_ns"] == pytest.approx(step["measured_ns"] / ratio, rel=1e-3)
     assert step["limited_by"] == "memory"
     waiting = found["set_halo_values_x_419_gpu"]
-    assert (waiting["about_ns"], waiting["reason"].startswith("it is limited by latency")) == (None, True)
+    assert (waiting["about_ns"], waiting["limited_by"]) == (None, None)
+    assert waiting["reason"].startswith("limited by latency")
 
 
 def test_a_measured_kernel_is_predicted_in_another_type() -> None:
@@ -393,6 +395,7 @@ def test_a_measured_kernel_is_predicted_in_another_type() -> None:
         (f"predict --from {MEASURED} --kernel step_232 --dtype fp64", "`--dtype fp64` has no effect"),
         (f"predict --from {MEASURED} --kernel step_232 --dtype fp61", "no type is called `fp61`"),
         (f"predict --from {MEASURED} --gpu h100-sxm gemm --m 1 --n 1 --k 1", "--from takes the place of an operation"),
+        ("predict --from-gpu h100-sxm", "--from-gpu goes with --from REPORT, and has no effect here"),
         ("predict --gpu h100-sxm", "--gpu before an operation goes with --from REPORT, and has no effect here"),
         ("predict --dtype fp16 gemm --m 1 --n 1 --k 1", "--dtype before an operation goes with --from REPORT"),
         ("predict gemm --m 1 --n 1 --k 1 --link pcie", "--link has no effect: one GPU alone sends nothing"),
@@ -404,3 +407,117 @@ def test_an_option_without_effect_is_refused(words: str, error: str) -> None:
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: {error}")
     assert "hint: " in done.stderr
+
+
+EXPORT = (
+    '"ID","Kernel Name","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit",'
+    '"Metric Value"\n'
+    '"0","k","(1, 1, 1)","(1, 1, 1)","0","8.0","Command line profiler metrics","gpu__time_duration.sum","ns","1000"\n'
+)
+
+
+def test_an_export_that_does_not_name_its_gpu_asks_for_it(tmp_path: Path) -> None:
+    """`--gpu` is where to predict, so `--from-gpu` says where it ran, and every hint names that option."""
+    amounts, shares = tmp_path / "amounts.csv", tmp_path / "shares.csv"
+    amounts.write_text(EXPORT)
+    shares.write_text(EXPORT + EXPORT.splitlines()[1].replace("gpu__time_duration.sum", "sm__warps_active.sol_pct"))
+    for given in ((amounts, "--gpu", "h100-sxm"), (shares, "--dtype", "fp8")):
+        done = run("predict", "--from", *map(str, given))
+        assert done.exit_code == 1
+        assert "does not name its GPU" in done.stderr
+        assert "name it with --from-gpu" in done.stderr
+        assert "--dtype None" not in done.stderr
+        assert "`--gpu NAME`" not in done.stderr
+    named = run("predict", "--from", str(amounts), "--gpu", "h100-sxm", "--from-gpu", "a100-pcie-40gb")
+    assert named.exit_code == 0, named.stderr
+    assert "k: FLOPs not counted, DRAM bytes not measured" in named.stdout
+
+
+def test_kernels_that_a_type_does_not_change_are_named() -> None:
+    """Where they differ in why, each has a note, and the error says no more; where they do not, it has the reason."""
+    done = run("predict", "--from", str(MEASURED), "--dtype", "fp64")
+    assert done.exit_code == 2
+    assert done.stderr.count("left out: `--dtype fp64` has no effect; most of its arithmetic is fp64 already") == 3
+    assert done.stderr.count("left out: `--dtype fp64` has no effect; the kernel does no floating-point") == 2
+    assert "error: none of these kernels can be predicted\n\nhint: the notes above say why" in done.stderr
+    alike = run("predict", "--from", str(MEASURED), "--dtype", "fp64", "--kernel", "halo").stderr
+    assert alike.startswith("error: `--dtype fp64` has no effect\n\nhint: the kernel does no floating-point")
+
+
+@pytest.mark.parametrize("name", ["sglang__profile", "self-join-MiSTIC__profile"])
+def test_measured_is_the_sum_that_analyze_shows(name: str) -> None:
+    """A kernel's launches take different times: theirs are added, and not the median one multiplied."""
+    report = str(PUBLISHED / f"{name}.ncu-rep")
+    found = json.loads(run("predict", "--from", report, "--gpu", "h100-sxm", "--format", "json").stdout)["kernels"]
+    launches = json.loads(run("analyze", report, "--format", "json").stdout)["kernels"]
+    for kernel in found:
+        times = [
+            one["duration_ns"] for one in launches if one["name"] == kernel["kernel"] and one["status"] != "failed"
+        ]
+        assert kernel["measured_ns"] == pytest.approx(sum(times))
+
+
+def test_names_are_those_of_analyze() -> None:
+    """Of thousands of characters of templates, table and notes show what sets a kernel apart."""
+    done = run("predict", "--from", str(PUBLISHED / "cutlass__384.ncu-rep"), "--gpu", "h100-sxm")
+    assert done.exit_code == 0, done.stderr
+    assert "B2bGemm<32x384x64>" in done.stdout
+    assert "\n  B2bGemm<32x384x64>, Gemm<128x96x64>: limited by latency" in done.stdout
+    assert "GemmShape" not in done.stdout
+
+
+def test_no_column_contradicts_the_note() -> None:
+    """A kernel at L1 is called that, as `analyze` calls it, and no side is given where its time is not."""
+    report = str(PUBLISHED / "KernelBench__matmul_kernel.ncu-rep")
+    row, note = run("predict", "--from", report, "--dtype", "fp16").stdout.splitlines()[1:3]
+    assert row.split()[-3:] == ["-", "-", "-"]
+    assert note == "  matmul_kernel: limited by L1, which datasheets do not cover"
+
+
+@for_all(
+    "name, meant",
+    [
+        ("matmul", "`gemm`"),
+        ("mm", "`gemm`"),
+        ("linear", "`gemm`"),
+        ("daxpy", "`saxpy`"),
+        ("sdpa", "`attention-flash`"),
+        ("flash", "`attention-flash`"),
+        ("attention", "`attention-flash`"),
+        ("attention", "`attention-decode`"),
+        ("fft", "one of: elementwise, saxpy"),
+    ],
+)
+def test_another_word_for_an_operation_is_understood(name: str, meant: str) -> None:
+    """The hint names what is meant, or else all operations."""
+    done = run("predict", name)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: no operation is called `{name}`")
+    assert meant in done.stderr
+
+
+def test_the_usual_type_is_one_that_the_gpu_has() -> None:
+    """A T4 has no bf16: fp16 is predicted, which a note says; a GTX 1080 computes fp32 64 times as fast as fp16."""
+    done = run(*GEMM, "--gpu", "t4", "--gpu", "gtx-1080", "--gpu", "h100-sxm", "--format", "json")
+    assert [one["dtype"] for one in json.loads(done.stdout)["predictions"]] == ["fp16", "fp32", "bf16"]
+    assert done.stderr.splitlines() == [
+        "note: Tesla T4: no published peak for bf16, so predicted in fp16",
+        "note: NVIDIA GeForce GTX 1080: no published peak for bf16, so predicted in fp32",
+    ]
+    assert run("predict", "softmax", "--width", "64", "--gpu", "t4").stderr == ""
+    for gpu in load_datasheets():
+        assert run(*GEMM, "--gpu", gpu.id).exit_code == 0, gpu.id
+
+
+def test_the_types_of_a_hint_can_be_given() -> None:
+    """A GPU without the type names those that `--dtype` takes."""
+    hint = run(*GEMM, "--gpu", "t4", "--dtype", "bf16").stderr.splitlines()[-1]
+    assert hint == "hint: it has: fp64, fp32, fp16, int8"
+    for dtype in hint.removeprefix("hint: it has: ").split(", "):
+        assert run(*GEMM, "--gpu", "t4", "--dtype", dtype).exit_code == 0
+
+
+def test_sizes_in_capitals_are_the_same() -> None:
+    """M, N and K are what most texts call the sizes of a product."""
+    small = run("predict", "gemm", "--m", "512", "--n", "m", "--k", "64", "--format", "csv")
+    assert run("predict", "gemm", "--M", "512", "--N", "M", "--K", "64", "--format", "csv").stdout == small.stdout

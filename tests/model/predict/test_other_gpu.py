@@ -8,7 +8,7 @@ from support import samples
 from support.loops import for_all
 from support.samples import Sample
 
-from rooflens.errors import UsageError
+from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.other_gpu import (
     Change,
     Load,
@@ -25,6 +25,7 @@ from rooflens.model.predict.other_gpu import (
 )
 from rooflens.model.records import Analysis, Pipe
 from rooflens.model.roofline.datasheets import load_datasheets
+from rooflens.model.summary import KernelSummary, summarize
 
 GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 A100_80GB = replace(samples.A100, name="NVIDIA A100-SXM4-80GB")
@@ -40,6 +41,12 @@ def here(sample: Sample) -> Standing:
     """Place a sample that can be placed."""
     found = standing(samples.analysis(sample))
     assert found is not None
+    return found
+
+
+def kernel(sample: Sample) -> KernelSummary:
+    """Sum up the one launch of a sample."""
+    (found,) = summarize([samples.analysis(sample)])
     return found
 
 
@@ -256,22 +263,64 @@ def test_kernels_that_cannot_be_predicted_are_counted_by_what_is_missing() -> No
 
 def test_a_memory_bound_kernel_follows_bandwidth_and_width() -> None:
     """On an H100 a copy takes 2.039 / 3.35 of its time; in half the bytes half of it; a wait is not predicted."""
-    copied = samples.analysis(COPY)
-    there = what_if(copied, "k", GPUS["h100-sxm"], None)
+    there = what_if(kernel(COPY), GPUS["h100-sxm"], None)
     assert there.factor == pytest.approx(3.35 / 2.039, rel=1e-3)
     assert there.about_ns == pytest.approx(6_000e3 * 2.039 / 3.35, rel=1e-3)
-    waiting = what_if(samples.analysis(GATHER), "k", GPUS["h100-sxm"], None)
-    assert (waiting.factor, waiting.reason) == (None, "it is limited by latency, of which datasheets say nothing")
+    waiting = what_if(kernel(GATHER), GPUS["h100-sxm"], None)
+    assert (waiting.factor, waiting.side) == (None, None)
+    assert waiting.reason == "limited by latency, which datasheets do not cover"
     assert waiting.lower_ns == pytest.approx(1e9 / 3.35e12 * 1e9, rel=1e-3)
 
 
 def test_a_narrower_type_halves_bytes_and_uses_its_own_peak() -> None:
     """A product in bf16 put into fp8: twice the peak of an H100 and half the bytes, so half the time."""
-    as_bf16 = what_if(samples.analysis(GEMM), "k", GPUS["h100-sxm"], None)
-    as_fp8 = what_if(samples.analysis(GEMM), "k", GPUS["h100-sxm"], "fp8")
+    as_bf16 = what_if(kernel(GEMM), GPUS["h100-sxm"], None)
+    as_fp8 = what_if(kernel(GEMM), GPUS["h100-sxm"], "fp8")
     assert as_bf16.lower_ns is not None
     assert as_fp8.lower_ns == pytest.approx(as_bf16.lower_ns / 2, rel=0.01)
     with pytest.raises(UsageError, match="`--dtype bf16` has no effect"):
-        what_if(samples.analysis(GEMM), "k", None, "bf16")
+        what_if(kernel(GEMM), None, "bf16")
     with pytest.raises(UsageError, match="`--dtype fp16` has no effect"):
-        what_if(samples.analysis(COPY), "k", None, "fp16")
+        what_if(kernel(COPY), None, "fp16")
+
+
+def test_launches_of_different_times_are_their_sum() -> None:
+    """A copy of 1, 1 and 4 us takes 6 us, not three times the median; elsewhere as much as the bandwidths say."""
+    launches = [replace(COPY, duration_us=time_us, level_bytes={"dram": time_us * 1e6}) for time_us in (1, 1, 4)]
+    (copies,) = summarize([samples.analysis(one) for one in launches])
+    there = what_if(copies, GPUS["h100-sxm"], None)
+    assert there.measured_ns == pytest.approx(6e3)
+    assert there.about_ns == pytest.approx(6e3 * 2.039 / 3.35, rel=1e-3)
+    assert there.lower_ns == pytest.approx(6e6 / 3.35e12 * 1e9, rel=1e-3)
+
+
+@for_all(
+    "sample, gpu, reason",
+    [
+        (replace(GEMM, flop=None), "h100-sxm", "FLOPs not counted"),
+        (replace(GEMM, level_bytes={}), "h100-sxm", "DRAM bytes not measured"),
+        (replace(GEMM, flop=None, level_bytes={}), "h100-sxm", "FLOPs not counted, DRAM bytes not measured"),
+        (GEMM, "t4", "no published peak of tensor bf16 for Tesla T4"),
+        (replace(GEMM, resource="l1"), "h100-sxm", "limited by L1, which datasheets do not cover"),
+        (
+            replace(GEMM, bound="memory", resource="dram"),
+            "h100-sxm",
+            "limited by HBM2e, though by datasheet arithmetic takes longer",
+        ),
+    ],
+)
+def test_what_keeps_a_kernel_from_being_predicted_is_named(sample: Sample, gpu: str, reason: str) -> None:
+    """The reason says what is missing, in the words of `analyze`, and no side contradicts it."""
+    there = what_if(kernel(sample), GPUS[gpu], None)
+    assert (there.reason, there.about_ns, there.side) == (reason, None, None)
+
+
+def test_a_type_needs_the_peaks_of_a_known_gpu() -> None:
+    """Without a datasheet of its own GPU, the error says how to name one; on another GPU the kernel is predicted."""
+    unnamed = replace(samples.analysis(GEMM), kernel=replace(samples.analysis(GEMM).kernel, gpu=None))
+    with pytest.raises(InputError, match="does not name its GPU") as error:
+        what_if(summarize([unnamed])[0], None, "fp8")
+    assert "--from-gpu" in error.value.hint
+    with pytest.raises(InputError, match="no datasheet of NVIDIA Test GPU"):
+        what_if(kernel(replace(GEMM, chip=NOT_LISTED)), None, "fp8")
+    assert what_if(kernel(replace(GEMM, chip=NOT_LISTED)), GPUS["h100-sxm"], "fp8").lower_ns

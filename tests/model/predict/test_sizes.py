@@ -79,6 +79,14 @@ def test_a_size_may_name_one_that_names_another() -> None:
         sweep_sizes({"m": "n", "n": "k", "k": "n"})
 
 
+def test_sizes_may_be_named_in_capitals() -> None:
+    """M is the m of a product, unless both are given."""
+    gemm = OPERATIONS["gemm"]
+    assert checked_sizes(gemm, {"M": 1, "N": 2, "k": 3}) == checked_sizes(gemm, {"m": 1, "n": 2, "k": 3})
+    with pytest.raises(UsageError, match="given a size twice"):
+        checked_sizes(gemm, {"M": 1, "m": 1, "n": 2, "k": 3})
+
+
 def changes(operation: str, dtype: str, **written: str) -> list[tuple[int, str]]:
     """Sweep n on an H100, and list where which regime begins."""
     gpu = next(gpu for gpu in load_datasheets() if gpu.id == "h100-sxm")
