@@ -293,7 +293,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
         at_limiter = (f"{at_limiter[0]}: {busy} busy", *at_limiter[1:])
     moves = (*_plain(at_limiter), *of_findings)
-    if "memory" in facts.unseen and limiter is not None and limiter.resource is None:
+    if "memory" in facts.unseen and limiter is not None:
         return (*_plain(advice.collect_moves(kernel, facts.outside.command_line)), *moves)
     is_lacking = not _LACKING.isdisjoint(facts.flags)
     collect = _plain(advice.collect_moves(kernel, facts.outside.command_line)) if is_lacking or not moves else ()
