@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from browsing import FAINT_BELOW, Opened, faults_everywhere
+from click.testing import CliRunner
 from comparing import EVEN, compared, judged_page, layer, on_gpu, renamed, timed
 from msgspec.structs import replace
 from support import samples
 
+from rooflens.cli.group import main
 from rooflens.model.compare.gate import Gate
 from rooflens.report.comparison.page import render_comparison
 
@@ -271,6 +273,21 @@ def test_page_has_no_serious_fault(open_comparison: Callable[..., Page], axe: st
     assert [node["html"][:150] for rule in alike for node in rule["nodes"]] == [], (
         "a moderate fault: two programs with parts of one name"
     )
+
+
+def test_a_ladder_of_versions_has_no_serious_fault(
+    open_file: Callable[..., Page], fixtures: Path, tmp_path: Path, axe: str
+) -> None:
+    """The page of three sides, whose first part is their ladder, is as accessible as that of two."""
+    before, after = (
+        fixtures / "published" / f"GPU_workshop__{name}.ncu-rep" for name in ("MW_Baseline", "MW_DivToMult")
+    )
+    page_file = tmp_path / "ladder.html"
+    result = CliRunner().invoke(main, ["compare", str(before), str(after), str(before), "-o", str(page_file)])
+    assert result.exit_code == 0, result.output
+    page = open_file(page_file, "", viewport={"width": 1440, "height": 900}, color_scheme="light")
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
+    assert faults_everywhere(Opened(page), axe) == []
 
 
 def test_page_reads_without_scripts(browser: Browser, tmp_path: Path) -> None:
