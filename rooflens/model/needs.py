@@ -14,7 +14,7 @@ from rooflens.model.counters.table import COUNTERS
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import CODE, IN_PROGRAM, FindingRule, held_of, holdings_of
 from rooflens.model.hotspots import STORED_AS
-from rooflens.model.records import Kernel
+from rooflens.model.records import Analysis, Kernel
 
 _ASKED_AS: Mapping[str, tuple[str, ...]] = {
     "thread_opcodes": ("sass__thread_inst_executed_true_per_opcode_with_modifier_all",),
@@ -94,6 +94,54 @@ def untold(kernels: Collection[Kernel], *, traced: bool) -> tuple[Untold, ...]:
     return tuple(found)
 
 
+_OF_LEVELS = {"dram": "dram_share", "l2": "l2_tag_share", "l1": "l1_data_share"}
+_OF_PIPES = {
+    "issue": "issue_share",
+    "alu": "alu_share",
+    "xu": "xu_share",
+    "fma": "fma_busy_share",
+    "tensor_pipe": "tensor_busy_share",
+}
+VERDICT = "the verdict"
+"""Stands among findings for the limiter and its distance to a roof."""
+
+
+def unplaced(analyses: Collection[Analysis]) -> tuple[Group, ...]:
+    """Return the quantities that some kernels lack for a verdict: time, clock, bytes, and the share of each unit."""
+    of_kernel = ("duration_ns", "sm_clock_hz", "dram_bytes")
+    lacks = [name for name in of_kernel if any(name not in one.kernel.counters for one in analyses)]
+    lacks += [name for key, name in _OF_LEVELS.items() if any(one.levels[key].share is None for one in analyses)]
+    lacks += [name for key, name in _OF_PIPES.items() if any(key not in one.pipes for one in analyses)]
+    return tuple((name,) for name in lacks)
+
+
+def names_missing(
+    found: Iterable[Untold], lacks: Iterable[Group], metrics: Sequence[Metric], chip: str
+) -> dict[str, list[str]]:
+    """Return the fewest metrics to ask ncu for, each with what it would tell: findings, or `VERDICT`.
+
+    Args:
+        found: The findings that the report cannot show: each by the way that the lowest tier has.
+        lacks: What its verdicts lack, as `unplaced` returns it.
+        metrics: What the widest tier asks for on the chip.
+        chip: The chip, as `gh100`.
+    """
+    tiers = {metric.name: DETAILS.index(metric.detail) for metric in metrics}
+    missing: dict[str, list[str]] = {}
+    for about, ways in (*((VERDICT, (group,)) for group in lacks), *((row.rule.id, row.ways) for row in found)):
+        counted = (way for way in ways if IN_PROGRAM not in way and "series" not in way)
+        known = [names for way in counted if (names := names_for(way, metrics, chip)) is not None]
+        best = min(
+            known,
+            key=lambda names: (max((tiers[name] for name in names), default=0), len({*names} - missing.keys())),
+            default=(),
+        )
+        for name in best:
+            tells = missing.setdefault(name, [])
+            tells += [about] if about not in tells else []
+    return missing
+
+
 def _names(need: str, asked: Mapping[str, int], chip: str) -> Sequence[str] | None:
     """Return the names of the lowest tier that give a need; none where ncu stores it unasked."""
     if need == IN_PROGRAM:
@@ -109,9 +157,10 @@ def _names(need: str, asked: Mapping[str, int], chip: str) -> Sequence[str] | No
 
 def _ways(recipe: Recipe, asked: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
     """Yield the names that a recipe reads, as a collection asks for them: of one metric, or of all parts of a sum."""
+    ways: Iterable[tuple[str, ...]]
     match recipe:
         case Exact(names=names):
-            ways = [() if name.startswith(_UNASKED) else (name,) for name in names]
+            ways = (() if name.startswith(_UNASKED) else (name,) for name in names)
         case Quotient(part=part, whole=whole):
             ways = [(part, whole)]
         case Amount(groups=groups):
