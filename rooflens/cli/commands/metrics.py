@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         "rooflens metrics --chip gh100",
         "rooflens metrics --chip 8.0 --detail deep --names",
         "rooflens metrics --report report.ncu-rep",
-        "rooflens metrics --report export.csv --gpu rtx-4090",
+        "rooflens metrics --report report.ncu-rep --all",
     ),
 )
 @click.option(
