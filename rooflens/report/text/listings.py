@@ -11,7 +11,7 @@ from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import IN_PROGRAM
 from rooflens.model.needs import Untold, tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet
-from rooflens.report.document import Column, Document, Heading, Table, bullets, code
+from rooflens.report.document import Column, Document, Heading, Table, bullets, code, few
 
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 
@@ -151,7 +151,7 @@ def understood_document(
         untold: The findings that it cannot show.
     """
     traced = [f"`{row.rule.id}`" for row in untold if row.ways == ((IN_PROGRAM,),)]
-    not_read = f"{count(len(unread), 'metric')} not understood: {_some(unread, 3)}"
+    not_read = (f"{count(len(unread), 'metric')} not understood: ", *few([*map(code, unread)], 3))
     return (
         Heading((code(source), f": {count(kernels, 'kernel')}, {count(used, 'quantity')} read"), 3),
         bullets(
@@ -178,14 +178,8 @@ def missing_table(missing: Mapping[str, Sequence[str]], metrics: Sequence[Metric
             told |= by_group
         groups = [group for group in groups if group not in together]
         groups.insert(place, (meant, told))
-    rows = tuple((_some([*meant], 1), _some([*told], 3)) for meant, told in groups)
+    rows = tuple((few([*meant], 1), few([*told], 3)) for meant, told in groups)
     return Table((Column("missing", fit="prose", least=24), Column("would tell", fit="prose", least=24)), rows)
-
-
-def _some(names: Sequence[str], shown: int) -> str:
-    """Write the first names, and how many more there are."""
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def untold_table(
