@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NAMES_IN_FULL = 12
+"""A list up to this length is written into the hint."""
 _CLOSE = 0.65
 """How much of a name must be as it was typed for it to be suggested."""
-"""A list up to this length is written into the hint."""
 
 
 class RooflensError(Exception):

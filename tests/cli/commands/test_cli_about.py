@@ -190,9 +190,9 @@ def test_what_the_table_says_of_a_kernel_is_explained(fixtures: Path) -> None:
         assert _shown(cell)
 
 
-@pytest.mark.parametrize("name", ["warps are few", "warps redy or not", "throttled cause not counted"])
+@pytest.mark.parametrize("name", ["queue of memory", "who measured it", "throttled cause not counted"])
 def test_what_is_like_no_name_gets_no_suggestion(name: str) -> None:
-    """A name that shares half of its letters with what was typed was not meant."""
+    """A name that shares less than two thirds of its letters with what was typed was not meant."""
     with pytest.raises(UnknownNameError) as error:
         find_about(name)
     assert error.value.hint == "`rooflens about` lists them"
