@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _NAMES_IN_FULL = 12
 """A list up to this length is written into the hint."""
+_CLOSE = 0.65
+"""How much of a name must be as it was typed for it to be suggested."""
 
 
 class RooflensError(Exception):
@@ -96,7 +98,7 @@ def near_names(name: str, known: Collection[str]) -> list[str]:
     from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
 
     folded = {one.casefold(): one for one in known}
-    return [folded[near] for near in get_close_matches(name.casefold(), folded)]
+    return [folded[near] for near in get_close_matches(name.casefold(), folded, cutoff=_CLOSE)]
 
 
 class NoMatchError(InputError):

@@ -154,8 +154,8 @@ def show_table(
     kernels = summarize(analyses)
     rows = summarize(analyses, each_launch=True) if each_launch else kernels
     show((*kernels_document(rows, top, columns), *steps(kernels, place)))
-    if analyses and not columns:
-        say(LEGEND)
+    for line in LEGEND if analyses and not columns else ():
+        say(line)
     if synthetic := sum(analysis.kernel.synthetic for analysis in analyses):
         say(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator")
 

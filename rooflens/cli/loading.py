@@ -59,7 +59,7 @@ _READER = click.option(
     help="What reads reports: rooflens, with the text of instructions from NVIDIA's module or without that module "
     "(direct), or the module alone.  [default: auto]",
 )
-_GPU = click.option(
+GPU = click.option(
     "--gpu",
     metavar="NAME",
     shell_complete=GPUS,
@@ -102,7 +102,7 @@ def with_reading(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of how reports are read; they come together, as `reading`."""
 
     @_READER
-    @_GPU
+    @GPU
     @functools.wraps(function)
     def command(*arguments: Any, reader: Reader | None = None, gpu: str | None = None, **given: Any) -> None:
         from rooflens.ingest.reports.report import ReadOptions

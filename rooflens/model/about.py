@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -128,15 +129,27 @@ def _items(name: str) -> tuple[About, ...]:
     return tuple(one for one in everything().values() if asked in {one.address, one.name, _key(one.title)})
 
 
+_PHRASES = (
+    (r"(no|nothing)(_measured)?(_unit)?_above.*", "no unit above"),
+    (r".+_full", "full"),
+    (r"[\d.]+_warps_ready", "warps ready"),
+    (r".*\d_?%", "share"),
+)
+"""What the cells of a table and sentences say of a number or a unit -> the word that explains it."""
+
+
 def find_word(name: str) -> tuple[str, Word] | None:
     """Return a word of the subject by any of its spellings; None where there is none, or an item has that name."""
     asked = _key(name)
     found = ((word, one) for word, one in words().items() if asked in map(_key, (word, *one.also)))
-    return None if _items(name) else next(found, None)
+    phrases = ((word, words()[word]) for phrase, word in _PHRASES if re.fullmatch(phrase, asked))
+    return None if _items(name) else next(chain(found, phrases), None)
 
 
 def _key(name: str) -> str:
-    return name.strip().casefold().replace("-", "_").replace(" ", "_")
+    """Return a name as all are compared; of a cell such as `latency: cause not measured ??` the cause."""
+    said = name.strip().rpartition(": ")[2]
+    return (said.rstrip("? ") or said).casefold().replace("-", "_").replace(" ", "_")
 
 
 def counters_of(reason: str) -> str:

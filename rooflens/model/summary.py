@@ -387,6 +387,10 @@ class _AtStake(Protocol):
 Staked = TypeVar("Staked", bound=_AtStake)
 
 
+ORDER = "most time to win first, all of a kernel's time where that is unknown"
+"""The one order of kernels, in the words of legend, help and documentation."""
+
+
 def by_stake(rows: Iterable[Staked]) -> list[Staked]:
     """Put kernels or launches in the order in which they are looked at: by time at stake, ties by their time."""
     return sorted(rows, key=lambda row: (-row.at_stake_ns, -(row.duration_ns or 0.0)))

@@ -97,10 +97,14 @@ def test_sides_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     """Sides of which one was not timed are no comparison unless asked for, nor is a side with a damaged report."""
     base = recorded(tmp_path / "base", 1e6)
     head = write_report(tmp_path / "gemm.ncu-rep", ReportSpec([KernelSpec("gemm()", {"launch__grid_size": 4096})]))
-    with pytest.raises(InputError, match="the head holds no kernel with a duration") as raised:
+    with pytest.raises(InputError, match="times were not recorded in the head") as raised:
         rl.compare(base, head)
+    assert "`gpu__time_duration.sum` in `ncu --metrics`" in raised.value.hint
     assert "anyway=True" in raised.value.hint
     assert rl.compare(base, head, anyway=True).warnings
+    bare = write_report(tmp_path / "gemm_bare.ncu-rep", ReportSpec([KernelSpec("gemm()", {"sm__my_own.sum": 1.0})]))
+    with pytest.raises(InputError, match="nor has a kernel of both sides a counter in both"):
+        rl.compare(base, bare, anyway=True)
     recorded(tmp_path / "side", 1e6)
     (tmp_path / "side" / "bad.ncu-rep").write_bytes(b"NVR\0")
     with (

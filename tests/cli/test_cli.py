@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from importlib.resources import files
@@ -11,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
+from support import shell
 from support.damage import certain_damage, flipped_copies
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
 from support.packing import pack
@@ -158,18 +160,19 @@ def test_metrics_says_what_findings_are_told_from() -> None:
 
 
 def test_metrics_says_what_a_report_cannot_tell(tmp_path: Path) -> None:
-    """`--report` lists the findings that a report lacks counters for, not those it can tell, and needs no chip."""
+    """`--report --all` lists the findings that a report lacks counters for, not those it can tell; needs no chip."""
     kernel = KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1e6})
     path = write_report(tmp_path / "bare.ncu-rep", ReportSpec([kernel]))
-    said = run("metrics", "--report", path)
+    said = run("metrics", "--report", path, "--all")
     assert said.exit_code == 0
     assert "thread_divergence" in said.stdout
     assert "1 of 1" in said.stdout
     assert "short_kernel" not in said.stdout
+    assert "`--gpu NAME` or `--chip CHIP` says what to collect" in said.stderr
 
 
 def test_metrics_says_what_a_list_gave(tmp_path: Path) -> None:
-    """`--report` names the quantity of each metric, and apart from them the names that nothing reads."""
+    """`--report` counts the quantities and names what nothing reads; `--all` names each quantity with its metric."""
     stored = {
         "gpu__time_duration.sum": 1e6,
         "smsp__warps_issue_stalled_barrier.sum": 30.0,
@@ -178,14 +181,54 @@ def test_metrics_says_what_a_list_gave(tmp_path: Path) -> None:
     }
     path = write_report(tmp_path / "list.ncu-rep", ReportSpec([KernelSpec("kernel(float *)", stored)]))
     said = run("metrics", "--report", path, "--chip", "gh100").stdout
-    assert "2 quantities read" in said
-    assert re.search(r"stall_barrier_share +smsp__warps_issue_stalled_barrier\.sum / smsp__warps_active\.sum", said)
-    assert "1 metric not understood, as no quantity is read from them: sm__my_own.sum\n" in said
-    assert "`rooflens metrics --chip gh100 --detail deep --names` lists their names" in said
+    assert "1 kernel, 2 quantities read" in said
+    assert "1 metric not understood: sm__my_own.sum\n" in said
+    listed = run("metrics", "--report", path, "--chip", "gh100", "--all").stdout
+    assert re.search(r"stall_barrier_share +smsp__warps_issue_stalled_barrier\.sum / smsp__warps_active\.sum", listed)
     everything = write_report(
         tmp_path / "one.ncu-rep", ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e6})])
     )
     assert "every metric that was asked for is understood" in run("metrics", "--report", everything).stdout
+
+
+def test_metrics_writes_the_command_of_ncu_that_collects_what_is_missing(tmp_path: Path) -> None:
+    """A report that stores what the command asks for can then show the findings that the table promised."""
+    path = write_report(tmp_path / "bare.ncu-rep", ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e6})]))
+    said = run("metrics", "--report", path, "--chip", "ga100").stdout
+    [command] = [shlex.split(line) for line in said.splitlines() if line.startswith("ncu ")]
+    assert command[:2] == ["ncu", "--metrics"]
+    assert command[3:] == ["--kernel-name=k", "--launch-count=1", "-o", "missing", "./program"]
+    names = command[2].split(",")
+    assert {"dram__bytes.sum", "group:smsp__pcsamp_warp_stall_reasons"} <= {*names}
+    assert "gpu__time_duration.sum" not in names
+    more = dict.fromkeys((name for name in names if ":" not in name and "__" in name), 1.0)
+    again = write_report(
+        tmp_path / "more.ncu-rep", ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e6, **more})])
+    )
+    left = run("metrics", "--report", again, "--chip", "ga100").stdout
+    assert "partition_imbalance" in said
+    assert "partition_imbalance" not in left
+    assert "dram__bytes.sum" not in left
+
+
+def test_metrics_of_an_export_take_the_gpu_that_it_does_not_name(tmp_path: Path) -> None:
+    """`--gpu` means what it does in `analyze`: with it the metrics that this chip lacks can be listed."""
+    path = tmp_path / "export.csv"
+    path.write_text('"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n"0","k","1000"\n', encoding="utf-8")
+    without, with_gpu = run("metrics", "--report", path), run("metrics", "--report", path, "--gpu", "a100-pcie-40gb")
+    assert (without.exit_code, with_gpu.exit_code) == (1, 0)
+    assert "hint: name it with --gpu" in without.stderr
+    assert "ncu --metrics" in with_gpu.stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["Hyper-Spec-M__profile", "llm.c__adamw_coalsecing_shared", "GPU_workshop__MW_Baseline"]
+)
+def test_metrics_of_a_report_fit_a_screen(name: str, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a report lacks is said in about 30 lines of 80 columns."""
+    shell.widen(monkeypatch, 80)
+    said = run("metrics", "--report", fixtures / f"published/{name}.ncu-rep").stdout
+    assert said.count("\n") <= 34
 
 
 def test_metrics_of_a_report_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def said(analysis: Analysis) -> Iterator[str]:
 def printed(analyses: Sequence[Analysis], width: int) -> str:
     """Print the tables of a terminal so wide, and what stands below them."""
     kernels = summarize(analyses)
-    return to_terminal((*kernels_document(kernels), *steps(kernels, ["x"])), width) + LEGEND
+    return to_terminal((*kernels_document(kernels), *steps(kernels, ["x"])), width) + "\n".join(LEGEND)
 
 
 def outputs(report: AnalyzedReport) -> str:

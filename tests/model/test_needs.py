@@ -7,16 +7,24 @@ from support.loops import for_all
 
 from rooflens.ingest.ncu.passes import base_names
 from rooflens.ingest.ncu.tiers import metrics_for
+from rooflens.ingest.reports.resolve import plan_for
 from rooflens.model.counters.chips import CHIPS
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, NAMES
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import CODE, OTHERS, FindingRule
 from rooflens.model.hotspots import MEASURES, STORED_AS
-from rooflens.model.needs import lacking, tier_of, untold
+from rooflens.model.needs import lacking, names_for, tier_of, untold
 from rooflens.model.records import Kernel
 
 KERNEL = Kernel("0", "x.ncu-rep", 0, "kernel", "kernel", "ok")
+STORED_UNASKED = [
+    name
+    for row in COUNTERS
+    for recipe in row.recipes
+    for name in getattr(recipe, "names", ())
+    if name.startswith(("launch__", "device__"))
+]
 BY_ID = {rule.id: rule for rule in RULES}
 
 
@@ -41,11 +49,32 @@ def test_standard_collects_what_every_finding_needs(chip: str) -> None:
         if not any(base in counted for recipe in row.recipes for base in bases_of(recipe))
     }
     for rule in RULES:
-        if all(elsewhere.intersection(group) for group in rule.needs):
+        own = [ask for group in rule.needs for name in group for ask in asks.get(name, ())]
+        is_unasked = bool(own) and not any(chip in ask.chips for ask in own)
+        if is_unasked or all(elsewhere.intersection(group) for group in rule.needs):
             continue
         tiers = {tier_of(group, asked, chip) for group in rule.needs}
-        late = any(chip in ask.later for group in rule.needs for name in group for ask in asks.get(name, ()))
+        late = any(chip in ask.later or ask.detail == "deep" for ask in own)
         assert tiers & ({"quick", "standard", "deep"} if late else {"quick", "standard"}), rule.id
+
+
+def test_a_rate_of_cycles_needs_both_of_its_counters() -> None:
+    """Cycles of L2 alone, which `quick` has, do not tell what came from the host's memory."""
+    asked = metrics_for("ad102", "deep")
+    assert tier_of(("host_read_bytes",), asked, "ad102") == "deep"
+    assert names_for(("host_read_bytes",), asked, "ad102") == ("lts__d_sectors_fill_sysmem.sum",)
+
+
+@for_all("chip", CHIPS)
+def test_the_names_for_a_finding_are_those_that_a_reader_makes_its_counters_of(chip: str) -> None:
+    """The counters of each group of needs can be resolved from the names that ncu is asked for, and ncu's own."""
+    asked, clock = metrics_for(chip, "deep"), ("sm__cycles_elapsed.avg.per_second", "gpu__time_duration.sum")
+    for rule in RULES:
+        for group in rule.needs:
+            names = names_for(group, asked, chip)
+            if names is not None:
+                steps = plan_for(tuple({*names, *clock, *STORED_UNASKED}))[0]
+                assert NAMES.intersection(group) <= {step.name for step in steps}, (rule.id, group, names)
 
 
 def test_a_tier_is_that_of_the_last_of_a_group() -> None:

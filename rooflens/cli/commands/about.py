@@ -26,19 +26,21 @@ def _names() -> Iterable[str]:
         "rooflens about small_grid",
         "rooflens about latency",
         "rooflens about ridge",
+        "rooflens about arithmetic intensity",
         "rooflens about flags/bank_conflicts",
         "rooflens about long_scoreboard",
         "rooflens about dram__bytes.sum",
         "rooflens about columns",
     ),
 )
-@click.argument("name", required=False, shell_complete=completed_by(_names))
-def about(name: str | None) -> None:
+@click.argument("words", nargs=-1, metavar="[NAME]", shell_complete=completed_by(_names))
+def about(words: tuple[str, ...]) -> None:
     """Explain a verdict, finding, flag, stall reason, counter or word: how to confirm it, and what to try.
 
-    NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card; or it is a counter, of which it
-    says what is counted and what is read from it; or a word of the subject (`ridge`, `coalescing`); or the head of a
-    column, and `columns` explains all of them. Without NAME all but counters and columns are listed.
+    NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card or of a table (`cause not
+    measured`); or it is a counter, of which it says what is counted and what is read from it; or a word of the subject
+    (`ridge`, `arithmetic intensity`); or the head of a column, and `columns` explains all of them. Without NAME all but
+    counters and columns are listed.
     """
     from rooflens.model.about import about_counter, find_about, find_word
     from rooflens.report.about import (
@@ -49,7 +51,8 @@ def about(name: str | None) -> None:
         word_document,
     )
 
-    if name is None:
+    name = " ".join(words)
+    if not name:
         show(list_document())
     elif (counter := about_counter(name)) is not None:
         show(counter_document(counter))

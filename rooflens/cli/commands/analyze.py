@@ -92,7 +92,11 @@ def analyze(
     reading: ReadOptions,
     predict: str | None,
 ) -> None:
-    """Show what limits each kernel."""
+    """Show what limits each kernel.
+
+    The order of kernels, here and on pages, in digests and in Python: most time to win first, all of a kernel's time
+    where that is unknown. The time to win is that of the first move's gain, else of the limit.
+    """
     from msgspec.structs import replace
 
     from rooflens.addresses import shown

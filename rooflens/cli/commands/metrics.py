@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import echo, finish, say, show
-from rooflens.cli.loading import load_analyzed
+from rooflens.cli.console import echo, echo_command, finish, say, show
+from rooflens.cli.loading import GPU, load_analyzed
 from rooflens.cli.usage import CHIPS, Command, examples
 from rooflens.errors import RooflensError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rooflens.ingest.reports.jobs import Outcome
+    from rooflens.model.counters.metric import Metric
     from rooflens.model.records import Kernel
 
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         "rooflens metrics --chip gh100",
         "rooflens metrics --chip 8.0 --detail deep --names",
         "rooflens metrics --report report.ncu-rep",
+        "rooflens metrics --report report.ncu-rep --all",
     ),
 )
 @click.option(
@@ -38,16 +40,27 @@ if TYPE_CHECKING:
 @click.option(
     "--report",
     metavar="PATH",
-    help="List what this report's metrics gave, those not understood, and findings it cannot show.",
+    help="Say what this report's metrics gave, what is missing, what it would tell, and the command that collects it.",
 )
-def metrics(chip: str | None, detail: str, *, names: bool, findings: bool, report: str | None) -> None:
+@click.option("--all", "whole", is_flag=True, help="With --report, also list each quantity, and each way to a finding.")
+@GPU
+def metrics(
+    chip: str | None,
+    detail: str,
+    *,
+    names: bool,
+    findings: bool,
+    report: str | None,
+    whole: bool,
+    gpu: str | None,
+) -> None:
     """List what a tier collects on a chip and how many passes that takes; needs no GPU."""
     from rooflens.ingest.ncu.passes import count_passes
     from rooflens.ingest.ncu.tiers import hardware_names, metrics_for
     from rooflens.report.text.listings import findings_table, metric_names, metrics_table, passes_text
 
     if report is not None:
-        _print_understood(report, chip)
+        _print_understood(report, chip, gpu, whole=whole)
         return
     if chip is None:
         raise UsageError("--chip is missing", "`rooflens metrics --chip gh100`, or `--report report.ncu-rep`")
@@ -78,15 +91,13 @@ def _chip(given: str) -> str:
     return chip_of(given).chip if "." in given else check_chip(given)
 
 
-def _print_understood(path: str, chip: str | None) -> None:
-    """Print what the metrics of a report gave, which ones nothing reads, and the findings that others would tell."""
+def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bool) -> None:
+    """Print what the metrics of a report gave, what is missing and would tell more, and what collects it."""
     from rooflens.ingest.ncu.tiers import metrics_for
     from rooflens.ingest.reports.report import ReadOptions, Report
     from rooflens.ingest.reports.understood import Understood, understood
-    from rooflens.model.needs import untold
-    from rooflens.model.verdict.collecting import collect_command
-    from rooflens.report.document import paragraph
-    from rooflens.report.text.listings import missing_text, understood_document, untold_table
+    from rooflens.model.needs import names_missing, unplaced, untold
+    from rooflens.report.text.listings import missing_table, understood_document, understood_tables, untold_table
 
     names: dict[str, Understood] = {}
 
@@ -94,29 +105,54 @@ def _print_understood(path: str, chip: str | None) -> None:
         if isinstance(outcome.result, Report):
             names[outcome.result.run.digest] = understood(outcome.result)
 
-    found = load_analyzed([path], None, reading=ReadOptions(raw="all"), on_outcome=heard)
+    found = load_analyzed([path], None, reading=ReadOptions(raw="all", gpu=gpu), on_outcome=heard)
     for report in found.reports:
-        kernels = [analysis.kernel for analysis in report.analyses if not analysis.kernel.failed]
+        analyses = [analysis for analysis in report.analyses if not analysis.kernel.failed]
+        kernels = [analysis.kernel for analysis in analyses]
         traced = report.unprofiled is not None and any(entry.time_ns for entry in report.unprofiled.launch_counts)
         lacking = untold(kernels, traced=traced)
         on = _chip(chip) if chip is not None else _chip_of(kernels)
         asked = metrics_for(on, "deep") if on else ()
-        said, command = names[report.run.digest], collect_command("", report.run.command_line)
-        show(
-            (
-                *understood_document(report.run.source, said.used, said.unread, said.spare_count),
-                untold_table(report.run.source, lacking, len(kernels), on or "", asked),
-                *(paragraph(text) for text in (missing_text(lacking, on or "", asked, command),) if text),
-            )
-        )
+        missing = names_missing(lacking, unplaced(analyses), asked, on or "")
+        said, source = names[report.run.digest], report.run.source
+        show(understood_document(source, len(kernels), len(said.used), said.unread, lacking))
+        if missing:
+            show((missing_table(missing, asked),))
+            _print_commands(missing, asked, kernels, report.run.command_line)
+        elif lacking and on is None:
+            say("hint: the GPU is not known: `--gpu NAME` or `--chip CHIP` says what to collect on it")
+        if whole:
+            read = understood_tables(source, said.used, said.unread)
+            show((*read, untold_table(source, lacking, len(kernels), on or "", asked)))
     finish(found, "")
+
+
+def _print_commands(
+    missing: Collection[str], asked: Sequence[Metric], kernels: Sequence[Kernel], command_line: str | None
+) -> None:
+    """Print the commands that collect what is missing, ncu's and ours, of the one kernel where the report has one."""
+    from rooflens.model.verdict.collecting import PROGRAM, not_profiled, split_command
+
+    is_deep = any(metric.detail == "deep" and metric.name in missing for metric in asked)
+    functions = {kernel.function_name for kernel in kernels}
+    of_kernel = [f"--kernel-name={functions.pop()}", "--launch-count=1"] if len(functions) == 1 else []
+    _, program = split_command(command_line) or ((), (PROGRAM,))
+    echo("\nWith ncu, or with rooflens, which adds the rest of its tier:")
+    echo_command(["ncu", "--metrics", ",".join(missing), *of_kernel, "-o", "missing", *program])
+    ours = [option.replace("--kernel-name", "--kernel") for option in of_kernel]
+    echo_command(["rooflens", "profile", *(["--detail", "deep"] if is_deep else []), *ours, "--", *program])
+    if kernels and (cannot := not_profiled(kernels[0].compute_capability)):
+        say(f"note: {cannot}")
 
 
 def _chip_of(kernels: Sequence[Kernel]) -> str | None:
     """Return the chip whose counters fit the first kernel; None where none is known, as for old GPUs."""
     from rooflens.model.counters.chips import chip_of
+    from rooflens.model.roofline.datasheets import datasheet_of
 
-    capability = next((kernel.compute_capability for kernel in kernels if kernel.compute_capability), None)
+    sheets = (datasheet_of(kernel.gpu) for kernel in kernels)
+    named = (kernel.compute_capability for kernel in kernels)
+    capability = next((one for one in (*named, *(sheet.compute_capability for sheet in sheets if sheet)) if one), None)
     try:
         return chip_of(capability).chip if capability else None
     except RooflensError:

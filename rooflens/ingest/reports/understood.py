@@ -33,12 +33,10 @@ class Understood(Struct, frozen=True):
 
     Attributes:
         used: Quantity -> the names or formulas it was read from, over all kernels.
-        spare_count: Number of names that would give the same quantities again.
         unread: Names that somebody asked for and that nothing reads.
     """
 
     used: Mapping[str, tuple[str, ...]]
-    spare_count: int
     unread: tuple[str, ...]
 
 
@@ -58,6 +56,5 @@ def understood(report: Report) -> Understood:
     unread = (name for name in names if name not in words and name not in readable)
     return Understood(
         used={quantity: tuple(sources) for quantity, sources in used.items()},
-        spare_count=sum(name in readable and name not in words for name in names),
         unread=tuple(name for name in unread if not _UNASKED.match(name)),
     )

@@ -12,8 +12,11 @@ from math import log, prod
 
 from msgspec import Struct
 
-from rooflens.format import percent, si, significant
-from rooflens.model.counters.balance import STALLS
+from rooflens.format import count, percent, quantity, si, significant
+from rooflens.model.counters.accesses import ACCESSES
+from rooflens.model.counters.balance import STALLS, WAITS
+from rooflens.model.counters.execution import WARPS
+from rooflens.model.counters.table import MEASURED
 from rooflens.model.records import Analysis, Kernel, ratio
 from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
 
@@ -35,6 +38,10 @@ _SWITCHES = {
     "local memory": ("local_load_inst", "local_store_inst"),
 }
 """What a kernel uses or not -> counters that are 0 where it does not."""
+
+_OF_A_KERNEL = MEASURED - {"duration_ns"} | {
+    row.name for row in (*WARPS, *ACCESSES, *WAITS) if not row.name.startswith("blocks_limit")
+}
 
 _ARITHMETIC = frozenset({"conversions", "fp64_divisions", "integer_divisions"})
 """Findings that say which operations there are fewer of."""
@@ -67,6 +74,32 @@ def causes(before: Analysis, after: Analysis) -> tuple[Cause, ...]:
 def causes_words(before: Analysis, after: Analysis) -> str:
     """Name the first few causes in one clause; empty where the counters at hand show none."""
     return ", ".join(cause.words for cause in causes(before, after)[:MOST_NAMED])
+
+
+def shared_counters(before: Analysis, after: Analysis) -> dict[str, tuple[float, float]]:
+    """Return the counters that both versions hold, most changed first: not what belongs to the GPU or the profiler."""
+    old, new = before.kernel.counters, after.kernel.counters
+    both = {name: (old[name], new[name]) for name in old if name in new and name in _OF_A_KERNEL}
+    return dict(sorted(both.items(), key=lambda item: -abs(log((item[1][1] + 1) / (item[1][0] + 1)))))
+
+
+def shared_words(before: Analysis, after: Analysis) -> str:
+    """Say which of the counters that both versions hold differ: all that can be compared where no time is known."""
+    shared = shared_counters(before, after)
+    if not shared:
+        return "no counter is in both"
+    moved = [
+        f"{name} {_value(name, old)} -> {_value(name, new)}" for name, (old, new) in shared.items() if differs(old, new)
+    ]
+    more = f" and {len(moved) - MOST_NAMED} more" if len(moved) > MOST_NAMED else ""
+    differing = f"{len(moved)} changed: {', '.join(moved[:MOST_NAMED])}{more}" if moved else "none changed"
+    return f"{count(len(shared), 'counter')} in both, {differing}"
+
+
+def _value(name: str, value: float) -> str:
+    if name.endswith(("_share", "_occupancy")):
+        return percent(value)
+    return quantity(value, "B" if name.endswith("_bytes") else "")
 
 
 def _found(before: Analysis, after: Analysis) -> Iterator[Cause]:

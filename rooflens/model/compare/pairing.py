@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.format import some
-from rooflens.model.compare.compare import Comparison, Side, compare
+from rooflens.model.compare.causes import shared_counters
+from rooflens.model.compare.compare import Change, Comparison, Side, compare
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import Analysis, AnalyzedReport, Run
@@ -203,6 +204,9 @@ def is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
     return same >= SAME_PROGRAM * max(len(one), len(other))
 
 
+_TIMED_BY = "record them with `gpu__time_duration.sum` in `ncu --metrics`, or with `rooflens profile`"
+
+
 def refusals(pair: Pair) -> Iterator[str]:
     """Say why two sides must not be compared unless the user insists; nothing where they may be."""
     base, head = _facts(pair.base), _facts(pair.head)
@@ -213,7 +217,7 @@ def refusals(pair: Pair) -> Iterator[str]:
     if base.synthetic != head.synthetic:
         yield f"the {'base' if base.synthetic else 'head'} is synthetic: written by a generator, not measured"
     if not base.timed or not head.timed:
-        yield f"the {'head' if base.timed else 'base'} holds no kernel with a duration"
+        yield f"times were not recorded in the {'head' if base.timed else 'base'}: no kernel of it has a duration"
 
 
 def is_of_others(comparison: Comparison) -> bool:
@@ -277,9 +281,17 @@ def _facts(side: Side) -> _Facts:
         ncu=_known(run.ncu_version for run in side.runs),
         clock_hz=mean_clock_hz(side),
         synthetic=any(run.synthetic for run in side.runs),
-        timed=any(kernel.duration_ns for kernel in well),
+        timed=_is_timed(side),
         failed=sum(map(len, side.recordings)) - len(well),
     )
+
+
+def _is_timed(side: Side) -> bool:
+    return any(one.kernel.duration_ns for one in side.timed)
+
+
+def _share_counters(change: Change) -> bool:
+    return bool(change.base and change.head and shared_counters(change.base, change.head))
 
 
 def _known(values: Iterable[str | None]) -> frozenset[str]:
@@ -331,10 +343,13 @@ def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint
             sides = f"{pair.base.label} -> {pair.head.label}"
             name = sides if " -> " in pair.program else f"{pair.program}: {sides}"
         reasons = tuple(refusals(pair))
-        if reasons and not anyway:
-            raise InputError(f"{name}: {'; '.join(reasons)}", hint)
-        notes = (*reasons, *warnings(pair), *_single(pair))
         comparison = compare(pair.base, pair.head, threshold)
+        refused, is_timed = f"{name}: {'; '.join(reasons)}", _is_timed(pair.base) and _is_timed(pair.head)
+        if reasons and not anyway:
+            raise InputError(refused, hint if is_timed else f"{_TIMED_BY}; {hint}")
+        if not is_timed and not any(_share_counters(change) for change in comparison.changes):
+            raise InputError(f"{refused}; nor has a kernel of both sides a counter in both", _TIMED_BY)
+        notes = (*reasons, *warnings(pair), *_single(pair))
         if not anyway and not pair.are_versions and is_of_others(comparison):
             raise InputError(f"{name}: the sides are of different GPUs and have no kernel in common", hint)
         found.append(Compared(name, comparison, notes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rooflens.format import duration, percent, significant
-from rooflens.model.compare.causes import causes_words
+from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import limiter_words
@@ -46,7 +46,8 @@ def change_sentence(change: Change, comparison: Comparison) -> str:
     if before is None or after is None:
         only = before or after
         return f"{limiter_sentence(only) if only else ''}: {'gone' if after is None else 'new'}"
-    parts = [part for part in (causes_words(before, after), _limiters(before, after)) if part]
+    counted = shared_words(before, after) if change.timing.factor is None else ""
+    parts = [part for part in (counted, causes_words(before, after), _limiters(before, after)) if part]
     return f"{speed_words(change, comparison.threshold)}: {', '.join(parts)}"
 
 
@@ -82,6 +83,8 @@ def share_differs(old: float | None, new: float | None) -> bool:
 def total_sentence(comparison: Comparison) -> str:
     """Say what became of the whole program's GPU time, and whether no kernel is on both sides."""
     words = f"{total_noun(comparison)} {timing_words(comparison.speed, comparison.threshold)}"
+    if comparison.speed.factor is None:
+        words = "no GPU time to compare"
     if not comparison.changes or any(change.base and change.head for change in comparison.changes):
         return words
     return f"{words}, but no kernel is on both sides"

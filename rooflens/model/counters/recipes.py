@@ -174,7 +174,7 @@ class Counter:
         """Yield what ncu is asked for, complete: by default what the first recipe reads first, in that form."""
         first = self.recipes[0]
         for ask in self.asked:
-            base, forms = ask.base or bases_of(first)[0], ask.forms or (_form_read(first),)
+            base, forms = ask.base or bases_of(first)[0], ask.forms or (form_read(first),)
             yield replace(ask, meaning=ask.meaning or self.meaning, base=base, forms=forms)
 
 
@@ -236,7 +236,7 @@ def pipe_rows(pipe: str, meaning: str, asked: Ask) -> tuple[Counter, ...]:
     )
 
 
-def _form_read(recipe: Recipe) -> str:
+def form_read(recipe: Recipe) -> str:
     """Return the roll-up in which a recipe reads its first metric."""
     match recipe:
         case Exact(names=names):

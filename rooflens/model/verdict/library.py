@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from rooflens.format import significant
+from rooflens.format import duration, si, significant
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.opcodes import uses_tensor_cores
-from rooflens.model.verdict.bottleneck import in_order
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import bottleneck_words
+from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
@@ -52,28 +51,41 @@ def library_of(kernel: Kernel) -> str | None:
 
 
 def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
-    """Choose what the caller of a library can do: its type, its sizes, its algorithm, and what is around it."""
-    kernel = facts.kernel
-    top = facts.limiter or next(iter(in_order(facts.memory, facts.compute)), None)
-    busy = f"{bottleneck_words(top, kernel.gpu)} busy" if top else "what limits it was not measured"
-    name, waves = f"{kernel.name} {kernel.function_name}", facts.counter("waves")
+    """Choose what the caller of a library can do: its type, its sizes, its algorithm, and what is around it.
+
+    After the colon is the number that a move would make smaller, where it is known: bytes, time, or use of a pipe.
+    """
+    kernel, limiter = facts.kernel, facts.limiter
+    name, waves, moved = f"{kernel.name} {kernel.function_name}", facts.counter("waves"), _moved(facts)
     is_product = bool(_PRODUCT.search(name)) or uses_tensor_cores(kernel.warp_opcodes)
     moves = []
     if waves is not None and 0 < waves < 1 and facts.bound == "latency":
         more = "a larger batch or several calls side by side"
         moves.append(f"give {library} more work in a call, {more}: {significant(waves)} waves")
     if library == "NCCL":
-        moves.append(f"send less, or overlap it with computation: {busy}")
+        moves.append(f"send less, or overlap it with computation{moved}")
     elif is_product:
+        computes = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
+        used = f": {bottleneck_words(limiter, kernel.gpu)} busy" if computes else moved
         if _FP32_PRODUCT.search(name) and kernel.capability >= (8, 0):
-            moves.append(f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores: {busy}")
+            moves.append(f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores{used}")
         around = "fuse what comes before and after into its epilogue"
         if not _NARROW_PRODUCT.search(name):
-            moves.append(f"call {library} with a narrower type where accuracy allows: {busy}")
-        moves.append(f"try another algorithm, layout or batch of {library}, and {around}: {busy}")
+            moves.append(f"call {library} with a narrower type where accuracy allows{used}")
+        moves.append(f"try another algorithm, layout or batch of {library}, and {around}{moved}")
     else:
         moves += [
-            f"fuse it with what runs before and after, so that its data stays on chip: {busy}",
-            f"call {library} with more data at once, or in a narrower type: {busy}",
+            f"fuse it with what runs before and after, so that its data stays on chip{moved}",
+            f"call {library} with more data at once, or in a narrower type{moved}",
         ]
     return tuple(moves)
+
+
+def _moved(facts: Facts) -> str:
+    """Write `: 257 MB through HBM3 in 141 \u00b5s`, of one launch, as far as bytes and time are known."""
+    time_ns = facts.kernel.duration_ns
+    level = next((name for name in ("dram", "l2") if name in facts.levels and facts.levels[name].amount_bytes), None)
+    if level is None:
+        return f": a launch takes {duration(time_ns)}" if time_ns else ""
+    through = f": {si(facts.levels[level].amount_bytes, 'B')} through {resource_label(level, facts.kernel.gpu)}"
+    return f"{through} in {duration(time_ns)}" if time_ns else through

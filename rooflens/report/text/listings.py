@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from rooflens.format import MISSING, bare_intensity, count, si, significant
-from rooflens.model.counters.metric import DETAILS, Kind, Metric
+from rooflens.model.counters.metric import Kind, Metric
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import IN_PROGRAM
 from rooflens.model.needs import Untold, tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet
-from rooflens.report.document import Column, Document, Table, code, paragraph
+from rooflens.report.document import Column, Document, Heading, Table, bullets, code, few
 
-_MOST_UNREAD = 20
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 
 _COSTS: tuple[tuple[Kind, str], ...] = (
@@ -130,26 +129,57 @@ def findings_table(chip: str, metrics: Sequence[Metric]) -> Table:
     return Table(columns, tuple(rows), f"{chip}: what findings are told from; one line is enough")
 
 
-def understood_document(source: str, used: Mapping[str, Sequence[str]], unread: Sequence[str], spare: int) -> Document:
-    """Say which quantities a report's metrics gave, and which metrics nothing reads.
+def understood_tables(source: str, used: Mapping[str, Sequence[str]], unread: Sequence[str]) -> tuple[Table, ...]:
+    """List the quantities of a report, each with what it was read from, and all metrics that are not understood."""
+    rows = tuple((quantity, "; ".join(sources)) for quantity, sources in used.items())
+    title = (code(source), f": {count(len(used), 'quantity')} read")
+    read = Table((Column("quantity"), Column("read from", fit="prose", least=40)), rows, title)
+    names = tuple((name,) for name in unread)
+    return (read, *([Table((Column("not understood", fit="wrap", least=40),), names)] if unread else []))
+
+
+def understood_document(
+    source: str, kernels: int, used: int, unread: Sequence[str], untold: Sequence[Untold]
+) -> Document:
+    """Say in short what a report's metrics gave: quantities, metrics not understood, findings that it cannot show.
 
     Args:
         source: Path of the report.
-        used: Quantity -> the metrics or formulas it was read from.
+        kernels: Number of its kernels that did not fail while profiled.
+        used: Number of quantities that were read.
         unread: Metrics that somebody asked for and that nothing reads.
-        spare: Number of metrics that give the same quantities again.
+        untold: The findings that it cannot show.
     """
-    rows = tuple((quantity, "; ".join(sources)) for quantity, sources in used.items())
-    title = (code(source), f": {count(len(used), 'quantity')} read")
-    shown = ", ".join(unread[:_MOST_UNREAD])
-    if len(unread) > _MOST_UNREAD:
-        shown += f", and {len(unread) - _MOST_UNREAD} more"
-    said = f"{count(len(unread), 'metric')} not understood, as no quantity is read from them: {shown}" if unread else ""
-    again = f"{spare:,} more would give the same quantities again" if spare else ""
+    traced = [f"`{row.rule.id}`" for row in untold if row.ways == ((IN_PROGRAM,),)]
+    not_read = (f"{count(len(unread), 'metric')} not understood: ", *few([*map(code, unread)], 3))
     return (
-        Table((Column("quantity"), Column("read from", fit="prose", least=40)), rows, title),
-        paragraph(said or "every metric that was asked for is understood", again),
+        Heading((code(source), f": {count(kernels, 'kernel')}, {count(used, 'quantity')} read"), 3),
+        bullets(
+            [
+                not_read if unread else "every metric that was asked for is understood",
+                f"{len(untold)} of {len(RULES)} findings cannot be seen, as what tells them is missing",
+                *(f"{name} needs a timeline: `rooflens analyze --timeline FILE`" for name in traced),
+            ]
+        ),
     )
+
+
+def missing_table(missing: Mapping[str, Sequence[str]], metrics: Sequence[Metric]) -> Table:
+    """Make a table of what is missing, as ncu's metrics count it, and what each would tell."""
+    meanings = {metric.name: metric.meaning.partition(":")[0] for metric in metrics}
+    groups: list[tuple[dict[str, None], dict[str, None]]] = []
+    for name, tells in missing.items():
+        together = [group for group in groups if group[1].keys() & {*tells}]
+        place = groups.index(together[0]) if together else len(groups)
+        meant: dict[str, None] = {}
+        told: dict[str, None] = {}
+        for of_group, by_group in (*together, ({meanings[name]: None}, dict.fromkeys(tells))):
+            meant |= of_group
+            told |= by_group
+        groups = [group for group in groups if group not in together]
+        groups.insert(place, (meant, told))
+    rows = tuple((few([*meant], 1), few([*told], 3)) for meant, told in groups)
+    return Table((Column("missing", fit="prose", least=24), Column("would tell", fit="prose", least=24)), rows)
 
 
 def untold_table(
@@ -181,25 +211,6 @@ def untold_table(
         Column("from tier"),
     )
     return Table(columns, tuple(rows), (code(source), f": {count(len(found), 'finding')}{of}"))
-
-
-def missing_text(found: Sequence[Untold], chip: str, metrics: Sequence[Metric], command: str) -> str:
-    """Say which command collects what findings lack, and which lists their names for ncu itself.
-
-    Args:
-        found: The findings that the report cannot show.
-        chip: Its chip; empty where no tier is known for it.
-        metrics: What the widest tier asks for on that chip.
-        command: What profiles a kernel of the report again.
-    """
-    counted = (group for row in found for group in row.ways[:1] if IN_PROGRAM not in group)
-    tiers = [tier for group in counted if (tier := tier_of(group, metrics, chip)) is not None]
-    if not tiers:
-        return ""
-    detail = max(tiers, key=DETAILS.index)
-    command = command.replace("rooflens profile", f"rooflens profile --detail {detail}", 1)
-    names = f"rooflens metrics --chip {chip} --detail {detail} --names"
-    return f"`{command}` collects what counters can tell; `{names}` lists their names for `ncu --metrics`"
 
 
 def _tier(group: Sequence[str], metrics: Sequence[Metric], chip: str) -> str:

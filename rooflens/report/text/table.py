@@ -14,7 +14,7 @@ from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import KernelSummary, Launch, first_move, in_order, place_of_move
+from rooflens.model.summary import ORDER, KernelSummary, Launch, first_move, in_order, place_of_move
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
@@ -24,8 +24,8 @@ from rooflens.report.summary import most_first, worth_a_line
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
-LEGEND = "most to win first; ? medium, ?? low confidence; `rooflens about columns`"
-"""Explains the table's order and marks; printed below it."""
+LEGEND = (ORDER, "? medium, ?? low confidence; `rooflens about columns`")
+"""Lines that explain the table's order and marks; printed below it."""
 
 _NAME = Column("kernel", fit="name", least=18, most=48)
 _REPORT = Column("report", fit="name", worth=6, most=24)
@@ -214,9 +214,9 @@ def steps(kernels: Sequence[KernelSummary], place: Sequence[str]) -> Document:
 
 
 def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> list[Words]:
-    """Write at most three lines: what to do at the kernels with most to win, then the command that tells more.
+    """Write at most three lines in the order of the table: what to do at the first kernels, or what collects more.
 
-    Where a kernel lacks counters that is the command which collects them, from its own first move.
+    Of the kernels that lack counters the first is among them; without any, the last line is a command that tells more.
 
     Args:
         kernels: All kernels, as the table shows them.
@@ -227,9 +227,10 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
     if not ranked:
         return [_move(kernels[0])] if kernels else []
     lacking = [kernel for kernel in ranked if asks_for_more(first_move(kernel.analysis))]
-    command: list[Words] = [_move(lacking[0])] if lacking else [_command(ranked, place)] if place else []
-    moves = [_move(kernel) for kernel in ranked if kernel not in lacking]
-    return [*moves[: MOST_LINES - len(command)], *command]
+    command: list[Words] = [_command(ranked, place)] if place and not lacking else []
+    movable = [kernel for kernel in ranked if kernel not in lacking]
+    listed = [*movable[: MOST_LINES - len(lacking[:1] or command)], *lacking[:1]]
+    return [*(_move(kernel) for kernel in ranked if kernel in listed), *command]
 
 
 def caveat_lines(kernels: Sequence[KernelSummary]) -> list[str]:

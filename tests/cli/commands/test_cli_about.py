@@ -10,12 +10,16 @@ from click.testing import CliRunner
 from support import markdown
 from support.loops import for_all
 
+import rooflens
 from rooflens.cli.commands.about import about as command
 from rooflens.cli.group import main
 from rooflens.errors import UnknownNameError
 from rooflens.model.about import FAMILIES, PAGE_OF_PART, about_counter, everything, find_about, find_word
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.knowledge.items import column_heads, words
+from rooflens.model.summary import summarize
+from rooflens.report.document import Table, spans
+from rooflens.report.text.table import kernels_document
 
 
 def _shown(*arguments: str) -> str:
@@ -147,11 +151,51 @@ def test_names_are_completed() -> None:
         ("sectors", "32 bytes: the unit in which caches and memory move data"),
         ("fp16", "rooflens predict --from REPORT --kernel NAME --dtype fp16"),
         ("AI", "Operations for each byte"),
+        ("nsight", "NVIDIA's profiler of single kernels"),
+        ("gui", "the largest of many per cents"),
+        ("SOL", "do not say which"),
+        ("DRAM full", "80 % of its peak or more"),
+        ("memory: HBM2e full ?", "80 % of its peak or more"),
+        ("at the roof", "80 % of its peak or more"),
+        ("latency: 0.21 warps ready ??", "Warps that could issue"),
+        ("nothing above", "The share of the busiest unit"),
+        ("compute: FP64 70 %", "Part of a unit's peak"),
+        ("latency: cause not measured ?", "writes the command of ncu"),
+        ("latency: grid below one wave ??", "Finding `small_grid`"),
     ],
 )
 def test_words_of_the_subject_are_explained(asked: str, told: str) -> None:
     """What a reader of a table or a forum asks for has an answer, under its other spellings too."""
     assert told.casefold() in _shown(asked).casefold()
+
+
+def test_a_name_of_several_words_needs_no_quotes() -> None:
+    """As `More: ...` prints it; `ridge` says where to read those of a GPU."""
+    assert _shown("arithmetic", "intensity") == _shown("arithmetic intensity") == _shown("AI")
+    assert "`rooflens gpus h100-sxm`" in _shown("ridge")
+
+
+def test_what_the_table_says_of_a_kernel_is_explained(fixtures: Path) -> None:
+    """Every cell of the column `verdict` of the stored reports leads to a page, as it is printed."""
+    tables = kernels_document(summarize(rooflens.open(fixtures / "published").analyzed.analyses))
+    cells = {
+        "".join(span.text for span in spans(row[place]))
+        for table in tables
+        if isinstance(table, Table)
+        for place in [[column.heading for column in table.columns].index("verdict")]
+        for row in table.rows
+    }
+    assert len(cells) > 10
+    for cell in cells:
+        assert _shown(cell)
+
+
+@pytest.mark.parametrize("name", ["queue of memory", "who measured it", "throttled cause not counted"])
+def test_what_is_like_no_name_gets_no_suggestion(name: str) -> None:
+    """A name that shares less than two thirds of its letters with what was typed was not meant."""
+    with pytest.raises(UnknownNameError) as error:
+        find_about(name)
+    assert error.value.hint == "`rooflens about` lists them"
 
 
 def test_every_word_and_what_it_refers_to_is_found() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from support import fake_ncu
 from support.chips import A100, H200
 from support.fixture_kernels import sgemm, triad
-from support.ncu_rep_writer import ReportSpec, SessionSpec, write_report
+from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
@@ -176,6 +177,22 @@ def test_a_gate_that_cannot_judge_says_so(base: Path, tmp_path: Path) -> None:
     done = run("compare", base, head, "--fail-on", "5%")
     assert done.exit_code == 0
     assert "no total time on both sides, so that the gate cannot judge it" in done.stderr
+
+
+def test_sides_without_times_are_compared_by_the_counters_of_both(tmp_path: Path) -> None:
+    """Without --anyway it says how times are recorded; with it what both hold of the kernel."""
+    for name, registers, more in (("base", 32.0, {}), ("head", 64.0, {"gpu__time_duration.sum": 1e6})):
+        stored = {"launch__registers_per_thread": registers, "launch__waves_per_multiprocessor": 2.0, "sm__my_own": 1.0}
+        spec = KernelSpec("gemm()", {**stored, "profiler__replayer_passes": registers, **more})
+        write_report(tmp_path / f"{name}.ncu-rep", ReportSpec([spec]))
+    refused = run("compare", tmp_path / "base.ncu-rep", tmp_path / "head.ncu-rep")
+    assert refused.exit_code == 1
+    assert "times were not recorded in the base" in refused.stderr
+    assert "hint: record them with `gpu__time_duration.sum` in `ncu --metrics`" in refused.stderr
+    done = run("compare", tmp_path / "base.ncu-rep", tmp_path / "head.ncu-rep", "--anyway")
+    assert done.exit_code == 0
+    assert "no GPU time to compare" in done.stdout
+    assert re.search(r"(\d) counters in both, 1 changed: registers_per_thread 32 -> 64", done.stdout)
 
 
 def test_a_folder_called_runs_is_no_store(base: Path, tmp_path: Path) -> None:

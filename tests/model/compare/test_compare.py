@@ -247,7 +247,7 @@ def test_what_was_collected_differently_is_refused_or_warned_of() -> None:
     assert "the head is synthetic" in told
     assert [*warnings(pair(first, other))] == ["cache control: all and none"]
     untimed = side(1.0, analyses=[replace(a, kernel=replace(a.kernel, counters={})) for a in samples.every_verdict()])
-    assert [*refusals(pair(base, untimed))] == ["the head holds no kernel with a duration"]
+    assert [*refusals(pair(base, untimed))] == ["times were not recorded in the head: no kernel of it has a duration"]
 
 
 def test_different_gpus_are_compared_by_shares() -> None:

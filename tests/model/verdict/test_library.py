@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, reach
 
 from rooflens.model.findings.find import find_findings
+from rooflens.model.records import Level
 from rooflens.model.verdict.decide import decide
-from rooflens.model.verdict.library import library_of
+from rooflens.model.verdict.library import caller_moves, library_of
 
 _CODE = re.compile(
     r"\btile it|neighbouring|unroll|in flight|cp\.async|registers?\b|block size|coalesc|results (a|per|each) thread"
@@ -74,6 +76,32 @@ def test_no_caller_is_told_to_change_the_code_of_a_library(name: str, shares: di
     assert [move.finding for move in moves] == [None] * len(moves)
     assert [text for text in (*(m.text for m in moves), *(f.move for f in findings)) if _CODE.search(text)] == []
     assert all(any(map(str.isdigit, move.text)) for move in moves)
+
+
+@pytest.mark.parametrize(
+    ("name", "shares", "said"),
+    [
+        ("void at::native::elementwise_kernel<128>", {"issue": 0.7}, r"on chip: a launch takes [\d.]+ .?s$"),
+        ("sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", {"tensor_bf16": 0.7}, r"narrower type .*: tensor bf16 70 % busy$"),
+        ("sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", {"issue": 0.4}, r"narrower type .*: a launch takes [\d.]+ .?s$"),
+    ],
+)
+def test_the_number_after_a_move_is_the_one_it_would_change(name: str, shares: dict[str, float], said: str) -> None:
+    """Its time for fusing, the pipe of a product for a narrower type where it limits: never another unit's use."""
+    moves = [move.text for move in reach(decide(make_case(shares, kernel=make_kernel(name=name)))).moves]
+    assert re.search(said, moves[0]), moves
+
+
+def test_a_move_to_fuse_says_what_a_launch_moves() -> None:
+    """The bytes through DRAM and the time are what fusing spares; without a time the bytes alone."""
+    facts = decide(make_case({"dram": 0.9}, kernel=make_kernel(name="void at::native::elementwise_kernel<128>")))
+    moved = replace(facts, levels={**facts.levels, "dram": Level(amount_bytes=2.57e8, share=0.9)})
+    (first, _) = caller_moves(moved, "PyTorch")
+    assert first.endswith(": 257 MB through DRAM in 1.00 ms")
+    untimed = replace(moved, kernel=replace(moved.kernel, counters={}))
+    assert caller_moves(untimed, "PyTorch")[0].endswith(": 257 MB through DRAM")
+    bare = replace(untimed, levels={})
+    assert caller_moves(bare, "PyTorch")[0].endswith("stays on chip")
 
 
 def test_no_caller_of_eight_bit_products_is_told_to_narrow_them() -> None:

@@ -12,7 +12,7 @@ import rooflens as rl
 from rooflens.cli.group import COMMANDS
 from rooflens.model.knowledge.items import column_heads
 from rooflens.model.records import Analysis, Evidence, Finding, Gain, Hotspot, Limit, Move, Place, Verdict
-from rooflens.model.summary import KernelSummary, summarize
+from rooflens.model.summary import ORDER, KernelSummary, in_order, summarize
 from rooflens.model.verdict.advice import collect_moves
 from rooflens.report.document import Table, Words, bullets, spans
 from rooflens.report.text.table import LEGEND, caveat_lines, kernels_document, next_lines
@@ -193,8 +193,8 @@ def test_the_table_counts_flops_of_all_types(fixtures: Path) -> None:
     assert row["FLOP/s of roof"].startswith("3.68 T of 6.84")
     assert "3.45 TFLOP/s of 6.63" in kernels[0].verdict.sentence
     assert "FLOPs of all types" in column_heads()["analyze"]["AI at DRAM"]
-    assert "`rooflens about columns`" in LEGEND
-    assert len(LEGEND) < 80
+    assert "`rooflens about columns`" in LEGEND[-1]
+    assert max(map(len, LEGEND)) < 80
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:
@@ -237,11 +237,39 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     bare = judged(first, bound="unknown", moves=(*map(Move, collect_moves(kernel, "ncu ./app")),), limit=Limit())
     bare = replace(bare, kernel=kernel)
     lines = said(summarize([bare, second]), ["a.ncu-rep"])
-    assert lines[0].startswith("known: ")
-    assert lines[1].startswith("bare: collect what this report lacks: `rooflens profile --kernel bare ")
-    assert lines[1].endswith("--launch-count 1 -- ./app`")
+    assert lines[0].startswith("bare: collect what this report lacks: `rooflens profile --kernel bare ")
+    assert lines[0].endswith("--launch-count 1 -- ./app`")
+    assert lines[1].startswith("known: ")
     assert "profile" in COMMANDS
     assert len(lines) == 2
+
+
+def test_next_keeps_the_order_of_the_table() -> None:
+    """A kernel of unknown gain has all of its time at stake, above and below the table; the first of these is named."""
+    (large,), (small,) = launched("large", (100,), 2.0), launched("small", (30,), 1.5)
+    (one,), (other,) = launched("one", (40,)), launched("other", (5,))
+    lacking = [
+        judged(bare, bound="unknown", moves=(Move("collect what this report lacks: `x`"),), limit=Limit())
+        for bare in (one, other)
+    ]
+    kernels = summarize([small, *lacking, large])
+    assert [kernel.name for kernel in in_order(kernels)] == ["large", "one", "small", "other"]
+    assert [line.partition(":")[0] for line in said(kernels, ["a.ncu-rep"])] == ["large", "one", "small"]
+
+
+def test_the_order_is_said_in_the_same_words_everywhere() -> None:
+    """Legend, help, column, glossary and pages of documentation say it as `ORDER` does, and Python sorts so."""
+    root = Path(__file__).parents[3]
+    pages = (
+        "docs/how-to/questions.md",
+        "docs/reference/api.md",
+        "docs/reference/glossary.md",
+        "rooflens/cli/commands/analyze.py",
+    )
+    assert LEGEND[0] == ORDER
+    assert ORDER in column_heads()["analyze"]["kernel"]
+    for page in pages:
+        assert ORDER in " ".join((root / page).read_text(encoding="utf-8").split()), page
 
 
 def test_next_names_the_hot_spots_where_a_move_has_no_place() -> None:
