@@ -90,12 +90,11 @@ class Answers:
         reports = self._reports(path, kernel, nvtx)
         kernels = by_stake(build_content(reports, "", default_thresholds()).kernels)
         several = len(reports) > 1
-        headings = ("#", "kernel", *(("report",) if several else ()), "time", "share", "verdict", "gain", "limit", "key")
+        where = ("report",) if several else ()
+        headings = ("#", "kernel", *where, "time", "share", "verdict", "gain", "limit", "key")
         columns = tuple(Column(heading, right=heading in {"#", "time", "share"}) for heading in headings)
         shown = kernels[offset : offset + ROWS]
-        rows = tuple(
-            _kernel_row(place, group, several=several) for place, group in enumerate(shown, start=offset + 1)
-        )
+        rows = tuple(_kernel_row(place, group, several=several) for place, group in enumerate(shown, start=offset + 1))
         has_doubt = any("?" in verdict_words(group.analysis) for group in shown)
         text = to_markdown((Table(columns, rows), *((paragraph(f"verdict: {MARKS}"),) if has_doubt else ())))
         return _more(text, offset, len(shown), len(kernels))
@@ -187,7 +186,7 @@ class Answers:
             raise InputError(f"`{path}` holds no kernel", "`list_reports` names other reports")
         kernels = by_stake(summarize(analyses))
         others: list[Words] = [
-            (code(short_name(one.shown)), f" (key ", code(one.analysis.key), *_in(one, several=len(reports) > 1), ")")
+            (code(short_name(one.shown)), " (key ", code(one.analysis.key), *_in(one, several=len(reports) > 1), ")")
             for one in kernels
             if identity(one.analysis) != identity(chosen)
         ]

@@ -123,7 +123,9 @@ class Root:
 
         kernels = Store.existing(place).kernel_count()
         if kernels > MOST_KERNELS:
-            raise InputError(f"`{given}` holds {kernels:,} kernels", "choose a smaller place: this many are for the command line")
+            raise InputError(
+                f"`{given}` holds {kernels:,} kernels", "choose a smaller place: this many are for the command line"
+            )
         return analyze_store(place)
 
     def _stamps(self, place: Path) -> Iterator[tuple[str, int, int]]:

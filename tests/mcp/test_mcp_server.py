@@ -213,7 +213,9 @@ def test_rows_say_which_of_several_reports_they_are_of(said: Said) -> None:
 def test_an_ambiguous_pattern_names_the_kernels_that_it_does_not_explain(said: Said) -> None:
     """`cop` meets three kernels: the longest is explained, the others are named with key and report."""
     text = said.of("explain_kernel", path="versions", kernel="cop")
-    assert text.startswith("# `copied`\n\n3 kernels match, and this one has most to win. The others: `copy` (key `copy-")
+    assert text.startswith(
+        "# `copied`\n\n3 kernels match, and this one has most to win. The others: `copy` (key `copy-"
+    )
     for number in (1, 2):
         assert re.search(rf"`copy` \(key `copy-\w+` in `versions/app_v{number}.ncu-rep`\)", text)
     assert "match" not in said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
@@ -291,7 +293,9 @@ def test_pages_end_at_no_heading_and_go_on_within_tables(published: Answers, tok
     whole = published.explain_kernel(MW, "x_279", max_tokens=MOST_TOKENS)
     offset, lines = 0, []
     while True:
-        page, _, end = published.explain_kernel(MW, "x_279", max_tokens=tokens, offset=offset).partition("\n\ntruncated, ")
+        page, _, end = published.explain_kernel(MW, "x_279", max_tokens=tokens, offset=offset).partition(
+            "\n\ntruncated, "
+        )
         own = page.splitlines()
         assert not own[-1].startswith(("#", "|--")), page
         for at, line in enumerate(own):

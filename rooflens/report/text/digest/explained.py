@@ -304,6 +304,7 @@ def _some(titles: Sequence[str]) -> str:
 _LACKS = "`rooflens metrics --report REPORT`"
 """The command that names what a report lacks."""
 
+
 def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Give the whole name where the heading has a shorter one."""
     full = fmt.plain_name(analysis.kernel.name).strip()
