@@ -105,9 +105,10 @@ class Answers:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
         chosen, others = self._chosen(path, kernel, nvtx)
         whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
-        head, facts, verdict, rest = explain(whole, chosen).split("\n\n", 3)
-        first = "\n\n".join((head, *others, facts, verdict))
-        return _page(f"{first}\n\n{rest}", offset, max_tokens, least=len(first.splitlines()))
+        head, *parts = explain(whole, chosen).split("\n\n")
+        verdict = "\n\n".join((head, *others, *parts[:2]))
+        text = "\n\n".join((verdict, *parts[2:]))
+        return _page(text, offset, max_tokens, least=len(verdict.splitlines()))
 
     def hotspots(
         self,
@@ -184,15 +185,14 @@ class Answers:
         chosen = most_at_stake(analyses)
         if chosen is None:
             raise InputError(f"`{path}` holds no kernel", "`list_reports` names other reports")
-        kernels = by_stake(summarize(analyses))
         others: list[Words] = [
             (code(short_name(one.shown)), " (key ", code(one.analysis.key), *_in(one, several=len(reports) > 1), ")")
-            for one in kernels
+            for one in by_stake(summarize(analyses))
             if identity(one.analysis) != identity(chosen)
         ]
         if not others or not (kernel or nvtx):
             return chosen, []
-        head = f"{fmt.count(len(kernels), 'kernel')} match, and this one has most to win. The others: "
+        head = f"{fmt.count(len(others) + 1, 'kernel')} match, and this one has most to win. The others: "
         return chosen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
 
 
@@ -219,6 +219,7 @@ def _told(job: Job) -> tuple[str | Span, ...]:
 
 
 def _in(group: KernelSummary, *, several: bool) -> tuple[str | Span, ...]:
+    """Name the report of a kernel, where there are several."""
     return (" in ", code(file_of(group.analysis.kernel.source))) if several else ()
 
 
@@ -261,10 +262,12 @@ def _page(text: str, offset: int, most_tokens: int = PAGE_TOKENS, least: int = 0
 
 def _head_of_table(lines: Sequence[str], at: int) -> Sequence[str]:
     """Return the two lines that head the table which a line is a row of; nothing for other lines."""
+    if at >= len(lines) or not lines[at].startswith("|"):
+        return ()
     start = at
-    while start > 0 and all(line.startswith("|") for line in lines[start - 1 : at + 1]):
+    while start > 0 and lines[start - 1].startswith("|"):
         start -= 1
-    return lines[start : min(start + 2, at)] if start < at < len(lines) else ()
+    return lines[start : min(start + 2, at)]
 
 
 def _is_opening(lines: Sequence[str], at: int) -> bool:
