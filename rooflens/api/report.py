@@ -158,8 +158,9 @@ class Report:
         """Select one kernel by its position, or several by name, by key or by a slice.
 
         Args:
-            wanted: A position from 0, or -1 for the last; a slice; or what `--kernel` takes: part of
-                a name, a glob over a whole name, `re:` and a regular expression, or the key of one launch.
+            wanted: A position from 0, or -1 for the last; a slice; or what `--kernel` takes: a short
+                name, part of a name, a glob over a whole name, `re:` and a regular expression, or the key of one
+                launch.
 
         Returns:
             A `Kernel` for a position; otherwise a `Report` of those that were selected.

@@ -70,8 +70,8 @@ _KERNEL = click.option(
     "--kernel",
     multiple=True,
     metavar="PATTERN",
-    help="Only kernels whose name contains this; or a glob (`flash*`), `re:` and a regular expression, or a "
-    "key. Repeatable.",
+    help="Only the kernel that tables call so, else those whose name contains this; or a glob (`flash*`), `re:` and a "
+    "regular expression, or a key. Repeatable.",
 )
 _NVTX = click.option(
     "--nvtx",
@@ -266,7 +266,7 @@ def chosen(found: Analyzed, chooser: Chooser) -> Analyzed:
     """
     from msgspec.structs import replace
 
-    left = replace(found, reports=tuple(one for one in map(chooser.chosen, found.reports) if one.analyses))
+    left = replace(found, reports=chooser.chosen(found.reports))
     if not found.reports and found.failures:
         return left
     try:

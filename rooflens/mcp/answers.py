@@ -15,38 +15,40 @@ from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.mcp.root import Root
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.ladder import Sides, set_sides
-from rooflens.model.compare.pairing import Pair, compare_pairs, pair_programs
-from rooflens.model.compare.versions import pair_versions
-from rooflens.model.predict.forecast import swept
+from rooflens.model.compare.pairing import Pair, Unpaired, compare_pairs, pair_sides
+from rooflens.model.compare.versions import pair_versions, pair_with_versions
+from rooflens.model.predict.forecast import swept, usual_dtype
 from rooflens.model.predict.operations import OPERATIONS, the_operation
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.predict.sizes import checked_sizes
 from rooflens.model.records import Analysis, AnalyzedReport, Grain
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
-from rooflens.model.summary import KernelSummary, by_stake, most_at_stake
+from rooflens.model.summary import KernelSummary, by_stake, identity, most_at_stake, summarize
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
-from rooflens.report.summary import limiter
 from rooflens.report.text import comparison, forecast
 from rooflens.report.text.digest import (
     BYTES_PER_TOKEN,
     LEAST_TOKENS,
     digest,
     explain,
+    file_of,
     hot_table,
     short_name,
     tokens_of,
 )
 from rooflens.report.text.hotspots import listings
+from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
 MOST_TOKENS = 4000
 """No answer is longer, whatever is asked for."""
 
-PAGE_TOKENS = 1000
+PAGE_TOKENS = 1200
 ROWS = 25
+NAMED = 5
 GPUS = 2
 _GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
 
@@ -69,7 +71,7 @@ class Answers:
         stores = self._root.stores() if folder == "." else []
         rows: list[Words] = [(code(job.source), ": ", *_told(job)) for job in jobs[offset : offset + ROWS]]
         rows += [(code(name), ": store") for name in stores[max(0, offset - len(jobs)) :]][: ROWS - len(rows)]
-        return _more(to_markdown((bullets(rows),)), offset + len(rows), len(jobs) + len(stores))
+        return _more(to_markdown((bullets(rows),)), offset, len(rows), len(jobs) + len(stores))
 
     def open_report(
         self,
@@ -87,19 +89,26 @@ class Answers:
         """List all kernels of a report with time, share of GPU time, verdict, gain, limit and key."""
         reports = self._reports(path, kernel, nvtx)
         kernels = by_stake(build_content(reports, "", default_thresholds()).kernels)
-        rows = [_kernel_row(place, group) for place, group in enumerate(kernels, start=1)]
-        headings = ("#", "kernel", "time", "share", "verdict", "gain", "limit", "key")
+        several = len(reports) > 1
+        where = ("report",) if several else ()
+        headings = ("#", "kernel", *where, "time", "share", "verdict", "gain", "limit", "key")
         columns = tuple(Column(heading, right=heading in {"#", "time", "share"}) for heading in headings)
-        shown = rows[offset : offset + ROWS]
-        return _more(to_markdown((Table(columns, tuple(shown)),)), offset + len(shown), len(rows))
+        shown = kernels[offset : offset + ROWS]
+        rows = tuple(_kernel_row(place, group, several=several) for place, group in enumerate(shown, start=offset + 1))
+        has_doubt = any("?" in verdict_words(group.analysis) for group in shown)
+        text = to_markdown((Table(columns, rows), *((paragraph(f"verdict: {MARKS}"),) if has_doubt else ())))
+        return _more(text, offset, len(shown), len(kernels))
 
     def explain_kernel(
         self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", max_tokens: Tokens = PAGE_TOKENS, offset: Offset = 0
     ) -> str:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
-        chosen = self._chosen(path, kernel, nvtx)
+        chosen, others = self._chosen(path, kernel, nvtx)
         whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
-        return _page(explain(whole, chosen), offset, max_tokens)
+        head, *parts = explain(whole, chosen).split("\n\n")
+        verdict = "\n\n".join((head, *others, *parts[:2]))
+        text = "\n\n".join((verdict, *parts[2:]))
+        return _page(text, offset, max_tokens, least=len(verdict.splitlines()))
 
     def hotspots(
         self,
@@ -114,28 +123,27 @@ class Answers:
             raise UsageError(
                 f"`{by}` is not one of {', '.join(_GRAINS)}", "leave it out for lines where they are known"
             )
-        chosen = self._chosen(path, kernel, "")
+        chosen, others = self._chosen(path, kernel, "")
         shown = listings([chosen], grain, top)
         if not shown:
             raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
-        head = paragraph((code(short_name(chosen.kernel.name)), f", {fmt.duration(chosen.kernel.duration_ns)}"))
-        return _page(to_markdown((head, hot_table(chosen.kernel, shown[0].hotspots))), 0)
+        head = paragraph((code(short_name(chosen.short_name)), f", {fmt.duration(chosen.kernel.duration_ns)}"))
+        table = to_markdown((hot_table(chosen.kernel, shown[0].hotspots),))
+        return _page("\n\n".join((to_markdown((head,)), *others, table)), 0)
 
     def compare(
         self,
         base: Path,
         head: Annotated[str, Field(description="what came of it; empty where base is a folder of versions")] = "",
         kernel: Pattern = "",
+        max_tokens: Tokens = PAGE_TOKENS,
         offset: Offset = 0,
     ) -> str:
-        """Compare two recordings of one program, before and after a change, kernel by kernel, or all in a folder."""
-        reports = self._reports(base, kernel)
-        if head:
-            pairs: Sequence[Pair] = pair_programs(reports, self._reports(head, kernel), (base, head)).pairs
-        else:
-            pairs, _ = pair_versions(reports, base)
+        """Compare recordings of one program, before and after a change, or all versions in a folder with the first."""
+        pairs, unpaired = self._pairs(base, head, kernel)
         compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint="compare what was collected alike")
-        return _page(comparison.to_markdown(compared, sides=Sides(tuple(set_sides(pairs, compared)))), offset)
+        sides = Sides(tuple(set_sides(pairs, compared)), unpaired)
+        return _page(comparison.to_markdown(compared, sides=sides), offset, max_tokens)
 
     def predict(
         self,
@@ -147,8 +155,8 @@ class Answers:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         found = the_operation(operation)
         held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
-        written = {name: str(value) for name, value in held.items()}
-        return _page(forecast.WRITERS["md"]([swept(found, written, dtype or found.dtype, the_datasheet(gpu))]), 0)
+        written, there = {name: str(value) for name, value in held.items()}, the_datasheet(gpu)
+        return _page(forecast.WRITERS["md"]([swept(found, written, dtype or usual_dtype(found, there), there)]), 0)
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         found = self._root.analyzed(path)
@@ -156,12 +164,36 @@ class Answers:
             raise found.failures[0][1]
         return select(found.reports, _selection(kernel, nvtx))
 
-    def _chosen(self, path: str, kernel: str, nvtx: str) -> Analysis:
+    def _pairs(self, base: str, head: str, kernel: str) -> tuple[list[Pair], tuple[Unpaired, ...]]:
+        """Pair two sides; one report with each other version of its program where the head is a folder of them."""
+        reports = self._reports(base, kernel)
+        if not head:
+            return pair_versions(reports, base)
+        heads = self._reports(head, kernel)
+        if len(reports) == 1 and len(heads) > 1:
+            others = [one for one in heads if one.run.digest != reports[0].run.digest]
+            found = pair_with_versions(reports[0], others)
+            if found:
+                return found
+            heads = others
+        return pair_sides((reports, heads), (base, head))
+
+    def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[Analysis, list[str]]:
+        """Choose the kernel with most to win, and name the others that a pattern matches."""
         reports = self._reports(path, kernel, nvtx)
-        chosen = most_at_stake([analysis for report in reports for analysis in report.analyses])
+        analyses = [analysis for report in reports for analysis in report.analyses]
+        chosen = most_at_stake(analyses)
         if chosen is None:
             raise InputError(f"`{path}` holds no kernel", "`list_reports` names other reports")
-        return chosen
+        others: list[Words] = [
+            (code(short_name(one.shown)), " (key ", code(one.analysis.key), *_in(one, several=len(reports) > 1), ")")
+            for one in by_stake(summarize(analyses))
+            if identity(one.analysis) != identity(chosen)
+        ]
+        if not others or not (kernel or nvtx):
+            return chosen, []
+        head = f"{fmt.count(len(others) + 1, 'kernel')} match, and this one has most to win. The others: "
+        return chosen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
 
 
 def _selection(kernel: str, nvtx: str) -> Selection:
@@ -181,37 +213,71 @@ def _told(job: Job) -> tuple[str | Span, ...]:
     except RooflensError as error:
         return (f"{written}, cannot be read: {error}",)
     gpus = few([code(gpu) for gpu in dict.fromkeys(kernel.gpu or "unknown GPU" for kernel in kernels)], GPUS)
-    return f"{written}, ", *gpus, f", {fmt.count(len(kernels), 'kernel')}"
+    names = len({(kernel.gpu, kernel.name) for kernel in kernels})
+    launches = f", {fmt.count(len(kernels), 'launch')}" if len(kernels) != names else ""
+    return f"{written}, ", *gpus, f", {fmt.count(names, 'kernel')}{launches}"
 
 
-def _kernel_row(place: int, group: KernelSummary) -> tuple[Words, ...]:
+def _in(group: KernelSummary, *, several: bool) -> tuple[str | Span, ...]:
+    """Name the report of a kernel, where there are several."""
+    return (" in ", code(file_of(group.analysis.kernel.source))) if several else ()
+
+
+def _kernel_row(place: int, group: KernelSummary, *, several: bool) -> tuple[Words, ...]:
     verdict = group.analysis.verdict
     return (
         str(place),
         (code(short_name(group.shown)), f" x{group.launch_count:,}" if group.launch_count > 1 else ""),
+        *((code(file_of(group.analysis.kernel.source)),) if several else ()),
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
-        limiter(group.representative),
+        verdict_words(group.analysis),
         fmt.factor(verdict.gain.factor if verdict.gain else None),
         fmt.factor(verdict.limit.factor),
         code(group.analysis.key),
     )
 
 
-def _page(text: str, offset: int, most_tokens: int = PAGE_TOKENS) -> str:
-    """Return a page of a text: whole lines, from line `offset` on."""
-    lines = text.splitlines()
-    start = end = offset
-    size = 0
+def _page(text: str, offset: int, most_tokens: int = PAGE_TOKENS, least: int = 0) -> str:
+    """Return a page of a text: whole lines from line `offset` on, at least those before line `least`.
+
+    No heading ends a page, and one that begins within a table repeats the head of the table.
+    """
+    lines = text.rstrip().splitlines()
+    head = _head_of_table(lines, offset)
+    size = sum(tokens_of(f"{line}\n") for line in head)
+    end = offset
+    has_content = False
     while end < len(lines):
         size += tokens_of(f"{lines[end]}\n")
-        if size > most_tokens and end > start:
+        if size > most_tokens and has_content and end >= least:
             break
+        has_content = has_content or not _is_opening(lines, end)
         end += 1
-    return _more(fmt.cut_end("\n".join(lines[start:end]), BYTES_PER_TOKEN * MOST_TOKENS), end, len(lines), "line")
+    while end < len(lines) and end > offset + 1 and _is_opening(lines, end - 1):
+        end -= 1
+    shown = "\n".join((*head, *lines[offset:end])).strip("\n")
+    return _more(fmt.cut_end(shown, BYTES_PER_TOKEN * MOST_TOKENS), offset, end - offset, len(lines), "line")
 
 
-def _more(text: str, shown: int, total: int, noun: str = "row") -> str:
-    if shown >= total:
-        return text
-    return f"{text}\n\ntruncated, {fmt.count(total - shown, f'more {noun}')}: offset={shown}"
+def _head_of_table(lines: Sequence[str], at: int) -> Sequence[str]:
+    """Return the two lines that head the table which a line is a row of; nothing for other lines."""
+    if at >= len(lines) or not lines[at].startswith("|"):
+        return ()
+    start = at
+    while start > 0 and lines[start - 1].startswith("|"):
+        start -= 1
+    return lines[start : min(start + 2, at)]
+
+
+def _is_opening(lines: Sequence[str], at: int) -> bool:
+    """Return whether a line says nothing without the next one: a heading, the head of a table, an empty line."""
+    return not lines[at] or any(line.startswith(("#", "|--")) for line in lines[at : at + 2])
+
+
+def _more(text: str, offset: int, shown: int, total: int, noun: str = "row") -> str:
+    """Say below a page where to go on; or that nothing is there."""
+    end = offset + shown
+    if not shown and offset:
+        return f"nothing after {noun} {total}"
+    return text if end >= total else f"{text}\n\ntruncated, {fmt.count(total - end, f'more {noun}')}: offset={end}"

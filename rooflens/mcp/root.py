@@ -6,12 +6,14 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
-from rooflens.errors import InputError
+from rooflens.errors import InputError, near_names
+from rooflens.format import some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import sidecar
@@ -67,11 +69,26 @@ class Root:
         try:
             found = find_inputs([str(place)])
         except InputError as error:
-            raise InputError(self._without_folder(str(error)), error.hint) from error
+            hint = error.hint if place.exists() else self._near(given)
+            raise InputError(self._without_folder(str(error)), hint) from error
         jobs = tuple(Job(job.path, self._shown(job.path)) for job in found.jobs if self._is_inside(job.path))
         if not jobs:
             raise InputError(f"no reports in `{given}`", _LISTED)
         return replace(found, jobs=jobs)
+
+    def _near(self, given: str) -> str:
+        """Suggest what is below the folder and is called like a path that leads nowhere."""
+        with suppress(InputError):
+            paths = [self._shown(job.path) for job in find_inputs([str(self.folder)]).jobs if self._is_inside(job.path)]
+            folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"."}
+            known = [*paths, *sorted(folders), *self.stores()]
+            name = PurePosixPath(given).name
+            by_name = {PurePosixPath(path).name: path for path in known}
+            same = [path for path in known if PurePosixPath(path).name == name]
+            near = same or near_names(given, known) or [by_name[one] for one in near_names(name, by_name)]
+            if near:
+                return f"did you mean {some((f'`{path}`' for path in near), ' or ')}? {_LISTED}"
+        return _LISTED
 
     def stores(self) -> list[str]:
         """Name the stores in the folder itself and in the folders below it."""
@@ -106,7 +123,9 @@ class Root:
 
         kernels = Store.existing(place).kernel_count()
         if kernels > MOST_KERNELS:
-            raise InputError(f"`{given}` holds {kernels:,} kernels", "`rooflens analyze --store` reads that many")
+            raise InputError(
+                f"`{given}` holds {kernels:,} kernels", "choose a smaller place: this many are for the command line"
+            )
         return analyze_store(place)
 
     def _stamps(self, place: Path) -> Iterator[tuple[str, int, int]]:

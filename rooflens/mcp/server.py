@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
@@ -27,13 +28,24 @@ INSTRUCTIONS = (
 )
 """What the client's model is told at the start."""
 
+_TOOLS = (
+    (re.compile(r"`rooflens (compare|hotspots|predict)\b[^`]*`"), r"`\1`"),
+    (re.compile(r"`rooflens explain\b[^`]*`"), "`explain_kernel`"),
+    (re.compile(r"`rooflens analyze\b[^`]*`"), "`open_report`"),
+    (re.compile(r"(?:[;:]|, as)?\s*`rooflens (?:about|doctor|gpus|ingest|metrics|workloads)\b[^`]*`[^;.?\n]*"), ""),
+)
+"""What answers say of commands, which a client lacks: the tool that does the same, and nothing where there is none.
+
+Commands that measure stay: a person runs them, on a machine with a GPU.
+"""
+
 _READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
 def make_server(root: Root) -> MCPServer[Any]:
     """Make the server of the reports below a folder."""
     answers = Answers(root)
-    server: MCPServer[Any] = MCPServer("rooflens", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
+    server = _Server("rooflens", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
     for tool in (
         answers.list_reports,
         answers.open_report,
@@ -47,14 +59,38 @@ def make_server(root: Root) -> MCPServer[Any]:
     return server
 
 
+class _Server(MCPServer[Any]):
+    """The SDK's server, which drops arguments that a tool does not take: a misspelt one would be lost in silence."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None) -> Any:
+        """Call a tool.
+
+        Raises:
+            ToolError: It takes no such argument.
+        """
+        taken = next((tool.input_schema["properties"] for tool in await self.list_tools() if tool.name == name), None)
+        unknown = [] if taken is None else sorted(arguments.keys() - taken.keys())
+        if unknown:
+            raise ToolError(harmless(f"`{name}` takes no `{unknown[0]}` (hint: it takes {', '.join(taken or ())})"))
+        return await super().call_tool(name, arguments, context)
+
+
 def _answering(tool: Callable[..., str]) -> Callable[..., str]:
     """Turn an error that the client can mend into a tool error that carries its hint."""
 
     @wraps(tool)
     def answer(**given: Any) -> str:
         try:
-            return harmless(unescaped(tool(**given)))
+            return harmless(_for_client(unescaped(tool(**given))))
         except RooflensError as error:
-            raise ToolError(harmless(f"{error}" + (f" (hint: {error.hint})" if error.hint else ""))) from error
+            message, hint = _for_client(str(error)), _for_client(error.hint)
+            raise ToolError(harmless(message + (f" (hint: {hint})" if hint else ""))) from error
 
     return answer
+
+
+def _for_client(text: str) -> str:
+    """Name tools in place of commands."""
+    for command, tool in _TOOLS:
+        text = command.sub(tool, text)
+    return text

@@ -4,7 +4,8 @@ A launch is chosen where it matches one of the kernel patterns, if there are any
 are any. A kernel pattern is
 
 - a key of `rooflens.model.keys`, which is one launch;
-- a glob with `*` or `?`, which covers the name of the function, the whole name, or a key;
+- a short name as tables print it, which is the kernel that is called so, and no other;
+- a glob with `*` or `?`, which covers a short name, the name of the function, the whole name, or a key;
 - `re:` and a regular expression, which matches anywhere in the name;
 - any other text, which may stand anywhere in the name, whatever its case.
 
@@ -15,14 +16,15 @@ the launch, or several from outside in (`step*/forward`), or a regular expressio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import NoMatchError, UsageError
 from rooflens.format import cut_name, plain_name, printable, some
-from rooflens.model.keys import function_of
+from rooflens.model.keys import SHORT_NAME_WIDTH, function_of, short_names
 from rooflens.model.records import Analysis, AnalyzedReport
 
 Matcher = Callable[[str], bool]
@@ -30,7 +32,6 @@ Matcher = Callable[[str], bool]
 _REGEX = "re:"
 _CUT = "…"
 _SUGGESTED = 3
-_NAME_WIDTH = 60
 _COMPARED = 2000
 _LIKENESS = 0.6
 """How alike a name must be to what was typed to be suggested, 0 to 1."""
@@ -66,13 +67,13 @@ def select(reports: Iterable[AnalyzedReport], selection: Selection | None) -> tu
     if not selection:
         return tuple(reports)
     chooser = Chooser(selection)
-    found = tuple(report for report in map(chooser.chosen, reports) if report.analyses)
+    found = chooser.chosen(reports)
     chooser.check()
     return found
 
 
 class Chooser:
-    """Choose launches report by report, and remember the names met, for the hint where nothing matches."""
+    """Choose launches of reports, and remember the names met, for the hint where nothing matches."""
 
     def __init__(self, selection: Selection) -> None:
         """Read the patterns.
@@ -85,16 +86,21 @@ class Chooser:
         self._nvtx = {pattern: _range_matcher(pattern) for pattern in selection.nvtx}
         self._gpu = selection.gpu
         self._gpus: set[str] = set()
+        self._short: dict[str, str] = {}
+        self._exact: frozenset[str] = frozenset()
         self._names: dict[str, frozenset[str]] = {}
         self._ranges: dict[str, frozenset[str]] = {}
         self._met: set[str] = set()
         self._chosen = 0
 
-    def chosen(self, report: AnalyzedReport) -> AnalyzedReport:
-        """Leave out the launches of a report, or of a piece of one, that are not wanted."""
-        wanted = tuple(analysis for analysis in report.analyses if self._is_wanted(analysis))
-        self._chosen += len(wanted)
-        return replace(report, analyses=wanted)
+    def chosen(self, reports: Iterable[AnalyzedReport]) -> tuple[AnalyzedReport, ...]:
+        """Leave out the launches that are not wanted, and the reports that hold no other."""
+        reports = tuple(reports)
+        self._short = short_names(one.kernel.name for report in reports for one in report.analyses)
+        self._exact = frozenset(self._short.values()).intersection(self._kernel)
+        found = [replace(report, analyses=tuple(filter(self._is_wanted, report.analyses))) for report in reports]
+        self._chosen = sum(len(report.analyses) for report in found)
+        return tuple(report for report in found if report.analyses)
 
     @property
     def idle(self) -> tuple[str, ...]:
@@ -132,7 +138,7 @@ class Chooser:
             if self._gpu.casefold() not in (kernel.gpu or "").casefold():
                 return False
         if kernel.name not in self._names:
-            self._names[kernel.name] = _meeting(self._kernel, _called(kernel.name, kernel.function_name))
+            self._names[kernel.name] = self._meant(analysis)
         opened = kernel.nvtx_range or ""
         if opened not in self._ranges:
             self._ranges[opened] = _meeting(self._nvtx, (opened,)) if opened else frozenset()
@@ -141,11 +147,24 @@ class Chooser:
         self._met |= by_name | by_range
         return (bool(by_name) or not self._kernel) and (bool(by_range) or not self._nvtx)
 
-    def _shown(self) -> list[str]:
-        return list(dict.fromkeys(function_of(name) for name in self._names))
+    def _meant(self, analysis: Analysis) -> frozenset[str]:
+        """Return the patterns that mean a kernel: one that is the short name of a kernel means no other."""
+        kernel = analysis.kernel
+        short = self._short[kernel.name]
+        texts = (*_called(kernel.name, kernel.function_name), short, analysis.short_name)
+        loose = {pattern: matches for pattern, matches in self._kernel.items() if pattern not in self._exact}
+        return _meeting(loose, texts) | self._exact.intersection((short,))
 
-    def _open(self) -> list[str]:
-        return list(dict.fromkeys(part for opened in self._ranges for part in opened.split("/") if part))
+    def _shown(self) -> dict[str, str]:
+        """Map what may have been meant to the name to suggest: short names to themselves, functions to the first."""
+        seen: dict[str, str] = {}
+        for name in self._names:
+            for written in (self._short[name], function_of(name)):
+                seen.setdefault(written, self._short[name])
+        return seen
+
+    def _open(self) -> dict[str, str]:
+        return {part: part for opened in self._ranges for part in opened.split("/") if part}
 
 
 def _name_matcher(pattern: str) -> Matcher:
@@ -197,7 +216,7 @@ def _translated(pattern: str) -> str:
 
 
 def _called(name: str, function_name: str) -> tuple[str, ...]:
-    """Return what a kernel may be called: as its report does, as tables do, and by its function."""
+    """Return what a kernel may be called: as its report does, as pages do, and by its function."""
     return tuple(dict.fromkeys((name, plain_name(name), function_of(name), function_name)))
 
 
@@ -210,25 +229,26 @@ def _either(patterns: Iterable[str]) -> str:
     return some((f"`{pattern}`" for pattern in patterns), " or ")
 
 
-def _hint(patterns: Iterable[str], seen: Sequence[str]) -> str:
+def _hint(patterns: Iterable[str], seen: Mapping[str, str]) -> str:
     """Suggest names with a similar spelling, or else list all."""
     if not seen:
         return "the reports hold no NVTX ranges: `ncu --nvtx` records them"
     alike = list(dict.fromkeys(name for pattern in patterns for name in _alike(pattern, seen)))
     if alike:
         return f"did you mean {_either(_printed(alike))}?"
-    more = f", and {len(seen) - _SUGGESTED} more" if len(seen) > _SUGGESTED else ""
-    return f"there are: {', '.join(_printed(seen[:_SUGGESTED]))}{more}"
+    names = list(dict.fromkeys(seen.values()))
+    more = f", and {len(names) - _SUGGESTED} more" if len(names) > _SUGGESTED else ""
+    return f"there are: {', '.join(_printed(names[:_SUGGESTED]))}{more}"
 
 
-def _alike(pattern: str, seen: Sequence[str]) -> list[str]:
+def _alike(pattern: str, seen: Mapping[str, str]) -> list[str]:
     """Return the names nearest to what was typed: as a whole, by their beginning, or by one of their words."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
 
     typed = _LOOSE.sub("", pattern.removeprefix(_REGEX)).casefold()
     forms: dict[str, str] = {}
-    for name in seen[:_COMPARED]:
-        folded = name.casefold()
+    for written, name in islice(seen.items(), _COMPARED):
+        folded = written.casefold()
         for form in (folded, folded[: len(typed)], *_WORD.findall(folded)):
             forms.setdefault(form, name)
     near = get_close_matches(typed, forms, _SUGGESTED, _LIKENESS)
@@ -236,4 +256,4 @@ def _alike(pattern: str, seen: Sequence[str]) -> list[str]:
 
 
 def _printed(names: Iterable[str]) -> list[str]:
-    return [printable(cut_name(name, _NAME_WIDTH)) for name in names]
+    return [printable(cut_name(name, SHORT_NAME_WIDTH)) for name in names]

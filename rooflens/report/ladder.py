@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 
-from rooflens.format import cut_name, duration, percent, plain_name, significant
+from rooflens.format import cut_name, duration, percent, plain_name, significant, span
 from rooflens.model.bounds import Bound
 from rooflens.model.compare.causes import MOST_NAMED, work_words
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.ladder import Ladder, Rung, Series
 from rooflens.model.compare.sentences import factor_words, spread_words
+from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
 from rooflens.model.summary import first_move
 from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words
@@ -21,6 +23,7 @@ from rooflens.model.verdict.sentences import gain_words, limit_factor_words, lim
 KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""
 
+NAMES_SHOWN = 9
 NAME_WIDTH = 48
 BLOCKS = "▁▂▃▄▅▆▇█"
 PLAIN_BLOCKS = "_.-=+*#@"
@@ -114,12 +117,22 @@ def headline(ladder: Ladder) -> str:
 
 
 def subject(ladder: Ladder) -> str:
-    """Say what the times are of."""
+    """Say what the times are of: the kernel, and where it changes its name, which one in which versions."""
     if ladder.followed is None:
         return "times of all kernels" + (", at one number of launches" if any(s.is_mean for s in ladder.series) else "")
     launches = max(point.launches for point in ladder.followed.points)
     kind = "mean launch of " if ladder.followed.is_mean else "median launch of " if launches > 1 else ""
-    return f"times: {kind}{cut_name(plain_name(ladder.followed.name), NAME_WIDTH)}"
+    names = [point.analysis.kernel.name for point in ladder.followed.points]
+    short = short_names(names)
+    if len(short) == 1:
+        return f"times: {kind}{cut_name(plain_name(names[0]), NAME_WIDTH)}"
+    runs = [list(run) for _, run in groupby(ladder.followed.points, key=lambda point: point.analysis.kernel.name)]
+    said = [
+        f"{short[run[0].analysis.kernel.name]} ({span(ladder.labels[run[0].at], ladder.labels[run[-1].at])})"
+        for run in runs
+    ]
+    more = f" and {len(said) - NAMES_SHOWN} more" if len(said) > NAMES_SHOWN else ""
+    return f"times: {kind}{', '.join(said[:NAMES_SHOWN])}{more}"
 
 
 def try_next(ladder: Ladder) -> str:

@@ -174,7 +174,7 @@ def test_json_has_both_numbers(reports: list[AnalyzedReport]) -> None:
 def texts(one: Told, report: AnalyzedReport) -> Iterator[str]:
     """Write a kernel as the digest does at length and in a line, and in full."""
     yield to_markdown(block(1, one.group, one.content))
-    yield to_markdown(row(1, one.group))
+    yield to_markdown(row(1, one.group, one.content))
     yield explain(report, one.group.analysis)
 
 

@@ -24,7 +24,8 @@ from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
-from rooflens.mcp.answers import PAGE_TOKENS
+from rooflens.mcp.answers import MOST_TOKENS, PAGE_TOKENS, Answers
+from rooflens.mcp.root import Root
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.report.text.digest import tokens_of
 
@@ -55,6 +56,23 @@ ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("open_report", {"path": "cut.ncu-rep"}),
     ("predict", {"operation": "gem", "sizes": {}}),
     ("predict", {"operation": "gemm", "sizes": {"q": 1}}),
+    ("list_reports", {"folder": "versions"}),
+    ("list_reports", {"offset": 9999}),
+    ("list_kernels", {"path": "versions"}),
+    ("list_kernels", {"path": "versions", "offset": 9999}),
+    ("open_report", {"path": "versions"}),
+    ("open_report", {"path": "before.ncu-rep", "max_tokens": 200}),
+    ("explain_kernel", {"path": "versions", "kernel": "cop"}),
+    ("explain_kernel", {"path": "versions/app_v2.ncu-rep", "kernel": "copy"}),
+    ("explain_kernel", {"path": "before.ncu-rep", "kernel": "gemm", "max_tokens": 200}),
+    ("explain_kernel", {"path": "before.ncu-rep", "kernel": "gemm", "offset": 9999}),
+    ("compare", {"base": "versions/app_v2.ncu-rep", "head": "versions"}),
+    ("compare", {"base": "versions", "max_tokens": 200}),
+    ("compare", {"base": "versions", "haed": "after.ncu-rep"}),
+    ("open_report", {"path": "app_v2.ncu-rep"}),
+    ("open_report", {"path": "version"}),
+    ("open_report", {"path": "nothing-like-it"}),
+    ("predict", {"operation": "gemm", "sizes": {"m": 64, "n": 64, "k": 64}, "gpu": "zzz"}),
 )
 TRANSCRIBED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("list_reports", {"folder": "published"}),
@@ -98,8 +116,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         times_ns = (("gemm", 900_000), ("copy", 400_000))
         specs = [replace(kernel_spec(replace(triad(H200), duration_ns=ns + more_ns)), name=n) for n, ns in times_ns]
         write_report(folder / f"{name}.ncu-rep", ReportSpec(kernels=tuple(specs)))
+    (folder / "versions").mkdir()
+    for number, name in enumerate(("copy", "copy", "copied"), start=1):
+        spec = replace(kernel_spec(replace(triad(H200), duration_ns=100_000 * number)), name=name)
+        write_report(folder / "versions" / f"app_v{number}.ncu-rep", ReportSpec(kernels=(spec, spec)))
     (folder / "cut.ncu-rep").write_bytes(b"cut off")
     shutil.copy(folder / "before.ncu-rep", outside / "secret.ncu-rep")
+    for path in (folder / "versions").iterdir():
+        os.utime(path, (0, 0))
     for month, name in enumerate(("cut", "before", "after"), start=1):
         written = datetime(2024, month, 1, 12, tzinfo=UTC).timestamp()
         os.utime(folder / f"{name}.ncu-rep", (written, written))
@@ -163,7 +187,7 @@ def test_a_report_is_digested_and_its_kernels_are_listed(said: Said) -> None:
     """Digest, choice by name, and the table from a folder and from a store."""
     assert said.of("open_report", path="before.ncu-rep").startswith("# `before.ncu-rep`\n")
     assert "gemm" not in said.of("open_report", path="before.ncu-rep", kernel="copy")
-    assert said.of("list_kernels", path=".").count("| `gemm` |") == 2
+    assert said.of("list_kernels", path=".").count("| `gemm` | `") == 2
     assert said.of("list_kernels", path="store").count("| `gemm` |") == 1
 
 
@@ -171,8 +195,142 @@ def test_a_kernel_is_explained_in_pages(said: Said) -> None:
     """A page goes on where the one before it says."""
     first = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
     assert first.startswith("# `gemm`\n\nResult 0 of `before.ncu-rep`")
-    assert said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", offset=1).startswith("\nResult 0")
+    assert said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", offset=1).startswith("Result 0")
     assert tokens_of(said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", max_tokens=300)) < 330
+
+
+def test_rows_say_which_of_several_reports_they_are_of(said: Said) -> None:
+    """Kernels of one key in several reports are told by paths that open as they are given; the marks of doubt stay."""
+    table, digest = (said.of(tool, path="versions") for tool in ("list_kernels", "open_report"))
+    for number in (1, 2, 3):
+        assert f"| `versions/app_v{number}.ncu-rep` |" in table
+        assert f" in `versions/app_v{number}.ncu-rep`: " in digest
+    own = said.of("explain_kernel", path="versions/app_v2.ncu-rep", kernel="copy")
+    assert "\nResult 0 of `versions/app_v2.ncu-rep`, key " in own
+    assert "report" not in said.of("list_kernels", path="store").splitlines()[0]
+
+
+def test_an_ambiguous_pattern_names_the_kernels_that_it_does_not_explain(said: Said) -> None:
+    """`cop` meets three kernels: the longest is explained, the others are named with key and report."""
+    text = said.of("explain_kernel", path="versions", kernel="cop")
+    assert text.startswith(
+        "# `copied`\n\n3 kernels match, and this one has most to win. The others: `copy` (key `copy-"
+    )
+    for number in (1, 2):
+        assert re.search(rf"`copy` \(key `copy-\w+` in `versions/app_v{number}.ncu-rep`\)", text)
+    assert "match" not in said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
+
+
+def test_reports_are_counted_in_the_words_of_the_digest(said: Said) -> None:
+    """Two launches of one kernel are one kernel, in the list and in the digest."""
+    assert "`versions/app_v1.ncu-rep`: 1970-01-01 00:00, `NVIDIA H200`, 1 kernel, 2 launches\n" in said.of(
+        "list_reports", folder="versions"
+    )
+
+
+def test_the_smallest_answer_has_the_verdict_and_past_the_end_is_nothing(said: Said) -> None:
+    """At 200 tokens there is a row, and the verdict; an offset past the end says how many lines or rows there are."""
+    assert "\n1. `gemm`: " in said.of("open_report", path="before.ncu-rep", max_tokens=200)
+    small = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", max_tokens=200)
+    assert "** Confidence " in small
+    assert "## " not in small
+    past = said.of("explain_kernel", path="before.ncu-rep", kernel="gemm", offset=9999)
+    assert re.fullmatch(r"nothing after line \d+", past)
+    assert said.of("list_kernels", path="versions", offset=9999) == "nothing after row 3"
+    assert said.of("list_reports", offset=9999).startswith("nothing after row ")
+
+
+def test_a_report_is_compared_with_the_other_versions_in_a_folder(said: Said) -> None:
+    """The base comes first and is compared with no copy of itself; each version is said with its own kernel."""
+    text = said.of("compare", base="versions/app_v2.ncu-rep", head="versions")
+    rows = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| v")]
+    assert rows == ["version", "v2", "v1 (fastest)", "v3"]
+    assert "copy (v2 to v1), copied (v3)" in text
+    assert "among the base's" not in text
+    assert "truncated, " in said.of("compare", base="versions", max_tokens=200)
+
+
+def test_what_a_client_lacks_is_not_named(said: Said) -> None:
+    """No answer and no hint sends a client to a command of the shell that is a tool here, or none."""
+    answers = "".join(text for text, _ in said.answers.values())
+    assert re.findall(r"`rooflens (?!profile|collect)[^`]*`", answers) == []
+    assert "then `compare`." in said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
+    refused = said.refused("predict", operation="gemm", sizes={"m": 64, "n": 64, "k": 64}, gpu="zzz")
+    assert refused.endswith("no GPU is called `zzz`")
+
+
+def test_a_mistyped_path_or_argument_is_answered_with_what_there_is(said: Said) -> None:
+    """Names below the root that come close are suggested; an argument that a tool lacks is refused, not dropped."""
+    assert "did you mean `versions/app_v2.ncu-rep`?" in said.refused("open_report", path="app_v2.ncu-rep")
+    assert "did you mean `versions`" in said.refused("open_report", path="version")
+    assert "(hint: `list_reports` names the reports)" in said.refused("open_report", path="nothing-like-it")
+    assert "takes no `haed` (hint: it takes base, head, " in said.refused(
+        "compare", base="versions", haed="after.ncu-rep"
+    )
+
+
+PUBLISHED = Path(__file__).parents[2] / "fixtures" / "published"
+
+
+@pytest.fixture(scope="module")
+def published() -> Answers:
+    """Answer about the published reports of the project, without a client."""
+    return Answers(Root(PUBLISHED))
+
+
+def test_the_why_of_each_kernel_is_in_the_first_page(published: Answers) -> None:
+    """Verdict, moves, lines and why come before the end of the page that is given by default."""
+    keys = re.findall(r"`([\w.]+-[0-9a-f]{6})` \|$", published.list_kernels(MW), re.MULTILINE)
+    assert len(keys) == 5
+    for key in keys:
+        page = published.explain_kernel(MW, key)
+        assert page.index("\n## What to try") < page.index("\n## Why\n") < page.index("\n## Caveats\n"), key
+
+
+@pytest.mark.parametrize("tokens", range(200, 700, 45))
+def test_pages_end_at_no_heading_and_go_on_within_tables(published: Answers, tokens: int) -> None:
+    """All pages together are the whole text; none ends with a heading, each part of a table has the table's head."""
+    whole = published.explain_kernel(MW, "x_279", max_tokens=MOST_TOKENS)
+    offset, lines = 0, []
+    while True:
+        page, _, end = published.explain_kernel(MW, "x_279", max_tokens=tokens, offset=offset).partition(
+            "\n\ntruncated, "
+        )
+        own = page.splitlines()
+        assert not own[-1].startswith(("#", "|--")), page
+        for at, line in enumerate(own):
+            if line.startswith("|") and not own[at - 1].startswith("|"):
+                assert own[at + 1].startswith("|--"), page
+        lines += own
+        if not end:
+            break
+        offset = int(end.partition("offset=")[2])
+    assert list(dict.fromkeys(filter(None, lines))) == list(dict.fromkeys(filter(None, whole.splitlines())))
+
+
+def test_doubt_is_marked_as_the_table_of_analyze_marks_it(published: Answers) -> None:
+    """The verdict of a kernel is in the words of `analyze`, its `??` too, and the marks are explained."""
+    table = CliRunner().invoke(main, ["analyze", str(PUBLISHED / MW)], env={"COLUMNS": "220"}).stdout
+    listed = published.list_kernels(MW)
+    verdicts = [line.split(" | ")[4] for line in listed.splitlines() if re.match(r"\| \d", line)]
+    assert len(verdicts) == 5
+    assert any(verdict.endswith(" ??") for verdict in verdicts)
+    for verdict in verdicts:
+        assert verdict in table
+    assert "??" in published.open_report(MW, max_tokens=MOST_TOKENS).partition("Gains are")[0]
+    for text in (listed, published.open_report(MW, max_tokens=MOST_TOKENS)):
+        assert "? medium, ?? low confidence" in text
+
+
+def test_a_kernel_is_explained_by_the_name_that_tables_print(published: Answers) -> None:
+    """The short name of a template chooses it and heads its explanation; the whole name comes once, at the end."""
+    name = "B2bGemm<32x384x64>"
+    report = "cutlass__384.ncu-rep"
+    assert f"`{name}`" in published.list_kernels(report)
+    text = published.explain_kernel(report, name, max_tokens=MOST_TOKENS)
+    assert text.startswith(f"# `{name}`\n\nResult 0 ")
+    assert text.count("cutlass::Kernel<") == 1
+    assert text.splitlines()[-1].startswith("Full name: `cutlass::Kernel<")
 
 
 def test_the_first_page_holds_the_moves_and_no_escapes(said: Said) -> None:

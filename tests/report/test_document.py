@@ -26,7 +26,7 @@ from rooflens.report.text.listings import gpu_table
 from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document, steps
 from rooflens.report.writers.html import to_html
-from rooflens.report.writers.markdown import to_markdown
+from rooflens.report.writers.markdown import to_markdown, unescaped
 from rooflens.report.writers.terminal import to_terminal
 
 WIDE = 10_000
@@ -129,6 +129,13 @@ def test_nothing_of_a_report_is_mark_up() -> None:
     text = to_terminal(document, 60)
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 60 + len(HOSTILE)
+
+
+def test_code_of_a_table_is_read_as_it_is() -> None:
+    """For a model, code has its own pipes and backslashes, in a cell and outside; words keep to their cell."""
+    source = 'flags |= 1 | printf("\\n");'
+    written = to_markdown((Table((Column("code"), Column("words")), ((code(source), "a|b"),)), Paragraph(("a|b",))))
+    assert unescaped(written).splitlines()[2:] == [f"| `{source}` | a\\|b |", "", "a|b"]
 
 
 def test_a_table_of_ten_thousand_rows_measures_each_cell_once() -> None:

@@ -186,6 +186,25 @@ def pair_versions(reports: Sequence[AnalyzedReport], place: str) -> tuple[list[P
     return pairs, (Unpaired("one report", others),) if others else ()
 
 
+def pair_with_versions(
+    base: AnalyzedReport, others: Sequence[AnalyzedReport]
+) -> tuple[list[Pair], tuple[Unpaired, ...]] | None:
+    """Pair a report with each other version of its program; None where it is a version of nothing among them.
+
+    Raises:
+        InputError: The program has more than `MOST_SIDES` versions.
+    """
+    for family in families([base, *others]):
+        own = next((side for side in family.sides if base.run.digest in side.digests), None)
+        if own is not None:
+            check_count(len(family.sides))
+            taken = frozenset().union(*(side.digests for side in family.sides))
+            left = tuple(PurePath(one.run.source).name for one in others if one.run.digest not in taken)
+            pairs = [Pair(family.program, own, side, are_versions=True) for side in family.sides if side is not own]
+            return pairs, (Unpaired("the head", left),) if left else ()
+    return None
+
+
 def check_count(sides: int) -> None:
     """Refuse more sides than a ladder holds.
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from rooflens.format import MISSING, count, cut_name, duration, percent, plain_name, si, significant
+from rooflens.format import MISSING, count, cut_middle, duration, percent, plain_name, si, significant
 from rooflens.model.catalogue import (
     HOTSPOT,
     NUMBER,
@@ -24,11 +24,11 @@ from rooflens.model.catalogue import (
 from rooflens.model.hotspots import MEASURES, STALL, leading_stall
 from rooflens.model.records import Analysis, Grain, Hotspot, Kernel, ratio
 from rooflens.report.data import csv_text, json_text
-from rooflens.report.document import Column, Document, Table, Words, code
+from rooflens.report.document import Block, Column, Document, Paragraph, Table, Words, code
 
 SCHEMA_VERSION = 1
 GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
-NAME_WIDTH = 100
+NAME_WIDTH = 200
 
 _PLACE_COLUMNS = ("by", "file", "line", "function", "pc", "sass", "text", "share_of_samples", "leading_stall")
 CSV_COLUMNS = ("source", "index", "name", *_PLACE_COLUMNS, *MEASURES, "key")
@@ -41,12 +41,14 @@ class Listing(Struct, frozen=True):
         by: Lines, instructions or functions.
         hotspots: With most samples first.
         key: What the launch is called from run to run.
+        short_name: What sets the name of the kernel apart in its report.
     """
 
     kernel: Kernel
     by: Grain
     hotspots: tuple[Hotspot, ...]
     key: str = ""
+    short_name: str = ""
 
 
 def listings(analyses: Iterable[Analysis], by: Grain | None, top: int) -> tuple[Listing, ...]:
@@ -66,12 +68,20 @@ def _listing(analysis: Analysis, by: Grain | None, top: int) -> Listing:
     kernel = analysis.kernel
     grain = by or ("line" if any(hotspot.by == "line" for hotspot in kernel.hotspots) else "sass")
     shown = tuple(hotspot for hotspot in kernel.hotspots if hotspot.by == grain)[:top]
-    return Listing(kernel, grain, shown, analysis.key)
+    return Listing(kernel, grain, shown, analysis.key, analysis.short_name)
 
 
 def hotspots_document(shown: Sequence[Listing]) -> Document:
-    """Show a table for each kernel."""
-    return tuple(map(_table, shown))
+    """Show a table for each kernel, and below the first one of a kernel its full name where that is another."""
+    blocks: list[Block] = []
+    said = {""}
+    for listing in shown:
+        blocks.append(_table(listing))
+        full = plain_name(listing.kernel.name).strip()
+        if full not in {*said, listing.short_name}:
+            blocks.append(Paragraph((("full name: ", code(cut_middle(full, NAME_WIDTH))),), "note"))
+        said.add(full)
+    return tuple(blocks)
 
 
 def _table(listing: Listing) -> Table:
@@ -98,7 +108,7 @@ def _table(listing: Listing) -> Table:
 
 def _heading(listing: Listing) -> Words:
     kernel = listing.kernel
-    name = code(cut_name(plain_name(kernel.name), NAME_WIDTH))
+    name = code(listing.short_name)
     samples = kernel.code_totals.get("samples")
     more = f", {count(int(samples), 'sample')}" if samples is not None else ""
     return name, f": {duration(kernel.duration_ns)}{more} (result {kernel.index} of ", code(kernel.source), ")"

@@ -24,7 +24,8 @@ from rooflens.report.summary import most_first, worth_a_line
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
-LEGEND = (ORDER, "? medium, ?? low confidence; `rooflens about columns`")
+MARKS = "? medium, ?? low confidence"
+LEGEND = (ORDER, f"{MARKS}; `rooflens about columns`")
 """Lines that explain the table's order and marks; printed below it."""
 
 _NAME = Column("kernel", fit="name", least=18, most=48)
@@ -158,7 +159,7 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
         *(duration(one) if one is not None else _MISSING for one in launch_ns),
         f"{significant(intensity)} {UNITS[work.unit]}/B" if intensity is not None else _MISSING,
         _achieved(kernel.representative, work),
-        Span(_verdict(analysis), analysis.verdict.bound),
+        Span(verdict_words(analysis), analysis.verdict.bound),
         *(factor(one) if one is not None else _MISSING for one in factors),
         Span(first_move(analysis).partition(": ")[0], "dim"),
     )
@@ -181,8 +182,8 @@ def _achieved(launch: Launch, work: MainWork) -> str:
     return about + (f"{si(work.per_s, '')} of {si(min(roofs), unit)}" if roofs else si(work.per_s, unit))
 
 
-def _verdict(analysis: Analysis) -> str:
-    """Write the class with what makes it so: `memory: L1 full`, `compute: FP64 70 %`, `latency: 0.40 warps ready`."""
+def verdict_words(analysis: Analysis) -> str:
+    """Write the class with what makes it so, and its doubt: `memory: L1 full`, `compute: FP64 70 % ??`."""
     verdict, gpu = analysis.verdict, analysis.kernel.gpu
     if verdict.bound in {"memory", "compute", "balanced"}:
         full = verdict.at_roof and verdict.resource is not None

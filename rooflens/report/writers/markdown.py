@@ -30,7 +30,7 @@ _LINKED = (re.compile(r"(@|#)()"), re.compile(r"(:)(//)"), re.compile(r"(www)(\.
 """What GitHub links as bare words: the joiner goes between, for a link would swallow the escapes behind it."""
 
 _WRITTEN = re.compile(
-    rf"\\(?P<escaped>[\\`*_\[\]~$])|\\(?=\n)|(?P<code>(?P<fence>`+)(?!`).*?(?<!`)(?P=fence)(?!`))"
+    rf"\\(?P<escaped>[\\`*_\[\]|~$])|\\(?=\n)|(?P<code>(?P<fence>`+)(?!`).*?(?<!`)(?P=fence)(?!`))"
     rf"|&(?P<entity>amp|lt|gt);|{_JOINER}"
 )
 _NAMED = {"amp": "&", "lt": "<", "gt": ">"}
@@ -38,7 +38,8 @@ _TICKS = re.compile("`+")
 _SPACES = " \t\r\n\v\f\u2028\u2029\u0085"
 
 # Renderers differ in how they read a backslash before a pipe inside a cell, so that none may stand there.
-_CELL = str.maketrans({"|": "\\|", "\\": "\u29f5"})
+_BACKSLASH = "\u29f5"
+_CELL = str.maketrans({"|": "\\|", "\\": _BACKSLASH})
 
 
 def to_markdown(document: Document) -> str:
@@ -48,7 +49,17 @@ def to_markdown(document: Document) -> str:
 
 def unescaped(text: str) -> str:
     """Take the escapes out of what `to_markdown` wrote, for a model, which reads the text and renders nothing."""
-    return _WRITTEN.sub(lambda found: found["code"] or found["escaped"] or _NAMED.get(found["entity"] or "", ""), text)
+    return _WRITTEN.sub(_as_it_is, text)
+
+
+def _as_it_is(found: re.Match[str]) -> str:
+    """Return what was written; in a row of a table, code has its pipes and backslashes again, and only code."""
+    is_cell = found.string.startswith("| ", found.string.rfind("\n", 0, found.start()) + 1)
+    if found["code"]:
+        return found["code"].replace("\\|", "|").replace(_BACKSLASH, "\\") if is_cell else found["code"]
+    if found["escaped"] == "|" and is_cell:
+        return found[0]
+    return found["escaped"] or _NAMED.get(found["entity"] or "", "")
 
 
 def _block(block: Block) -> str:

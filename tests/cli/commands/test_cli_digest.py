@@ -87,6 +87,14 @@ def test_without_a_choice_the_first_kernel_is_explained(report: Path) -> None:
     assert done.stderr == "2 other kernels left out: choose with `--kernel NAME`\n"
 
 
+def test_a_relative_path_is_named_as_it_opens(report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the path of a report is relative, it is said so that it opens again; folders of one machine are not."""
+    monkeypatch.chdir(report.parent.parent)
+    relative = report.relative_to(Path.cwd())
+    assert f"Result 1 of `{relative.as_posix()}`" in run("explain", relative).stdout
+    assert f"Result 1 of `{report.name}`" in run("explain", report).stdout
+
+
 def test_a_file_that_is_no_report_is_one_error(tmp_path: Path) -> None:
     """`explain` says why nothing could be read, and not that there is no kernel too."""
     (tmp_path / "cut.ncu-rep").write_bytes(b"cut off")

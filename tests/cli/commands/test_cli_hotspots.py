@@ -200,3 +200,12 @@ def test_a_hostile_name_stays_in_its_annotation(tmp_path: Path) -> None:
     assert text.count("\n") == 1
     assert text.endswith("\n")
     assert text.count("::") == 2
+
+
+def test_the_short_name_heads_and_the_full_one_is_said_once() -> None:
+    """Tables of one kernel are headed by its short name; its full name is below the first of them."""
+    report = Path(__file__).parents[3] / "fixtures" / "published" / "cutlass__384.ncu-rep"
+    text = run("hotspots", report, "--top", 1).stdout
+    heads = [line.partition(": ")[0] for line in text.splitlines() if "samples (result" in line]
+    assert heads == ["B2bGemm<32x384x64>", "Gemm<128x96x64>", "Gemm<128x96x64>"]
+    assert text.count("full name: cutlass::Kernel<") == 2

@@ -51,6 +51,14 @@ def test_each_version_is_set_against_the_first_and_the_one_before() -> None:
     assert try_next(made).startswith("next, from v1: ")
 
 
+def test_a_kernel_that_changes_its_name_is_named_in_each_version() -> None:
+    """The subject says which kernel is in which versions, by what sets the names apart."""
+    made = climbed(
+        [kernel(8e6, "gemm<64>")], [kernel(4e6, "gemm<64>")], [kernel(2e6, "gemm<128>")], [kernel(1e6, "mm")]
+    )
+    assert subject(made) == "times: gemm<64> (v0 to v1), gemm<128> (v2), mm (v3)"
+
+
 def test_more_launches_are_no_slower_version() -> None:
     """A kernel launched twice, each as fast, is as fast as before: its mean launch is compared, and said to be."""
     made = climbed([kernel(1e6)], [kernel(1e6), kernel(1e6)], [kernel(5e5)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import PurePath
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import leading_stall, places
@@ -23,6 +22,7 @@ from rooflens.report.document import (
     Document,
     Heading,
     Item,
+    Paragraph,
     Table,
     Words,
     bullets,
@@ -35,7 +35,7 @@ from rooflens.report.document import (
 from rooflens.report.findings import code_of, costing, shown
 from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.program import in_program_lines
-from rooflens.report.text.digest.kernel import LEAST_SHARE, plain, shares
+from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
 from rooflens.report.writers.markdown import to_markdown
 
 PIPES_SHOWN = 4
@@ -66,8 +66,6 @@ def explain(report: AnalyzedReport, analysis: Analysis) -> str:
 
 def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
     kernel = analysis.kernel
-    name = code(fmt.cut_middle(fmt.plain_name(kernel.name).strip() or "(no name)", _NAME_WIDTH))
-    file = PurePath(report.run.source.replace("\\", "/")).name
     clock = kernel.counters.get("sm_clock_hz")
     machine = (
         kernel.gpu or "",
@@ -75,11 +73,11 @@ def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
         f"SM {fmt.si(clock, 'Hz')}" if clock else "",
     )
     return (
-        Heading(name, 1),
+        Heading(code(short_name(analysis.short_name)), 1),
         facts(
             (
                 f"Result {kernel.index} of ",
-                code(file),
+                code(file_of(report.run.source)),
                 ", key ",
                 code(analysis.key),
                 f". {plain(', '.join(filter(None, machine)))}",
@@ -215,13 +213,18 @@ def _finding(finding: Finding) -> Words:
     said = shown(finding)
     gain = f", {said.gain}" if said.gain else ""
     numbers: list[Words] = [
-        (plain(number), *((" (", code(source), ")") if source else ()))
-        for number, source in zip(said.numbers, said.sources, strict=True)
+        (plain(number), *((" (", code(source), ")") if source and not _follows(source, said.sources[at:]) else ()))
+        for at, (number, source) in enumerate(zip(said.numbers, said.sources, strict=True), start=1)
     ]
     places: list[Words] = [(code(place.label), f" {plain(place.share)}") for place in said.places[:2]]
     where = ("; at ", *joined(", ", places)) if places else ()
     about = (" (", code(said.id), f", {said.severity}{gain}, confidence {said.confidence}): ")
     return strong(plain(said.name)), *about, *joined("; ", numbers), *where, "."
+
+
+def _follows(source: str, later: Sequence[str]) -> bool:
+    """Return whether the numbers that come next name a source anyway: the same one, or both parts of a ratio."""
+    return source in later[:1] or (" / " in source and {*source.split(" / ")} <= {*later})
 
 
 def _lines(_: AnalyzedReport, analysis: Analysis) -> Document:
@@ -301,5 +304,13 @@ def _some(titles: Sequence[str]) -> str:
 _LACKS = "`rooflens metrics --report REPORT`"
 """The command that names what a report lacks."""
 
-_SECTIONS = (_head, _verdict, _moves, _lines, _findings, _doubts, _units)
+
+def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
+    """Give the whole name where the heading has a shorter one."""
+    full = fmt.plain_name(analysis.kernel.name).strip()
+    is_said = full in {"", short_name(analysis.short_name)}
+    return () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)
+
+
+_SECTIONS = (_head, _verdict, _moves, _lines, _findings, _doubts, _units, _full_name)
 """What an explanation holds, from top to bottom: what to do first, and the counters behind it last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import PurePath
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import hottest
@@ -14,7 +15,7 @@ from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.findings import code_of, costing, shown
 from rooflens.report.labels import flag_label, flag_name, place_label
-from rooflens.report.summary import limiter
+from rooflens.report.text.table import verdict_words
 
 NAME_WIDTH = 64
 SENTENCE_WIDTH = 220
@@ -42,20 +43,34 @@ def block(place: int, group: KernelSummary, page: Content) -> Document:
     """Show one kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
     verdict = group.analysis.verdict
     on = (" on ", code(fmt.cut_end(group.gpu, NAME_WIDTH))) if len(page.gpus) > 1 else ()
-    of = (" in ", code(fmt.cut_middle(group.report, NAME_WIDTH))) if len(page.runs) > 1 else ()
     return (
-        Heading((f"{place}. ", code(short_name(group.shown)), *on, *of, f": {plain(takes(group))}")),
+        Heading((f"{place}. ", code(short_name(group.shown)), *on, *_of(group, page), f": {plain(takes(group))}")),
         paragraph(f"{plain(without_move(verdict), SENTENCE_WIDTH)} Confidence {verdict.confidence}."),
         bullets([*_lines(group)]),
     )
 
 
-def row(place: int, group: KernelSummary) -> Document:
-    """Show one kernel in a line: its time, what limits it, and how much faster it could be."""
+def row(place: int, group: KernelSummary, page: Content) -> Document:
+    """Show one kernel in a line: its time, what limits it as `analyze` says it, and how much faster it could be."""
     more = _two_numbers(group)
     more = f"; {more}" if more else ""
-    words = plain(f"{takes(group)}; {limiter(group.representative)}{more}", SENTENCE_WIDTH)
-    return (paragraph((f"{place}. ", code(short_name(group.shown)), f": {words}")),)
+    words = plain(f"{takes(group)}; {verdict_words(group.analysis)}{more}", SENTENCE_WIDTH)
+    return (paragraph((f"{place}. ", code(short_name(group.shown)), *_of(group, page), f": {words}")),)
+
+
+def _of(group: KernelSummary, page: Content) -> tuple[str | Span, ...]:
+    """Name the report of a kernel where there are several."""
+    return (" in ", code(file_of(group.analysis.kernel.source))) if len(page.runs) > 1 else ()
+
+
+def file_of(source: str) -> str:
+    """Name a report by its path where that is relative, so that it opens as given; another machine lacks the folders.
+
+    An absolute path, and one that leads up, is cut to the name of the file.
+    """
+    path = PurePath(source.replace("\\", "/"))
+    is_above = path.is_absolute() or ".." in path.parts or ":" in source
+    return path.name if is_above else str(path)
 
 
 def _lines(group: KernelSummary) -> Iterator[Words]:

@@ -18,6 +18,7 @@ from rooflens.report.program import program_lines
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, segments, synthetic_words
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, plain, row, short_name
+from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
 ROWS_PART = 0.25
@@ -30,6 +31,7 @@ _NAMED = 3
 _TITLE_WIDTH = 100
 _LINE_WIDTH = 240
 _READING = "Gains are estimates and do not add up; limits are bounds. Shares are of the report's peaks at its clock."
+_READING_BYTES = len(f"{_READING} {MARKS}.\n\n")
 
 
 def digest(
@@ -51,11 +53,18 @@ def digest(
     """
     page = build_content(reports, _title(reports), default_thresholds(), unread)
     limit_bytes = max(max_tokens, LEAST_TOKENS) * BYTES_PER_TOKEN
-    head = _head(page, limit_bytes // 2)
     kernels = by_stake(page.kernels)
-    blocks, rows = _shown(page, kernels[:top], limit_bytes - _size(head) - len(_READING) - 2 - _CUT_BYTES)
-    left = kernels[len(blocks) + len(rows) :]
-    lines = (*_cut(left, limit_bytes // BYTES_PER_TOKEN), *((paragraph(_READING),) if blocks or rows else ()))
+    first = [row(1, kernels[0], page)] if kernels else []
+    least_bytes = sum(map(_size, first)) + _CUT_BYTES
+    head = _head(page, min(limit_bytes // 2, limit_bytes - least_bytes))
+    has_room = _size(head) + least_bytes + _READING_BYTES <= limit_bytes
+    room_bytes = limit_bytes - _size(head) - (_READING_BYTES if has_room else 0) - _CUT_BYTES
+    blocks, rows = _shown(page, kernels[:top], room_bytes)
+    rows = rows if blocks or rows else first
+    shown = len(blocks) + len(rows)
+    marks = f" {MARKS}." if any("?" in verdict_words(one.analysis) for one in kernels[len(blocks) : shown]) else ""
+    reading = (paragraph(f"{_READING}{marks}"),) if shown and has_room else ()
+    lines = (*_cut(page, kernels[shown:], limit_bytes // BYTES_PER_TOKEN, top), *reading)
     parts = (*head, *chain.from_iterable(blocks), *chain.from_iterable(rows), *lines)
     return f"{to_markdown(parts)}\n"
 
@@ -116,18 +125,18 @@ def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> 
     worth = (group for group in kernels if group.at_stake_ns >= RANKED_FROM_SHARE * kernels[0].at_stake_ns)
     for group in worth:
         made = block(len(blocks) + 1, group, page)
-        later = _rows(kernels, len(blocks) + 1, int(room_bytes * ROWS_PART))
+        later = _rows(page, kernels, len(blocks) + 1, int(room_bytes * ROWS_PART))
         if _size(made) + sum(map(_size, later)) > room_bytes:
             break
         blocks.append(made)
         room_bytes -= _size(made)
-    return blocks, _rows(kernels, len(blocks), room_bytes)
+    return blocks, _rows(page, kernels, len(blocks), room_bytes)
 
 
-def _rows(kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list[Document]:
+def _rows(page: Content, kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list[Document]:
     rows: list[Document] = []
     for place in range(start, len(kernels)):
-        made = row(place + 1, kernels[place])
+        made = row(place + 1, kernels[place], page)
         room_bytes -= _size(made)
         if room_bytes < 0:
             break
@@ -135,15 +144,16 @@ def _rows(kernels: Sequence[KernelSummary], start: int, room_bytes: int) -> list
     return rows
 
 
-def _cut(left: Sequence[KernelSummary], tokens: int) -> Document:
-    """Say how much was left out, if anything."""
+def _cut(page: Content, left: Sequence[KernelSummary], tokens: int, top: int | None) -> Document:
+    """Say how much was left out, if anything; versions of one program have no time in common."""
     if not left:
         return ()
-    part = time_part(left)
+    part = None if page.ladder else time_part(left)
     share = "" if part is None else f" with {plain(fmt.percent(part))} of GPU time"
+    more = "tokens" if top is None else "kernels or tokens"
     return (
         paragraph(
-            f"truncated, {fmt.count(len(left), 'more kernel')}{share}: ask for one by its name, or for more kernels or "
-            f"tokens (now {tokens:,} tokens, estimated at {BYTES_PER_TOKEN} bytes each)."
+            f"truncated, {fmt.count(len(left), 'more kernel')}{share}: ask for one by its name, or for more {more} "
+            f"(now {tokens:,} tokens, estimated at {BYTES_PER_TOKEN} bytes each)."
         ),
     )
