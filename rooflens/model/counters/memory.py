@@ -246,19 +246,18 @@ L2: tuple[Counter, ...] = (
         ),
         asked=(Ask("quick", "sectors written from the SMs to L2", "lts__t_sectors_srcunit_tex_op_write", later=VOLTA),),
     ),
-    amount(
+    Counter(
         "l2_tag_bytes",
         "bytes looked up in the L2 tag stage",
-        "lts__t_sectors",
-        scale=SECTOR_BYTES,
+        (Amount((("lts__t_sectors",),), SECTOR_BYTES), Amount((("lts__t_bytes",),))),
         asked=(Ask("quick", "sectors looked up in the L2 tag stage", forms=LOAD),),
     ),
     Counter(
         "l2_tag_peak_bytes_per_s",
         "peak rate of the L2 tag stage",
-        (Peak("lts__t_sectors", "l2_clock_hz", SECTOR_BYTES),),
+        (Peak("lts__t_sectors", "l2_clock_hz", SECTOR_BYTES), Peak("lts__t_bytes", "l2_clock_hz")),
     ),
-    share("l2_tag_share", "L2 tag stage", "lts__t_sectors"),
+    share("l2_tag_share", "L2 tag stage", "lts__t_sectors", "lts__t_bytes"),
     Counter(
         "l2_return_bytes",
         "bytes returned from L2 to the SMs",
