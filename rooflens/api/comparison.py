@@ -12,7 +12,7 @@ from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
 from rooflens.errors import InputError
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
+from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_per_cent
 from rooflens.model.compare.ladder import Ladder, Sides, set_sides
 from rooflens.model.compare.pairing import compare_pairs, last_of_each, pair_sides
 from rooflens.model.compare.sentences import total_sentence
@@ -90,22 +90,27 @@ class Comparison:
         told = [f"{one.program}: {warning}" for one in self._compared for warning in one.warnings]
         return (*told, *(one.words for one in self._sides.unpaired))
 
-    def failed(self, limit: float, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS) -> tuple[str, ...]:
+    def failed(
+        self, limit: float | str, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS
+    ) -> tuple[str, ...]:
         """Return a sentence for each thing that got slower by more than a limit, a floor and its noise.
 
         With a single recording on a side the noise is unknown: more than 10 % fails then, and less does not.
 
         Args:
-            limit: Fraction that the GPU time may grow by: 0.05 for 5 %; twice that for grids below one wave.
+            limit: What the GPU time may grow by: 0.05, or `"5%"`; twice that for grids below one wave.
             per_kernel: Judge each kernel too, not only the total of each program.
             floor_ns: GPU time in nanoseconds that must be lost as well.
+
+        Raises:
+            UsageError: The limit is a number of 1 or more, or not a percentage.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
         >>> rl.compare(before, before).failed(0.05)
         ()
         """
-        return tuple(Gate(limit, per_kernel, floor_ns).judge(last_of_each(self._compared)).failures)
+        return tuple(Gate(parse_per_cent(limit, "limit"), per_kernel, floor_ns).judge(last_of_each(self._compared)).failures)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens compare --format json` writes.
@@ -165,7 +170,7 @@ class Comparison:
         return self.to_markdown()
 
 
-def compare(*sides: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool = False) -> Comparison:
+def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway: bool = False) -> Comparison:
     """Compare recordings of a program, before and after, kernel by kernel; or up to fifty versions of it, in order.
 
     Several reports of one program on a side are repeated recordings. They give the noise, without which nothing is
@@ -175,7 +180,7 @@ def compare(*sides: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool
         sides: Before, after, and further sides, each compared with the first and with the one before it: each is a
             `Report`, or the path of a report, a folder or a store, or several of these. One alone is a folder, a store
             or a `Report` of several versions of a program.
-        threshold: Changes smaller than this fraction count as none: 0.03 is 3 %.
+        threshold: Smaller changes count as none: 0.03, or `"3%"`.
         anyway: Compare even recordings that were not collected alike.
 
     Returns:
@@ -183,6 +188,7 @@ def compare(*sides: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool
 
     Raises:
         InputError: A side cannot be read completely, or the sides share no program or were not collected alike.
+        UsageError: The threshold is a number of 1 or more, or not a percentage.
 
     >>> import rooflens as rl
     >>> report = "fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep"
@@ -190,11 +196,12 @@ def compare(*sides: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool
     ['same']
     """
     check_count(len(sides))
+    smallest = parse_per_cent(threshold, "threshold")
     if len(sides) == 1:
         pairs, unpaired = pair_versions(_side(sides[0]).analyzed.reports, _labels(sides)[0])
     else:
         pairs, unpaired = pair_sides([_side(one).analyzed.reports for one in sides], _labels(sides))
-    compared = compare_pairs(pairs, threshold, anyway=anyway, hint="anyway=True compares all the same")
+    compared = compare_pairs(pairs, smallest, anyway=anyway, hint="anyway=True compares all the same")
     return Comparison(compared, Sides(tuple(set_sides(pairs, compared)), unpaired))
 
 
