@@ -41,6 +41,21 @@ def test_what_became_slower_fails(tmp_path: Path) -> None:
     assert [change.timing.change for change in comparison.changes] == [pytest.approx(1.21 / 1.01 - 1)]
 
 
+def test_limits_are_fractions_or_per_cents_in_text(tmp_path: Path) -> None:
+    """20 % more fails `"5%"` as it does 0.05; 5, which would be 500 %, and other text are refused with a hint."""
+    comparison = rl.compare(recorded(tmp_path / "a", 1e6, 1.001e6), recorded(tmp_path / "b", 1.2e6, 1.201e6))
+    assert comparison.failed("5%") == comparison.failed(0.05) != ()
+    assert comparison.failed("150 %") == ()
+    for wrong in (5, 1.0, -0.1, float("nan"), True, None):
+        with pytest.raises(UsageError, match="limit is a fraction below 1") as raised:
+            comparison.failed(wrong)  # type: ignore[arg-type]  # that is what is tested
+        assert raised.value.hint == '5 % is 0.05, or "5%"'
+    with pytest.raises(UsageError, match="limit takes a percentage, not `five`"):
+        comparison.failed("five")
+    with pytest.raises(UsageError, match="threshold is a fraction below 1, not 3"):
+        rl.compare(tmp_path / "a", tmp_path / "b", threshold=3)
+
+
 def test_a_single_recording_fails_beyond_ten_per_cent_and_says_why(tmp_path: Path) -> None:
     """Twice the time in one recording a side fails, 9 % more does not: its noise is not known, and that is said."""
     base, head = recorded(tmp_path / "base", 1_000_000.0), recorded(tmp_path / "head", 2_000_000.0)

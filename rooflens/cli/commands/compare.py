@@ -211,12 +211,15 @@ def _text(compared: list[Compared], gated: Gated | None, *, style: str, sides: S
     from rooflens.model.compare.gate import DEFAULT_FLOOR_NS
     from rooflens.report.ci import github
     from rooflens.report.ci.annotations import commands
-    from rooflens.report.ci.places import checkout
+    from rooflens.report.ci.places import checkout, outside_words
 
     root = checkout()
     lines = github.hot_lines(compared, gated.gate.floor_ns if gated else DEFAULT_FLOOR_NS)
     summary = github.to_summary(compared, gated, sides, lines, root)
-    return summary, commands(github.annotations_of(lines), root)
+    annotations = github.annotations_of(lines)
+    if words := outside_words((one.file for one in annotations), root, "line", "not annotated"):
+        _say(words)
+    return summary, commands(annotations, root)
 
 
 def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
