@@ -277,7 +277,7 @@ def test_the_examples_call_what_there_is(file: str) -> None:
 
 @pytest.mark.corpus
 def test_the_published_pair_goes_through_the_action(corpus: Path, tmp_path: Path, github: HTTPServer) -> None:
-    """MW_Baseline against MW_DivToMult: faster by more than single runs differ, so it holds; backwards it fails, with the line."""
+    """MW_Baseline against MW_DivToMult: faster beyond chance, so it holds; backwards it fails, with the line."""
     base, head = (str(corpus / f"GPU_workshop__MW_{name}.ncu-rep") for name in ("Baseline", "DivToMult"))
     runner = Runner(tmp_path, {"base": base, "head": head, "package": "none"}, GITHUB_API_URL=url(github))
     assert runner.run() == 0, runner.log

@@ -185,7 +185,9 @@ class Comparison:
         >>> rl.compare(before, before).failed(0.05)
         ()
         """
-        return tuple(Gate(parse_per_cent(limit, "limit"), per_kernel, floor_ns).judge(last_of_each(self._compared)).failures)
+        return tuple(
+            Gate(parse_per_cent(limit, "limit"), per_kernel, floor_ns).judge(last_of_each(self._compared)).failures
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the changes as a pandas data frame, a row for each kernel of each program, in the order of `changes`.

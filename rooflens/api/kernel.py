@@ -394,5 +394,7 @@ def _hint(name: str, known: Collection[str]) -> str:
     if "__" in name:
         near = near_names(name, known)
         return f"did you mean `{near[0]}`?" if near else f"collect it with `rooflens collect --metrics {name}`"
-    near = meant_names(name, sorted(NAMES, key=lambda one: (len(one), one))) or [f"kernel[{key!r}]" for key in meant_names(name, columns())]
+    near = meant_names(name, sorted(NAMES, key=lambda one: (len(one), one))) or [
+        f"kernel[{key!r}]" for key in meant_names(name, columns())
+    ]
     return f"did you mean {any_of(near)}? `.metrics()` lists all" if near else "`.metrics()` lists what there is"

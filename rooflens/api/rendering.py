@@ -47,14 +47,17 @@ def report_html(found: Analyzed, words: Iterable[str]) -> str:
 
 def _row(row: Ranked, longest_ns: float) -> str:
     time_ns = row.group.duration_ns or 0.0
-    colour = theme.LOOKS[row.group.analysis.verdict.bound].light
-    bar = f'<div style="height:6px;width:{100 * time_ns / longest_ns:.1f}%;background:{colour}"></div>'
+    bar = _bar(time_ns / longest_ns, row.group.analysis.verdict.bound)
     why = ", ".join(part for part in (row.limiter, row.limit, row.where) if part)
     figure = row.figure or duration(row.group.duration_ns)
     return (
         f"<p><b>{row.rank} <code>{_text(row.group.shown)}</code></b> {_text(figure)}{bar}"
         f"{_text(row.move[:1].upper() + row.move[1:])}<br><small>{_text(why)}</small></p>"
     )
+
+
+def _bar(share: float, bound: str) -> str:
+    return f'<div style="height:6px;width:{100 * share:.1f}%;background:{theme.LOOKS[bound].light}"></div>'
 
 
 def _picture(page: Any) -> str:
@@ -97,7 +100,7 @@ def level_html(level: records.Level) -> str:
     """Write a memory level: its rate, its peak and the share of it as a bar."""
     share = level.share or 0.0
     rates = [si(rate, "B/s") for rate in (level.bytes_per_s, level.peak_bytes_per_s) if rate]
-    bar = f'<div style="height:6px;width:{100 * min(share, 1):.1f}%;max-width:320px;background:{theme.LOOKS["memory"].light}"></div>'
+    bar = f'<div style="max-width:320px">{_bar(min(share, 1), "memory")}</div>'
     return f"<p>{_text(' of '.join(rates) or 'not measured')}, {percent(level.share)}</p>{bar}"
 
 

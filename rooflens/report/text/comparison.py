@@ -61,7 +61,6 @@ _ENDED = {
 """Word of a gate -> how its heading says it, and what begins the sentence about its limits."""
 
 
-
 def to_json(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> str:
     """Write every program with all its sides and kernels: SI base units, null where nothing was measured."""
     document = {

@@ -61,7 +61,7 @@ def test_a_new_line_is_told_where_texts_are_known() -> None:
 
 
 def test_an_edited_line_is_known_by_its_number() -> None:
-    """`a / 12` became `a * 0.083`: line 10 took 40 of 100 µs and takes 70 of 110; the lost 30 µs are what lines lost."""
+    """`a / 12` became `a * 0.083`: line 10 took 40 of 100 µs and takes 70 of 110; 30 µs are all that lines lost."""
     before = kernel(100, [(10, 4000, "a / 12"), (11, 5000, "load")])
     after = kernel(110, [(10, 70 / 110 * 1e4, "a * 0.083"), (11, 30 / 110 * 1e4, "load")])
     (line,) = slower_lines(changed(before, after))
