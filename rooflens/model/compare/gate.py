@@ -107,8 +107,9 @@ class Judged(Struct, frozen=True):
         """Say whether a single run is within the band; nothing of one that is below the floor."""
         change, once = self.timing.change or 0.0, self.timing.limit(SINGLE_RUN_BAND)
         if self._is_beyond_band:
-            whose = "a single run may differ by" if self.band == once else "the gate allows"
-            return f", and beyond the {self._written(self.band)} that {whose}"
+            if self.band == once:
+                return f", and beyond the {self._written(once)} that a single run may differ by"
+            return f", and beyond the {self._written(self.band)} that the gate allows"
         if abs(change) <= once:
             return f", and within the {self._written(once)} it may differ by"
         return f", and within the {self._written(self.band)} that the gate allows" if change <= self.band else ""
