@@ -13,7 +13,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rooflens.api.comparison import Comparison, compare
+    from rooflens.api.comparison import Comparison, KernelChange, compare
     from rooflens.api.groups import Group
     from rooflens.api.kernel import Kernel
     from rooflens.api.notebook import load_ipython_extension
@@ -32,6 +32,7 @@ __all__ = [
     "Group",
     "Hotspot",
     "Kernel",
+    "KernelChange",
     "Report",
     "RooflensError",
     "Verdict",
@@ -50,6 +51,7 @@ _PLACES = {
     "Group": "api.groups",
     "Hotspot": "api.spots",
     "Kernel": "api.kernel",
+    "KernelChange": "api.comparison",
     "Report": "api.report",
     "RooflensError": "errors",
     "Verdict": "api.verdict",

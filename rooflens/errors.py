@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 _NAMES_IN_FULL = 12
@@ -63,7 +63,7 @@ class UnknownNameError(UsageError):
         kind: What it should name: `workload`, `GPU`.
         name: What was given.
         known: The names there are.
-        listing: The command that lists them; empty where there is none.
+        listing: What lists them, a command or an expression; empty where there is none.
         synonyms: Other words for some of them.
     """
 
@@ -76,9 +76,9 @@ class UnknownNameError(UsageError):
         synonyms: Mapping[str, str] | None = None,
     ) -> None:
         meant = {one: one for one in known} | dict(synonyms or {})
-        near = list(dict.fromkeys(meant[one] for one in near_names(name, meant)))
+        near = list(dict.fromkeys(meant[one] for one in self._near(name, meant)))
         if near:
-            hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
+            hint = f"did you mean {any_of(near)}?"
             hint += f" `{listing}` lists all" if listing else ""
         elif listing and len(known) > _NAMES_IN_FULL:
             hint = f"`{listing}` lists them"
@@ -86,11 +86,17 @@ class UnknownNameError(UsageError):
             hint = f"one of: {', '.join(known)}"
         super().__init__(f"no {kind} is called `{name}`", hint)
 
+    def _near(self, name: str, known: Collection[str]) -> list[str]:
+        return near_names(name, known)
+
 
 class UnknownKeyError(UnknownNameError, KeyError):
     """A key that a mapping of the Python API lacks: a `KeyError` with a hint."""
 
     __str__ = Exception.__str__  # not the quoted key that a `KeyError` shows
+
+    def _near(self, name: str, known: Collection[str]) -> list[str]:
+        return meant_names(name, known)
 
 
 def near_names(name: str, known: Collection[str]) -> list[str]:
@@ -99,6 +105,19 @@ def near_names(name: str, known: Collection[str]) -> list[str]:
 
     folded = {one.casefold(): one for one in known}
     return [folded[near] for near in get_close_matches(name.casefold(), folded, cutoff=_CLOSE)]
+
+
+def meant_names(name: str, known: Collection[str]) -> list[str]:
+    """Return at most eight names with a word among theirs (`gain`: `verdict_gain_factor`), else what comes close."""
+    word = name.casefold().removesuffix("s")
+    holding = [one for one in known if word in (part.removesuffix("s") for part in one.casefold().split("_"))]
+    return sorted(holding, key=lambda one: not one.startswith(word))[:8] or near_names(name, known)
+
+
+def any_of(names: Sequence[str]) -> str:
+    """Write names as a choice: `` `a`, `b` or `c` ``."""
+    *others, last = (f"`{one}`" for one in names)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 class NoMatchError(InputError):
@@ -132,7 +151,7 @@ _PACKAGES = {
     "mcp": "mcp>=2,<3",
     "mcp_types": "mcp>=2,<3",
     "ncu_report": "ncu-report",
-    "vl_convert": "vl-convert-python",
+    "vl_convert": "vl-convert-python>=1.8",
 }
 """Module -> what pip installs for it, where that has another name or needs a version."""
 

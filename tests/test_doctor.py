@@ -99,7 +99,7 @@ def test_a_missing_reader_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("module", "name", "fix"),
     [
-        ("vl_convert", "pictures", "pip install vl-convert-python"),
+        ("vl_convert", "pictures", "pip install 'vl-convert-python>=1.8'"),
         ("ncu_report", "NVIDIA's reader", "pip install ncu-report"),
     ],
 )

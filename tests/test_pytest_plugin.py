@@ -106,8 +106,12 @@ UNMET = {
     "max_us=1": "there is no report to judge",
     '"after", base="before", fail_on=0.05': "takes 10.0 % more",
     '"slow", base="before", fail_on=0.05': "a single run on a side, and beyond the 10 %",
+    '"after", base="before", fail_on="5%"': "takes 10.0 % more",
 }
 MEANINGLESS = {
+    '"after", base="before", fail_on=5': "fail_on is a fraction below 1, not 5 (hint: 5 % is 0.05",
+    '"after", base="before", fail_on="much"': "fail_on takes a percentage, not `much`",
+    '"one", min_share="70%"': "min_share is a fraction between 0 and 1, not '70%' (hint: 70 % is 0.7",
     '"one"': "no requirement is given",
     '"one", min_share=70': "min_share is a fraction between 0 and 1, not 70",
     '"one", max_seconds=1': "max_seconds",

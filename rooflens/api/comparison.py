@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,21 +12,96 @@ from rooflens.addresses import shown
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
 from rooflens.errors import InputError
+from rooflens.format import cut_name, plain_name
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
+from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_per_cent
 from rooflens.model.compare.ladder import Ladder, Sides, set_sides
 from rooflens.model.compare.pairing import compare_pairs, last_of_each, pair_sides
-from rooflens.model.compare.sentences import total_sentence
+from rooflens.model.compare.sentences import speed_words, total_sentence
 from rooflens.model.compare.versions import check_count, pair_versions, path_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.compare.compare import Change
+    import pandas as pd
+
+    from rooflens.api.kernel import Kernel
+    from rooflens.model.compare.compare import Change, Timing
     from rooflens.model.compare.gate import Compared
+    from rooflens.model.compare.matching import How
+
+NAME_WIDTH = 60
+"""Characters of a kernel's name in what an interpreter shows."""
 
 Recorded: TypeAlias = "Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 """One side: an opened `Report`, or the path of a report, a folder or a store, or several paths."""
+
+
+class KernelChange:
+    """What became of one kernel from one recording to another: one of `Comparison.changes`.
+
+    >>> import rooflens as rl
+    >>> before, after = ("fixtures/published/GPU_workshop__MW_" + name for name in ("Baseline", "DivToMult"))
+    >>> change = rl.compare(f"{before}.ncu-rep", f"{after}.ncu-rep").changes[0]
+    >>> change
+    <KernelChange of 'compute_tendencies_x_279_gpu': 1.78x faster (1 run each)>
+    >>> change.base.verdict.bound, change.head.verdict.bound
+    ('compute', 'memory')
+    """
+
+    __slots__ = ("_base", "_change", "_head", "_of")
+
+    def __init__(self, of: Compared, change: Change, kernels: Mapping[int, Kernel]) -> None:
+        """Take a change of a program, and the opened kernels by the identity of their records."""
+        self._of = of
+        self._change = change
+        self._base = kernels[id(change.base)] if change.base else None
+        self._head = kernels[id(change.head)] if change.head else None
+
+    def __repr__(self) -> str:
+        alone = "new" if self.base is None else "gone" if self.head is None else ""
+        name = cut_name(plain_name(self.name), NAME_WIDTH)
+        return f"<KernelChange of {name!r}: {alone or speed_words(self._change, self._of.comparison.threshold)}>"
+
+    @property
+    def program(self) -> str:
+        """Its program, as the comparison names it."""
+        return self._of.program
+
+    @property
+    def base(self) -> Kernel | None:
+        """The kernel before, the median one of its launches; None where it is new."""
+        return self._base
+
+    @property
+    def head(self) -> Kernel | None:
+        """What became of it; None where it is gone."""
+        return self._head
+
+    @property
+    def name(self) -> str:
+        """Its name after the change, or before where it is gone."""
+        return self._change.name
+
+    @property
+    def how(self) -> How:
+        """How it was matched: `same`, `re-tiled`, `renamed`, `gone` or `new`."""
+        return self._change.how
+
+    @property
+    def launches(self) -> tuple[int, int]:
+        """How many launches a recording holds, before and after."""
+        return self._change.launches
+
+    @property
+    def timing(self) -> Timing:
+        """GPU time of all launches: `base` and `head`, each with `times_ns` and `median_ns`; `factor` and `change`."""
+        return self._change.timing
+
+    @property
+    def factor(self) -> float | None:
+        """Time before over time after, of the mean launch where launch counts differ; None where unknown."""
+        return self._change.speed.factor
 
 
 class Comparison:
@@ -38,22 +114,21 @@ class Comparison:
     1.0
     """
 
-    def __init__(self, compared: Sequence[Compared], sides: Sides) -> None:
+    def __init__(self, compared: Sequence[Compared], sides: Sides, opened: Iterable[Report]) -> None:
+        """Take what was compared, and the reports that were opened for it."""
         self._compared = tuple(compared)
         self._sides = sides
+        self._opened = tuple(opened)
 
     def __repr__(self) -> str:
         said = (f"{one.program}: {total_sentence(one.comparison)}" for one in self._compared)
         return f"<Comparison of {'; '.join(said)}>"
 
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """Every kernel of every program, the largest difference in GPU time first.
-
-        Each has `name`, `how` it was matched, `base` and `head` (records as `Kernel.analysis`; None where it is new or
-        gone), `timing` with `factor` and `change`, and `launches` of both sides.
-        """
-        found = [change for one in self._compared for change in one.comparison.changes]
+    @cached_property
+    def changes(self) -> tuple[KernelChange, ...]:
+        """Every kernel of every program, the largest difference in GPU time first."""
+        kernels = {id(kernel.analysis): kernel for report in self._opened for kernel in report}
+        found = [KernelChange(one, change, kernels) for one in self._compared for change in one.comparison.changes]
         return tuple(sorted(found, key=lambda change: -abs(change.timing.lost_ns)))
 
     @property
@@ -90,22 +165,50 @@ class Comparison:
         told = [f"{one.program}: {warning}" for one in self._compared for warning in one.warnings]
         return (*told, *(one.words for one in self._sides.unpaired))
 
-    def failed(self, limit: float, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS) -> tuple[str, ...]:
+    def failed(
+        self, limit: float | str, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS
+    ) -> tuple[str, ...]:
         """Return a sentence for each thing that got slower by more than a limit, a floor and its noise.
 
         With a single recording on a side the noise is unknown: more than 10 % fails then, and less does not.
 
         Args:
-            limit: Fraction that the GPU time may grow by: 0.05 for 5 %; twice that for grids below one wave.
+            limit: What the GPU time may grow by: 0.05, or `"5%"`; twice that for grids below one wave.
             per_kernel: Judge each kernel too, not only the total of each program.
             floor_ns: GPU time in nanoseconds that must be lost as well.
+
+        Raises:
+            UsageError: The limit is a number of 1 or more, or not a percentage.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
         >>> rl.compare(before, before).failed(0.05)
         ()
         """
-        return tuple(Gate(limit, per_kernel, floor_ns).judge(last_of_each(self._compared)).failures)
+        return tuple(
+            Gate(parse_per_cent(limit, "limit"), per_kernel, floor_ns).judge(last_of_each(self._compared)).failures
+        )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the changes as a pandas data frame, a row for each kernel of each program, in the order of `changes`.
+
+        >>> import rooflens as rl
+        >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
+        >>> rl.compare(before, before).to_pandas()["factor"].tolist()
+        [1.0]
+        """
+        import pandas as pd
+
+        rows = [
+            (
+                *(change.program, change.name, change.how, *change.launches),
+                *(change.timing.base.median_ns, change.timing.head.median_ns, change.factor),
+                *(kernel.verdict.bound if kernel else None for kernel in (change.base, change.head)),
+            )
+            for change in self.changes
+        ]
+        sides = ("launches_before", "launches_after", "gpu_time_before_ns", "gpu_time_after_ns", "factor")
+        return pd.DataFrame(rows, columns=["program", "name", "how", *sides, "bound_before", "bound_after"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens compare --format json` writes.
@@ -165,7 +268,7 @@ class Comparison:
         return self.to_markdown()
 
 
-def compare(*sides: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool = False) -> Comparison:
+def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway: bool = False) -> Comparison:
     """Compare recordings of a program, before and after, kernel by kernel; or up to fifty versions of it, in order.
 
     Several reports of one program on a side are repeated recordings. They give the noise, without which nothing is
@@ -175,7 +278,7 @@ def compare(*sides: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool
         sides: Before, after, and further sides, each compared with the first and with the one before it: each is a
             `Report`, or the path of a report, a folder or a store, or several of these. One alone is a folder, a store
             or a `Report` of several versions of a program.
-        threshold: Changes smaller than this fraction count as none: 0.03 is 3 %.
+        threshold: Smaller changes count as none: 0.03, or `"3%"`.
         anyway: Compare even recordings that were not collected alike.
 
     Returns:
@@ -183,6 +286,7 @@ def compare(*sides: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool
 
     Raises:
         InputError: A side cannot be read completely, or the sides share no program or were not collected alike.
+        UsageError: The threshold is a number of 1 or more, or not a percentage.
 
     >>> import rooflens as rl
     >>> report = "fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep"
@@ -190,12 +294,14 @@ def compare(*sides: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool
     ['same']
     """
     check_count(len(sides))
+    smallest = parse_per_cent(threshold, "threshold")
+    opened = [_side(one) for one in sides]
     if len(sides) == 1:
-        pairs, unpaired = pair_versions(_side(sides[0]).analyzed.reports, _labels(sides)[0])
+        pairs, unpaired = pair_versions(opened[0].analyzed.reports, _labels(sides)[0])
     else:
-        pairs, unpaired = pair_sides([_side(one).analyzed.reports for one in sides], _labels(sides))
-    compared = compare_pairs(pairs, threshold, anyway=anyway, hint="anyway=True compares all the same")
-    return Comparison(compared, Sides(tuple(set_sides(pairs, compared)), unpaired))
+        pairs, unpaired = pair_sides([one.analyzed.reports for one in opened], _labels(sides))
+    compared = compare_pairs(pairs, smallest, anyway=anyway, hint="anyway=True compares all the same")
+    return Comparison(compared, Sides(tuple(set_sides(pairs, compared)), unpaired), opened)
 
 
 def _side(given: Recorded) -> Report:

@@ -32,6 +32,14 @@ class Group:
         self._kernel = kernel
         self._launches = launches
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Group):
+            return NotImplemented
+        return (self._launches, self.launch_count) == (other._launches, other.launch_count)
+
+    def __hash__(self) -> int:
+        return hash(self._launches)
+
     def __repr__(self) -> str:
         name = cut_name(plain_name(self.name), _NAME_WIDTH)
         launches = count(self.launch_count, "launch")

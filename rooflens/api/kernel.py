@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from rooflens.api.spots import Hotspot
 from rooflens.api.verdict import Verdict
-from rooflens.errors import InputError, UnknownKeyError, UsageError, near_names
+from rooflens.errors import InputError, UnknownKeyError, UsageError, any_of, meant_names, near_names
 from rooflens.format import cut_name, duration, percent, plain_name
 from rooflens.model.catalogue import quantities
 from rooflens.model.counters.table import NAMES
@@ -28,13 +28,14 @@ Thing = TypeVar("Thing")
 class Named(dict[str, Thing]):
     """Things by name, which say what there is where a name is wrong."""
 
-    def __init__(self, kind: str, things: Mapping[str, Thing]) -> None:
-        """Take the things, and what one of them is called in an error."""
+    def __init__(self, kind: str, things: Mapping[str, Thing], listing: str) -> None:
+        """Take the things, what one of them is called in an error, and the expression that lists all."""
         super().__init__(things)
         self._kind = kind
+        self._listing = listing
 
     def __missing__(self, name: str) -> Thing:
-        raise UnknownKeyError(self._kind, name, list(self))
+        raise UnknownKeyError(self._kind, name, list(self), self._listing)
 
 
 @cache
@@ -45,7 +46,7 @@ def columns() -> Named[Callable[[Kernel], Any]]:
         return lambda kernel: value(kernel.analysis)
 
     found: dict[str, Callable[[Kernel], Any]] = {one.name: taken(one.value) for one in quantities()}
-    return Named("quantity", {**found, "time_share": lambda kernel: kernel.time_share})
+    return Named("quantity", {**found, "time_share": lambda kernel: kernel.time_share}, "list(kernel)")
 
 
 class Kernel(Mapping[str, Any]):
@@ -260,7 +261,7 @@ class Kernel(Mapping[str, Any]):
         Each has `amount_bytes`, `bytes_per_s`, `peak_bytes_per_s`, `share`, `intensity_flop_per_byte`, and `stages`, of
         which the busiest gives the share.
         """
-        return Named("level", self._analysis.levels)
+        return Named("level", self._analysis.levels, "list(kernel.levels)")
 
     @property
     def pipes(self) -> Mapping[str, Pipe]:
@@ -268,12 +269,12 @@ class Kernel(Mapping[str, Any]):
 
         Each has `amount`, `amount_per_s` and `peak_per_s` in its `unit`, and `share`.
         """
-        return Named("pipe", self._analysis.pipes)
+        return Named("pipe", self._analysis.pipes, "list(kernel.pipes)")
 
     @property
     def stalls(self) -> Mapping[str, float]:
         """Fraction of all stall samples, or else of stall cycles, by reason, 0 to 1; empty where none were recorded."""
-        return Named("stall reason", self._analysis.kernel.stalls)
+        return Named("stall reason", self._analysis.kernel.stalls, "list(kernel.stalls)")
 
     @property
     def flop_total(self) -> float | None:
@@ -304,7 +305,7 @@ class Kernel(Mapping[str, Any]):
         [16, 0, 32]
         """
         if by is not None and by not in get_args(Grain):
-            raise UsageError(f"there is no `{by}` to list", f"`by` is one of {', '.join(get_args(Grain))}")
+            raise UsageError(f"there is no `{by}` to list", "`by` is one of line, sass (the instructions), function")
         kernel = self._analysis.kernel
         grain = by or ("line" if any(spot.by == "line" for spot in kernel.hotspots) else "sass")
         samples = kernel.code_totals.get("samples")
@@ -389,8 +390,11 @@ class Kernel(Mapping[str, Any]):
         return written
 
 
-def _hint(name: str, known: Any) -> str:
-    near = near_names(name, [*known, *NAMES])
-    if near:
-        return f"did you mean `{near[0]}`?"
-    return f"collect it with `rooflens collect --metrics {name}`; `.metrics()` lists what there is"
+def _hint(name: str, known: Collection[str]) -> str:
+    if "__" in name:
+        near = near_names(name, known)
+        return f"did you mean `{near[0]}`?" if near else f"collect it with `rooflens collect --metrics {name}`"
+    near = meant_names(name, sorted(NAMES, key=lambda one: (len(one), one))) or [
+        f"kernel[{key!r}]" for key in meant_names(name, columns())
+    ]
+    return f"did you mean {any_of(near)}? `.metrics()` lists all" if near else "`.metrics()` lists what there is"

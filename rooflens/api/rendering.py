@@ -6,7 +6,9 @@ from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.format import duration, percent, printable, si, unbroken
+from rooflens.report.html import theme
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,13 +36,18 @@ def report_html(found: Analyzed, words: Iterable[str]) -> str:
     items = "".join(_row(row, longest) for row in rows[:ROWS_SHOWN])
     more = len(page.kernels) - min(len(rows), ROWS_SHOWN)
     said = [*([f"{more:,} more in `report.to_pandas()` and on the page, `report.show()`"] if more else []), *words]
-    parts = f'<div style="flex:1 1 320px;max-width:460px">{items}{_lines(said)}</div>{_picture(page)}'
+    try:
+        picture = _picture(page)
+    except EnvironmentMissingError as error:
+        picture = ""
+        said.append(f"no picture of the roofline: {error}; {error.hint}")
+    parts = f'<div style="flex:1 1 320px;max-width:460px">{items}{_lines(said)}</div>{picture}'
     return f'<div style="display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start">{parts}</div>'
 
 
 def _row(row: Ranked, longest_ns: float) -> str:
     time_ns = row.group.duration_ns or 0.0
-    bar = f'<div style="height:6px;width:{100 * time_ns / longest_ns:.1f}%;background:#0072b2"></div>'
+    bar = _bar(time_ns / longest_ns, row.group.analysis.verdict.bound)
     why = ", ".join(part for part in (row.limiter, row.limit, row.where) if part)
     figure = row.figure or duration(row.group.duration_ns)
     return (
@@ -49,8 +56,11 @@ def _row(row: Ranked, longest_ns: float) -> str:
     )
 
 
+def _bar(share: float, bound: str) -> str:
+    return f'<div style="height:6px;width:{100 * share:.1f}%;background:{theme.LOOKS[bound].light}"></div>'
+
+
 def _picture(page: Any) -> str:
-    from rooflens.errors import InputError
     from rooflens.report.roofline.picture import draw_rooflines
 
     try:
@@ -90,7 +100,7 @@ def level_html(level: records.Level) -> str:
     """Write a memory level: its rate, its peak and the share of it as a bar."""
     share = level.share or 0.0
     rates = [si(rate, "B/s") for rate in (level.bytes_per_s, level.peak_bytes_per_s) if rate]
-    bar = f'<div style="height:6px;width:{100 * min(share, 1):.1f}%;max-width:320px;background:#0072b2"></div>'
+    bar = f'<div style="max-width:320px">{_bar(min(share, 1), "memory")}</div>'
     return f"<p>{_text(' of '.join(rates) or 'not measured')}, {percent(level.share)}</p>{bar}"
 
 

@@ -142,6 +142,12 @@ class Report:
         ordered = sorted((pair for pair in valued if pair[0] is not None), key=itemgetter(0), reverse=descending)
         return self._with((*(kernel for _, kernel in ordered), *(kernel for value, kernel in valued if value is None)))
 
+    def __eq__(self, other: object) -> bool:
+        return self.kernels == other.kernels if isinstance(other, Report) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.kernels)
+
     def __len__(self) -> int:
         return len(self.kernels)
 
@@ -250,14 +256,22 @@ class Report:
         return self._tables[table]
 
     def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:
-        """Return a table as a pandas data frame; `table` and the errors are those of `to_arrow`.
+        """Return a table as a pandas data frame; `table` and the errors are those of `to_arrow`. Lists are tuples.
 
         >>> import rooflens as rl
         >>> frame = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_pandas()
         >>> frame.groupby("verdict_bound")["launches"].sum().to_dict()
         {'balanced': 2, 'compute': 1, 'memory': 1}
         """
-        return self.to_arrow(table).to_pandas()
+        from pyarrow import types
+
+        arrow = self.to_arrow(table)
+        frame: pd.DataFrame = arrow.to_pandas()
+        for field in arrow.schema:
+            if types.is_nested(field.type):  # an array of numpy can be neither grouped nor compared
+                values = arrow[field.name].to_pylist()
+                frame[field.name] = [tuple(value) if isinstance(value, list) else value for value in values]
+        return frame
 
     def to_polars(self, table: TableName = "summary") -> pl.DataFrame:
         """Return a table as a Polars data frame; `table` and the errors are those of `to_arrow`.

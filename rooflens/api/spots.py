@@ -31,8 +31,18 @@ class Hotspot:
         self._record = record
         self._samples = samples
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Hotspot):
+            return NotImplemented
+        return (self._record, self._samples) == (other._record, other._samples)
+
+    def __hash__(self) -> int:
+        return hash((self.by, self.file, self.line, self.function, self.pc))
+
     def __repr__(self) -> str:
-        where = f"{self.file}:{self.line}" if self.file else self.sass or self.function or "?"
+        where = f"{self.file}:{self.line}" if self.file else self.function or "?"
+        if self.pc is not None:
+            where = f"{self.sass or 'instruction'} at {self.pc:#x}{f', {where}' if self.file else ''}"
         part = "" if self.share is None else f": {percent(self.share)} of the samples"
         return f"<Hotspot {where}{part}>"
 

@@ -24,6 +24,12 @@ class Verdict:
     def __init__(self, record: records.Verdict) -> None:
         self._record = record
 
+    def __eq__(self, other: object) -> bool:
+        return self._record == other._record if isinstance(other, Verdict) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.sentence)
+
     def __repr__(self) -> str:
         return f"<Verdict: {self.sentence}>"
 

@@ -17,7 +17,7 @@ from rooflens.errors import InputError, UnknownNameError
 from rooflens.format import cut_name, duration, percent, plain_name, printable
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
+from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_per_cent
 from rooflens.model.compare.pairing import compare_pairs, pair_programs
 from rooflens.model.compare.sentences import limiter_sentence
 from rooflens.model.records import timed
@@ -46,7 +46,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         max_us: Longest mean launch, in microseconds; with several recordings their median.
         bound: Class of the verdict: memory, compute, latency, overhead, balanced.
         base: Reports to compare with, as `rooflens compare` takes them.
-        fail_on: Fraction that the time may grow by, beyond noise: 0.05 for 5 %; goes with `base`.
+        fail_on: Fraction that the time may grow by, beyond noise: 0.05 or `"5%"`; goes with `base`.
         floor_us: Microseconds that must be lost as well; by default the floor of `rooflens compare`.
     """
 
@@ -56,7 +56,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     max_us: float | None = None
     bound: str | None = None
     base: str | Path | None = None
-    fail_on: float | None = None
+    fail_on: float | str | None = None
     floor_us: float | None = None
 
     @property
@@ -70,12 +70,12 @@ def check(wanted: Wanted) -> None:
 
     Raises:
         InputError: Nothing is required, or a value that nothing can meet.
-        UsageError: The pattern of kernels cannot be read.
+        UsageError: The pattern of kernels or `fail_on` cannot be read.
     """
     asked = (wanted.min_share, wanted.max_us, wanted.bound, wanted.fail_on)
     if all(one is None for one in asked):
         raise InputError("no requirement is given", 'for example `min_share=0.7, level="dram"` or `max_us=120`')
-    if wanted.min_share is not None and not 0 < wanted.min_share <= 1:
+    if wanted.min_share is not None and not (isinstance(wanted.min_share, (int, float)) and 0 < wanted.min_share <= 1):
         raise InputError(f"min_share is a fraction between 0 and 1, not {wanted.min_share!r}", "70 % is 0.7")
     if wanted.max_us is not None and not wanted.max_us > 0:
         raise InputError(f"max_us is a time in microseconds, not {wanted.max_us!r}")
@@ -83,6 +83,8 @@ def check(wanted: Wanted) -> None:
         raise UnknownNameError("verdict", str(wanted.bound), BOUNDS)
     if (wanted.base is None) != (wanted.fail_on is None):
         raise InputError("base and fail_on go together", 'for example `base="baseline/", fail_on=0.05`')
+    if wanted.fail_on is not None:
+        parse_per_cent(wanted.fail_on, "fail_on")
     Chooser(wanted.selection)
 
 
@@ -214,7 +216,7 @@ def _slower(head: Sequence[AnalyzedReport], wanted: Wanted, note: Callable[[str]
     pairs = pair_programs(base, head, ("base", "head")).pairs
     hint = "record both sides alike: the same GPU, clocks and counters"
     compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint=hint)
-    gated = Gate(wanted.fail_on or 0.0, per_kernel=True, floor_ns=floor_ns).judge(compared)
+    gated = Gate(parse_per_cent(wanted.fail_on or 0.0, "fail_on"), per_kernel=True, floor_ns=floor_ns).judge(compared)
     yield from map(printable, gated.failures)
     # As in CI: a difference that a single run may have passes with a note; without a time nothing is known.
     for one in gated.unjudged_totals:

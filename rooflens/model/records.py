@@ -469,6 +469,9 @@ class Analysis(Struct, frozen=True):
     in_program: InProgram | None = None
     short_name: str = ""
 
+    def __repr__(self) -> str:
+        return f"<Analysis of {self.short_name or self.kernel.name!r}>"
+
     @property
     def counted_flop(self) -> dict[str, float]:
         """Operations by dtype key that were done: upper bounds are left out."""

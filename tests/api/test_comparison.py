@@ -41,6 +41,52 @@ def test_what_became_slower_fails(tmp_path: Path) -> None:
     assert [change.timing.change for change in comparison.changes] == [pytest.approx(1.21 / 1.01 - 1)]
 
 
+def test_changes_are_short_and_hold_kernels(fixtures: Path) -> None:
+    """Each change fits a line, its sides are kernels as opened, and its row of the frame says the same."""
+    base, head = (rl.open(fixtures / "published" / f"GPU_workshop__MW_{n}.ncu-rep") for n in ("Baseline", "DivToMult"))
+    comparison = rl.compare(base, head)
+    first = comparison.changes[0]
+    assert repr(first) == "<KernelChange of 'compute_tendencies_x_279_gpu': 1.78x faster (1 run each)>"
+    assert first.base is base[0]
+    assert first.head is not None
+    assert first.head.metric("duration_ns") == first.timing.head.median_ns == 3482240
+    assert all(len(repr(change)) < 120 for change in comparison.changes)
+    assert len(repr(comparison.ladders[0].rungs[0].analysis)) < 120
+    frame = comparison.to_pandas()
+    assert frame["factor"].tolist() == [change.factor for change in comparison.changes]
+    assert (frame["bound_before"][0], frame["bound_after"][0]) == ("compute", "memory")
+    assert frame["gpu_time_before_ns"].sum() == pytest.approx(base.gpu_time_ns)
+
+
+def test_a_kernel_on_one_side_is_new_or_gone(tmp_path: Path) -> None:
+    """What a side lacks is None, in the frame too."""
+    for name, kernels in (("a", ("gemm()", "old()")), ("b", ("gemm()",))):
+        specs = [KernelSpec(one, {"gpu__time_duration.sum": 1e6}) for one in kernels]
+        write_report(tmp_path / f"{name}.ncu-rep", ReportSpec(specs))
+    for places, how in ((("a", "b"), "gone"), (("b", "a"), "new")):
+        comparison = rl.compare(*(tmp_path / f"{place}.ncu-rep" for place in places))
+        (change,) = (one for one in comparison.changes if one.how == how)
+        assert repr(change) == f"<KernelChange of 'old': {how}>"
+        assert (change.base is None, change.head is None) == (how == "new", how == "gone")
+        frame = comparison.to_pandas()
+        assert (frame["bound_before"].isna().sum(), frame["bound_after"].isna().sum()) == (how == "new", how == "gone")
+
+
+def test_limits_are_fractions_or_per_cents_in_text(tmp_path: Path) -> None:
+    """20 % more fails `"5%"` as it does 0.05; 5, which would be 500 %, and other text are refused with a hint."""
+    comparison = rl.compare(recorded(tmp_path / "a", 1e6, 1.001e6), recorded(tmp_path / "b", 1.2e6, 1.201e6))
+    assert comparison.failed("5%") == comparison.failed(0.05) != ()
+    assert comparison.failed("150 %") == ()
+    for wrong in (5, 1.0, -0.1, float("nan"), True, None):
+        with pytest.raises(UsageError, match="limit is a fraction below 1") as raised:
+            comparison.failed(wrong)  # type: ignore[arg-type]  # that is what is tested
+        assert raised.value.hint == '5 % is 0.05, or "5%"'
+    with pytest.raises(UsageError, match="limit takes a percentage, not `five`"):
+        comparison.failed("five")
+    with pytest.raises(UsageError, match="threshold is a fraction below 1, not 3"):
+        rl.compare(tmp_path / "a", tmp_path / "b", threshold=3)
+
+
 def test_a_single_recording_fails_beyond_ten_per_cent_and_says_why(tmp_path: Path) -> None:
     """Twice the time in one recording a side fails, 9 % more does not: its noise is not known, and that is said."""
     base, head = recorded(tmp_path / "base", 1_000_000.0), recorded(tmp_path / "head", 2_000_000.0)

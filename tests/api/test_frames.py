@@ -124,6 +124,15 @@ def test_duckdb_asks_it_as_a_table(report: rl.Report) -> None:
     assert found == expected
 
 
+def test_pandas_groups_by_lists(report: rl.Report) -> None:
+    """Grid, block and flags are tuples, which can be grouped and compared; arrays cannot."""
+    frame = report.to_pandas()
+    sizes = frame.groupby(["grid", "block", "flags"]).size()
+    assert sizes.sum() == len(report)
+    assert frame["grid"].tolist() == [kernel.grid for kernel in report]
+    assert frame["flags"].tolist() == [kernel.flags for kernel in report]
+
+
 def test_pandas_takes_it(report: rl.Report) -> None:
     """`to_pandas` and pandas' own door give the same numbers, and what is missing is no number."""
     taken: Any = pd.DataFrame.from_arrow(report) if hasattr(pd.DataFrame, "from_arrow") else report.to_pandas()

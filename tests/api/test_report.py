@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from rooflens.cli.group import main
 from rooflens.errors import InputError, UsageError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model import records
+from rooflens.report.html.theme import LOOKS
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>\x1b[31m\u202egemm'
 
@@ -143,8 +145,9 @@ def test_a_metric_that_no_kernel_has_is_an_error(report: rl.Report) -> None:
 
 def test_hot_spots_by_what_there_is_not_are_an_error(report: rl.Report) -> None:
     """A mistyped grain is refused: an empty list would say that nothing was sampled."""
-    with pytest.raises(UsageError, match="there is no `lines` to list"):
-        report[0].hotspots(by="lines")  # type: ignore[arg-type]  # that is what is tested
+    with pytest.raises(UsageError, match="there is no `instruction` to list") as raised:
+        report[0].hotspots(by="instruction")  # type: ignore[arg-type]  # that is what is tested
+    assert "sass (the instructions)" in raised.value.hint
 
 
 def test_a_hot_spot_writes_its_share_as_all_others_do() -> None:
@@ -152,6 +155,14 @@ def test_a_hot_spot_writes_its_share_as_all_others_do() -> None:
     spot = records.Hotspot("line", file="a.cu", line=3, measures={"samples": 7.0})
     assert repr(Hotspot(spot, 8.0)) == "<Hotspot a.cu:3: 88 % of the samples>"
     assert repr(Hotspot(spot, None)) == "<Hotspot a.cu:3>"
+
+
+def test_an_instruction_shows_itself_and_its_place() -> None:
+    """Two instructions of a line differ in what is shown: the text, where it is known, and the offset."""
+    one = records.Hotspot("sass", "a.cu", 3, "k", 0x1E0, "LDG.E R2, [R4.64]", measures={"samples": 4.0})
+    assert repr(Hotspot(one, 8.0)) == "<Hotspot LDG.E R2, [R4.64] at 0x1e0, a.cu:3: 50 % of the samples>"
+    bare = records.Hotspot("sass", function="k", pc=16)
+    assert repr(Hotspot(bare, None)) == "<Hotspot instruction at 0x10>"
 
 
 def test_metrics_of_a_report_that_changed_are_refused(attention: Path, fixtures: Path, tmp_path: Path) -> None:
@@ -198,6 +209,29 @@ def test_records_show_themselves(fixtures: Path) -> None:
     assert "Compute reciprocals once" in kernel._repr_html_().replace("\u00a0", " ")
     assert kernel.findings[0].title[1:] in finding_html(kernel.findings[0]).replace("\u00a0", " ")
     assert "B/s" in level_html(kernel.levels["dram"])
+
+
+def test_a_notebook_without_the_renderer_shows_all_but_the_picture(
+    report: rl.Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the plain installation a cell that ends in a report has its rows, and one line on how to get a picture."""
+    whole = report._repr_html_()
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    html = report._repr_html_()
+    assert "<img" not in html
+    assert html.count("pip install &#x27;vl-convert-python&gt;=1.8&#x27;") == 1
+    assert re.findall("<code>.*?</code>", html) == re.findall("<code>.*?</code>", whole)
+    kernel = report[0]
+    assert kernel._repr_html_()
+    assert kernel.verdict._repr_html_()
+    assert rl.compare(report, report)._repr_markdown_()
+
+
+def test_bars_have_the_colour_of_the_class(fixtures: Path) -> None:
+    """The first kernel is compute-bound, the second and third memory-bound, as the page colours them."""
+    html = rl.open(fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep")._repr_html_()
+    looks = [LOOKS[bound].light for bound in ("compute", "memory", "memory")]
+    assert re.findall("background:(#[0-9A-F]{6})", html) == looks
 
 
 def test_a_page_in_a_frame_cannot_reach_the_notebook(report: rl.Report, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,6 +340,44 @@ def test_a_wrong_key_names_those_that_come_close(report: rl.Report) -> None:
         assert isinstance(raised.value, rl.RooflensError)
         assert near in raised.value.hint
     assert kernel.levels.get("drm") is None
+
+
+def test_a_word_leads_to_the_columns_that_hold_it(report: rl.Report) -> None:
+    """What people type first is in few names; what nothing holds is said in a line, not as a list of all columns."""
+    kernel = report[0]
+    for word, meant in (
+        ("gain", "`verdict_gain_factor`"),
+        ("bound", "`verdict_bound`"),
+        ("time", "`gpu_time_ns`"),
+        ("flops", "you mean `flop_total`"),
+        ("dram", "`dram_bytes`"),
+        ("speedup", "`list(kernel)` lists them"),
+    ):
+        with pytest.raises(KeyError) as raised:
+            kernel[word]
+        hint = raised.value.hint  # type: ignore[attr-defined]  # `UnknownKeyError` has one
+        assert meant in hint
+        assert "`list(kernel)` lists" in hint
+        assert hint.count("`") <= 2 * 9, word
+
+
+def test_only_what_looks_like_a_metric_is_to_be_collected(report: rl.Report) -> None:
+    """No command collects `gain`: it is a column; a name with two underscores is ncu's."""
+    for name, hint in (
+        ("gain", "`kernel['verdict_gain_factor']`"),
+        ("dram", "did you mean `dram_bytes`"),
+        ("zzz", "`.metrics()` lists what there is"),
+        ("zzz__nothing.sum", "collect it with `rooflens collect --metrics zzz__nothing.sum`"),
+    ):
+        with pytest.raises(InputError) as raised:
+            report[0].metric(name)
+        assert hint in raised.value.hint
+        assert ("rooflens collect" in raised.value.hint) is ("__" in name)
+
+
+def test_a_wrong_key_is_in_no_mapping(report: rl.Report) -> None:
+    """`in` says no without an error."""
+    kernel = report[0]
     assert "dram_shar" not in kernel
 
 
@@ -315,6 +387,23 @@ def test_a_kernel_is_equal_to_itself_opened_again(report: rl.Report, attention: 
     assert [*report] == [*again]
     assert len({*report, *again}) == len(report)
     assert report[0] != report[1]
+
+
+def test_what_says_the_same_is_equal(fixtures: Path) -> None:
+    """Verdicts, hot spots, groups and parts of reports compare by what they hold, in sets as well."""
+    file = fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep"
+    report, again = rl.open(file), rl.open(file)
+    for one, same, other in (
+        (report[0].verdict, again[0].verdict, again[1].verdict),
+        (report[0].hotspots()[0], again[0].hotspots()[0], again[0].hotspots()[1]),
+        (report.groups[0], again.groups[0], again.groups[1]),
+        (report[:2], again[:2], again[:3]),
+        (report, again, again.sort("gpu_time_ns", descending=False)),
+    ):
+        assert one == same
+        assert len({one, same, other}) == 2
+        assert one != other
+        assert one != "something else"
 
 
 def test_a_kernel_shows_shape_registers_and_occupancy(fixtures: Path) -> None:

@@ -172,10 +172,14 @@ def _document(found: Analyzed, style: str, top: int | None, columns: Sequence[st
 
         return to_csv(analyses, raw_cells=raw_cells)
     if style == "sarif":
+        from rooflens.report.ci.annotations import inert
         from rooflens.report.ci.places import checkout
         from rooflens.report.ci.sarif import to_sarif
 
-        return f"{to_sarif(analyses, checkout())}\n"
+        text, left_out = to_sarif(analyses, checkout())
+        if left_out:
+            say(inert(left_out))
+        return f"{text}\n"
     from rooflens.model.summary import summarize
     from rooflens.report.text.table import kernels_document
     from rooflens.report.writers.markdown import to_markdown

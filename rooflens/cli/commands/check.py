@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.commands.compare import GATE_FAILED, per_cent
+from rooflens.cli.commands.compare import GATE_FAILED
 from rooflens.cli.console import echo, say, show
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_selection
 from rooflens.cli.usage import Command, examples
@@ -92,4 +92,6 @@ def check(
 
 
 def _share(text: str | None, option: str) -> float | None:
-    return None if text is None else per_cent(text, option)
+    from rooflens.model.compare.gate import parse_per_cent
+
+    return None if text is None else parse_per_cent(text, option)

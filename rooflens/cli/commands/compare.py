@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from itertools import zip_longest
 from pathlib import Path
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "md", "html", "github")
 GATE_FAILED = 5
-_PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
 @click.command(
@@ -103,6 +101,7 @@ def compare(
     """
     from msgspec.structs import replace
 
+    from rooflens.model.compare.gate import parse_per_cent
     from rooflens.model.compare.ladder import set_sides
     from rooflens.model.compare.pairing import compare_pairs, last_of_each, reports_of
     from rooflens.report.text.comparison import comparison_document
@@ -111,7 +110,7 @@ def compare(
     formats = tuple(name for name in FORMATS if style != "github" or name != "md")
     style = check_output(output, style, formats, "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel, confirm=confirm)
-    smallest = per_cent(threshold, "--threshold")
+    smallest = parse_per_cent(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
     if timelines and (len(timelines) != len(places) or len(places) == 1):
@@ -148,11 +147,11 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -
     Raises:
         UsageError: An option of it stands without it, or cannot be read.
     """
-    from rooflens.model.compare.gate import Gate, parse_floor
+    from rooflens.model.compare.gate import Gate, parse_floor, parse_per_cent
 
     floor_ns = parse_floor(floor)
     if fail_on is not None:
-        return Gate(per_cent(fail_on, "--fail-on"), per_kernel, floor_ns)
+        return Gate(parse_per_cent(fail_on, "--fail-on"), per_kernel, floor_ns)
     is_floor_given = click.get_current_context().get_parameter_source("floor") is ParameterSource.COMMANDLINE
     for is_given, option in (
         (per_kernel, "--per-kernel"),
@@ -162,18 +161,6 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -
         if is_given:
             raise UsageError(f"{option} needs --fail-on", f"for example `--fail-on 5% {option}`")
     return None
-
-
-def per_cent(text: str, option: str) -> float:
-    """Read a per cent: `5%`, `5` or `2.5 %`.
-
-    Raises:
-        UsageError: It is none, or none from 0 to 1000.
-    """
-    match = _PER_CENT.fullmatch(text.strip())
-    if match is None or not 0 <= float(match[1]) <= 1000:
-        raise UsageError(f"{option} takes a percentage, not `{text}`", f"for example `{option} 5%`")
-    return float(match[1]) / 100
 
 
 def _paired(places: Sequence[str], selection: Selection | None, timelines: Sequence[Path]) -> tuple[Sides, list[Pair]]:
@@ -224,12 +211,15 @@ def _text(compared: list[Compared], gated: Gated | None, *, style: str, sides: S
     from rooflens.model.compare.gate import DEFAULT_FLOOR_NS
     from rooflens.report.ci import github
     from rooflens.report.ci.annotations import commands
-    from rooflens.report.ci.places import checkout
+    from rooflens.report.ci.places import checkout, outside_words
 
     root = checkout()
     lines = github.hot_lines(compared, gated.gate.floor_ns if gated else DEFAULT_FLOOR_NS)
     summary = github.to_summary(compared, gated, sides, lines, root)
-    return summary, commands(github.annotations_of(lines), root)
+    annotations = github.annotations_of(lines)
+    if words := outside_words((one.file for one in annotations), root, "line", "not annotated"):
+        _say(words)
+    return summary, commands(annotations, root)
 
 
 def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:

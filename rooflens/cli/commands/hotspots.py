@@ -97,10 +97,13 @@ def _written(shown: tuple[Listing, ...], style: str, *, raw_cells: bool) -> str:
         return to_csv(shown, raw_cells=raw_cells)
     if style == "json":
         return to_json(shown) + "\n"
-    from rooflens.report.ci.annotations import commands, of_hotspots
-    from rooflens.report.ci.places import checkout
+    from rooflens.report.ci.annotations import commands, inert, of_hotspots
+    from rooflens.report.ci.places import checkout, outside_words
 
-    return commands(of_hotspots(shown), checkout())
+    annotations = of_hotspots(shown)
+    if words := outside_words((one.file for one in annotations), checkout(), "line", "not annotated"):
+        say(inert(words))
+    return commands(annotations, checkout())
 
 
 def _nothing(analyses: Sequence[Analysis], by: Grain | None) -> InputError:

@@ -24,6 +24,7 @@ SINGLE_RUN_BAND = 0.1
 """Growth that fails a gate where a side has a single run: the noise is not known then, and equal programs that are
 recorded once each differ by several per cent, but seldom by this much."""
 
+_PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 _UNITS_NS = {"": 1.0, "ns": 1.0, "us": 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, "ms": 1e6, "s": 1e9}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]*)")
 
@@ -39,6 +40,22 @@ def parse_floor(text: str) -> float:
     if match is None or value < 0 or (value > 0 and not match[2]):
         raise UsageError(f"a floor is a time with its unit, not `{text}`", "for example `2us`, `500ns`, `0`")
     return value
+
+
+def parse_per_cent(given: float | str, name: str) -> float:
+    """Read a limit: text is a percentage (`5%`, `5`, `2.5 %`), a number the fraction itself.
+
+    Raises:
+        UsageError: It is neither, or a number of 1 or more, which was meant as a percentage.
+    """
+    if isinstance(given, str):
+        match = _PER_CENT.fullmatch(given.strip())
+        if match is None or float(match[1]) > 1000:
+            raise UsageError(f"{name} takes a percentage, not `{given}`", "for example `5%`")
+        return float(match[1]) / 100
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given < 1:
+        raise UsageError(f"{name} is a fraction below 1, not {given!r}", '5 % is 0.05, or "5%"')
+    return float(given)
 
 
 class Compared(Struct, frozen=True):
@@ -87,17 +104,31 @@ class Judged(Struct, frozen=True):
 
     @property
     def _against_band(self) -> str:
-        """Say whether a single run is within the band; nothing of one that is faster, or below the floor."""
-        band = given_percent(round(100 * self.band, 1))
+        """Say whether a single run is within the band; nothing of one that is below the floor."""
+        change, once = self.timing.change or 0.0, self.timing.limit(SINGLE_RUN_BAND)
         if self._is_beyond_band:
-            return f", and beyond the {band} that a single run may differ by"
-        is_within = abs(self.timing.change or 0.0) <= self.band
-        return f", and within the {band} it may differ by" if is_within else ""
+            if self.band == once:
+                return f", and beyond the {self._written(once)} that a single run may differ by"
+            return f", and beyond the {self._written(self.band)} that the gate allows"
+        if abs(change) <= once:
+            return f", and within the {self._written(once)} it may differ by"
+        return f", and within the {self._written(self.band)} that the gate allows" if change <= self.band else ""
+
+    def _written(self, limit: float) -> str:
+        """Write a limit, as it was given where grids below one wave widen it by less than half a per cent."""
+        given = limit / self.timing.limit(1.0)
+        return given_percent(round(100 * (given if limit - given < 0.005 else limit), 1))
 
     @property
     def _is_beyond_band(self) -> bool:
         grew = (self.timing.change or 0.0) > self.band and self.timing.lost_ns > self.floor_ns
         return self.outcome == "single" and grew
+
+    @property
+    def is_faster(self) -> bool:
+        """True where the head is faster, with a single run on a side by more than that may differ by."""
+        is_beyond = (self.timing.change or 0.0) < -self.timing.limit(SINGLE_RUN_BAND)
+        return self.outcome == "faster" or (self.outcome == "single" and is_beyond)
 
     @property
     def words(self) -> str:
@@ -173,7 +204,7 @@ class Gated(Struct, frozen=True):
     def unjudged_totals(self) -> list[Judged]:
         """The totals that the gate cannot judge, and does not fail on."""
         totals = (one for one in self.judged if one.change is None and not one.failed and one.anew is None)
-        return [one for one in totals if one.outcome in {"single", "unknown"}]
+        return [one for one in totals if one.outcome in {"single", "unknown"} and not one.is_faster]
 
     @property
     def word(self) -> str:

@@ -1,7 +1,8 @@
 """The source lines at which a kernel lost time: samples of the program counter on both sides, weighted by time.
 
-A line is the same on both sides where its file's name and text are, repeated ones in their order; without text in the
-report, where its number is. A difference that chance in the samples explains does not count.
+A line is the same on both sides where its file's name and text are, repeated ones in their order. Where its text is on
+one side only, as of a line that was edited, and without text in the report, it is the one of the same number. A
+difference that chance in the samples explains does not count.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Hashable, Iterable
 from pathlib import PurePosixPath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.compare.compare import Change
 from rooflens.model.records import Analysis, Hotspot
@@ -31,12 +33,14 @@ class SlowerLine(Struct, frozen=True):
         before_ns: What it took; None where the base's report has no such line among its hottest.
         after_ns: What it takes; both are parts of the times in the kernel's `Change.speed`.
         by_text: Both sides know the line's text; otherwise the base's line is the one of this number.
+        share: Its part of what the kernel lost; of what all slower lines lost, where that is more as others got faster.
     """
 
     hotspot: Hotspot
     before_ns: float | None
     after_ns: float
     by_text: bool
+    share: float = 0.0
 
     @property
     def lost_ns(self) -> float:
@@ -52,14 +56,23 @@ def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
         return ()
     by_text = all(any(line.text for line in _lines(one)) for one in (base, head))
     known = _timed(base, before_ns, by_text=by_text)
-    found = []
-    for key, (line, time_ns, error_ns) in _timed(head, after_ns, by_text=by_text).items():
-        was = known.get(key)
-        slower = SlowerLine(line, was[1] if was else None, time_ns, by_text)
-        chance_ns = SIGMAS * math.hypot(error_ns, was[2] if was else 0.0)
-        if known and (was or by_text) and slower.lost_ns > max(LEAST_PART * lost_ns, chance_ns):
+    now = _timed(head, after_ns, by_text=by_text)
+    edited = {_numbered(one[0]): one for key, one in known.items() if by_text and key not in now}
+    found, slower_ns = [], 0.0
+    for key, (line, time_ns, error_ns) in now.items():
+        was = known.get(key) or edited.get(_numbered(line))
+        slower = SlowerLine(line, was[1] if was else None, time_ns, by_text and (key in known or was is None))
+        if not known or not (was or by_text):
+            continue
+        slower_ns += max(slower.lost_ns, 0.0)
+        if slower.lost_ns > max(LEAST_PART * lost_ns, SIGMAS * math.hypot(error_ns, was[2] if was else 0.0)):
             found.append(slower)
-    return tuple(sorted(found, key=lambda one: -one.lost_ns))
+    whole_ns = max(lost_ns, slower_ns)
+    return tuple(replace(one, share=one.lost_ns / whole_ns) for one in sorted(found, key=lambda one: -one.lost_ns))
+
+
+def _numbered(line: Hotspot) -> Hashable:
+    return PurePosixPath((line.file or "").replace("\\", "/")).name, line.line, line.function
 
 
 def _lines(analysis: Analysis) -> list[Hotspot]:

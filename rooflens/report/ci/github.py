@@ -121,11 +121,11 @@ def _lines_blocks(lines: Sequence[LineOf], root: Path) -> Document:
             code(f"{in_checkout(one.place[0], root) or one.place[0]}:{one.place[1]}"),
             code(cut_name(plain_name(one.change.name), NAME_WIDTH)),
             one.words,
-            percent(one.line.lost_ns / one.change.speed.lost_ns),
+            percent(one.line.share),
         )
         for one in lines[:MAX_ANNOTATIONS]
     )
-    columns = (Column("line"), Column("kernel"), Column("time"), Column("of what the kernel lost", right=True))
+    columns = (Column("line"), Column("kernel"), Column("time"), Column("of the time lost", right=True))
     blocks = (paragraph(strong("Lines that got slower")), Table(columns, rows))
     left = len(lines) - MAX_ANNOTATIONS
     return (*blocks, Paragraph((f"and {count(left, 'line')} more",))) if left > 0 else blocks

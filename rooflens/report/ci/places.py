@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-_DRIVE = re.compile(r"[A-Za-z]:/")
+from rooflens.format import count, cut_middle
+
+NAME_WIDTH = 120
+"""Characters of a file's name in a message."""
+
 _LONGEST = 4096
 """No system takes a longer path."""
 
@@ -33,10 +36,21 @@ def in_checkout(file: str, root: Path) -> str | None:
     return _in_checkout(_plain(file), root) if len(file) <= _LONGEST else None
 
 
-def is_absolute(file: str) -> bool:
-    """Return whether a path begins at a root, of whatever system it is."""
-    plain = _plain(file)
-    return plain.startswith("/") or _DRIVE.match(plain) is not None
+def outside_words(files: Iterable[str], root: Path, noun: str, left: str) -> str:
+    """Say what has no place in the checkout: `1 line not annotated: a.cu is not in this checkout`; empty without any.
+
+    Args:
+        files: The file of each line or finding.
+        root: The checkout.
+        noun: What each of them is.
+        left: What became of it.
+    """
+    outside = [file for file in files if in_checkout(file, root) is None]
+    if not outside:
+        return ""
+    first, *others = (cut_middle(file, NAME_WIDTH) for file in dict.fromkeys(outside))
+    named = f"{first} and {count(len(others), 'other file')} are" if others else f"{first} is"
+    return f"{count(len(outside), noun)} {left}: {named} not in this checkout"
 
 
 def _plain(file: str) -> str:

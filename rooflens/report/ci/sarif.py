@@ -13,7 +13,7 @@ from rooflens import __version__
 from rooflens.format import cut_name, percent, plain_name, printable, sentence_case
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Analysis, Finding, Place, Severity
-from rooflens.report.ci.places import in_checkout, is_absolute
+from rooflens.report.ci.places import in_checkout, outside_words
 from rooflens.report.data import json_text
 from rooflens.report.findings import shown
 from rooflens.report.writers.markdown import prose
@@ -35,23 +35,28 @@ _LEAST_SHARE = 0.01
 """A kernel that takes less of its report's GPU time warns of nothing: no change of it would be noticed."""
 
 
-def to_sarif(analyses: Iterable[Analysis], root: Path) -> str:
-    """Write one result for each finding with a line, at its worst line; its other lines are related.
+def to_sarif(analyses: Iterable[Analysis], root: Path) -> tuple[str, str]:
+    """Write one result for each finding with a line in the checkout, at its worst one; its other lines are related.
 
     Args:
         analyses: Kernels, in any order.
         root: The checkout, from which its files are named.
+
+    Returns:
+        The document, and what was left out as its files are not in the checkout, in words.
     """
     analyses = tuple(analyses)
     whole_ns: defaultdict[str, float] = defaultdict(float)
     for analysis in analyses:
         whole_ns[analysis.kernel.digest] += analysis.gpu_time_ns or 0.0
-    found = [
-        (analysis, finding, lines)
-        for analysis in analyses
-        for finding in analysis.findings
-        if (lines := [place for place in finding.where if place.hotspot.file and place.hotspot.line])
-    ]
+    found, outside = [], []
+    for analysis in analyses:
+        for finding in analysis.findings:
+            lines = [place for place in finding.where if place.hotspot.file and place.hotspot.line]
+            if here := [place for place in lines if in_checkout(place.hotspot.file or "", root)]:
+                found.append((analysis, finding, here))
+            elif lines:
+                outside.append(lines[0].hotspot.file or "")
     titles = {finding.id: finding.title for _, finding, _ in found}
     rules = {identifier: number for number, identifier in enumerate(titles)}
     document = {
@@ -74,7 +79,7 @@ def to_sarif(analyses: Iterable[Analysis], root: Path) -> str:
             }
         ],
     }
-    return json_text(document)
+    return json_text(document), outside_words(outside, root, "finding", "left out")
 
 
 def _rule(identifier: str, title: str) -> dict[str, Any]:
@@ -140,7 +145,10 @@ def _text(analysis: Analysis, finding: Finding, worst: Place) -> str:
 def _location(place: Place, root: Path, analysis: Analysis | None = None) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
-            "artifactLocation": _artifact(place.hotspot.file or "", root),
+            "artifactLocation": {
+                "uri": quote(in_checkout(place.hotspot.file or "", root) or "", "/", errors="replace"),
+                "uriBaseId": ROOT,
+            },
             "region": {"startLine": place.hotspot.line},
         }
     }
@@ -148,21 +156,6 @@ def _location(place: Place, root: Path, analysis: Analysis | None = None) -> dic
         name = printable(analysis.kernel.function_name)
         location["logicalLocations"] = [{"name": name, "kind": "function"}]
     return location
-
-
-def _artifact(file: str, root: Path) -> dict[str, str]:
-    """Name a file from the root of the checkout, else by its whole path as an address."""
-    known = in_checkout(file, root)
-    if known is not None:
-        return {"uri": _address(known), "uriBaseId": ROOT}
-    path = file.replace("\\", "/")
-    if is_absolute(path):
-        return {"uri": f"file:///{_address(path.lstrip('/'), ':')}"}
-    return {"uri": _address(path), "uriBaseId": ROOT}
-
-
-def _address(path: str, safe: str = "") -> str:
-    return quote(path, f"/{safe}", errors="replace")
 
 
 def _fingerprint(analysis: Analysis, finding: Finding, worst: Place, root: Path) -> str:

@@ -53,7 +53,12 @@ from rooflens.report.writers import markdown
 
 SCHEMA_VERSION = 1
 
-_ENDED = {"failed": "failed", "holds": "holds", "not judged": "could not judge"}
+_ENDED = {
+    "failed": ("failed", "slower"),
+    "holds": ("holds", "nothing is slower"),
+    "not judged": ("could not judge", "it fails what is slower"),
+}
+"""Word of a gate -> how its heading says it, and what begins the sentence about its limits."""
 
 
 def to_json(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> str:
@@ -360,8 +365,9 @@ def gate_document(gated: Gated) -> Document:
     floor = f" and {exact_duration(gate.floor_ns)}" if gate.floor_ns else ""
     limit = f"{given_percent(round(100 * gate.fail_on, 6))}{floor}"
     anew = f", confirmed by {count(gated.confirmed, 'new recording')} of the head" if gated.confirmed else ""
-    ended = f": slower by more than {limit} and {gated.excess}{anew}"
-    blocks: list[Block] = [paragraph((strong(f"The gate {_ENDED[gated.word]}"), ended))]
+    word, what = _ENDED[gated.word]
+    ended = f": {what} by more than {limit} and {gated.excess}{anew}"
+    blocks: list[Block] = [paragraph((strong(f"The gate {word}"), ended))]
     for words, found in (("", gated.failures), ("Let through:", gated.let_through), ("Not judged:", gated.unjudged)):
         more = [f"and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []
         blocks += [paragraph(words)] if words and found else []

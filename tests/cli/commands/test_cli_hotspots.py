@@ -209,3 +209,30 @@ def test_the_short_name_heads_and_the_full_one_is_said_once() -> None:
     heads = [line.partition(": ")[0] for line in text.splitlines() if "samples (result" in line]
     assert heads == ["B2bGemm<32x384x64>", "Gemm<128x96x64>", "Gemm<128x96x64>"]
     assert text.count("full name: cutlass::Kernel<") == 2
+
+
+def test_lines_that_are_not_in_the_checkout_are_said_on_stderr(
+    fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that annotates nothing says why, for `compare` and SARIF too; with the file in place it says nothing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    base, head = (fixtures / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("DivToMult", "Baseline"))
+    file = "miniWeather_mpi_openacc.F90"
+    hotspots, compare, sarif = (
+        ("hotspots", head, "--format", "github", "--kernel", "x_279", "--top", 1),
+        ("compare", base, head, "--format", "github"),
+        ("analyze", head, "--format", "sarif"),
+    )
+    assert run(*hotspots).stdout == ""
+    left_out = {hotspots: "1 line not annotated", compare: "1 line not annotated", sarif: "left out"}
+    for command, words in left_out.items():
+        assert f"{words}: {file} is not in this checkout\n" in run(*command).stderr
+    assert json.loads(run(*sarif).stdout)["runs"][0]["results"] == []
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / file).touch()
+    monkeypatch.chdir(tmp_path / "there")
+    assert run(*hotspots).stdout.startswith(f"::warning file={file},line=288,")
+    assert "checkout" not in "".join(run(*command).stderr for command in left_out)
+    assert len(json.loads(run(*sarif).stdout)["runs"][0]["results"]) > 1

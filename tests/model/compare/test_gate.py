@@ -144,6 +144,31 @@ def test_single_runs_are_not_judged_and_named() -> None:
     ]
 
 
+def test_a_clearly_faster_single_run_passes() -> None:
+    """20 % less is more than single runs differ by: it holds; 8 % less is not, nor 18 % below one wave."""
+    for after, waves, word in ((80, 9.0, "holds"), (92, 9.0, "not judged"), (82, 0.5, "not judged")):
+        gated = Gate(0.25).judge([program([[kernel(100, waves)]], [[kernel(after, waves)]])])
+        assert (gated.word, len(gated.unjudged)) == (word, 0 if word == "holds" else 1), after
+
+
+def test_the_limit_of_a_single_run_is_named_as_what_it_is() -> None:
+    """Up to 10 % chance, up to `--fail-on` the gate's limit, as it was given where few grids are below one wave."""
+    few = [kernel(996, 9.0), kernel(4, 0.5, "small")]
+    for growth, limit, words in (
+        (1.08, 0.25, "and within the 10 % it may differ by, so"),
+        (1.2, 0.25, "and within the 25 % that the gate allows, so"),
+        (1.3, 0.25, "and beyond the 25 % that the gate allows"),
+    ):
+        grown = [replace(k, kernel=replace(k.kernel, counters=_longer(k, growth))) for k in few]
+        gated = Gate(limit).judge([program([few], [grown])])
+        (said,) = gated.failures or gated.unjudged
+        assert words in said
+
+
+def _longer(one: Analysis, growth: float) -> dict[str, float]:
+    return {**one.kernel.counters, "duration_ns": one.kernel.counters["duration_ns"] * growth}
+
+
 def test_a_single_run_fails_beyond_its_band() -> None:
     """A kernel 2.09 times as slow fails though each side has one run; one that is faster, or loses 1 us, does not."""
     gated = Gate(0.05).judge([program([[kernel(100)]], [[kernel(209)]])])

@@ -60,6 +60,25 @@ def test_a_new_line_is_told_where_texts_are_known() -> None:
     assert (line.hotspot.line, line.before_ns) == (11, None)
 
 
+def test_an_edited_line_is_known_by_its_number() -> None:
+    """`a / 12` became `a * 0.083`: line 10 took 40 of 100 µs and takes 70 of 110; 30 µs are all that lines lost."""
+    before = kernel(100, [(10, 4000, "a / 12"), (11, 5000, "load")])
+    after = kernel(110, [(10, 70 / 110 * 1e4, "a * 0.083"), (11, 30 / 110 * 1e4, "load")])
+    (line,) = slower_lines(changed(before, after))
+    assert (line.hotspot.line, line.by_text, line.before_ns) == (10, False, pytest.approx(40e3))
+    assert (line.lost_ns, line.share) == (pytest.approx(30e3), pytest.approx(1.0))  # 300 % of what the kernel lost
+
+
+def test_shares_are_of_the_kernels_loss_or_of_the_slower_lines() -> None:
+    """Of 40 µs lost 10 are at line 10; where line 12 got 60 µs faster, 75 and 25 % of the 100 that two lines lost."""
+    before = kernel(100, [(10, 2000, "a"), (11, 1000, "b")])
+    after = kernel(140, [(10, 30 / 140 * 1e4, "a"), (11, 10 / 140 * 1e4, "b")])
+    assert [line.share for line in slower_lines(changed(before, after))] == [pytest.approx(0.25)]
+    before = kernel(200, [(10, 500, "a"), (11, 500, "b"), (12, 8000, "c")])
+    after = kernel(240, [(10, 85 / 240 * 1e4, "a"), (11, 35 / 240 * 1e4, "b"), (12, 100 / 240 * 1e4, "c")])
+    assert [line.share for line in slower_lines(changed(before, after))] == [pytest.approx(0.75), pytest.approx(0.25)]
+
+
 def test_equal_lines_are_matched_in_their_order() -> None:
     """Of two lines with one text the second got slower."""
     before = kernel(100, [(10, 2000, "a += b"), (20, 2000, "a += b")])

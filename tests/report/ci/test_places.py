@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rooflens.report.ci.places import checkout, in_checkout, is_absolute
+from rooflens.report.ci.places import checkout, in_checkout, outside_words
 
 
 @pytest.fixture
@@ -54,6 +54,18 @@ def test_the_checkout_is_githubs_or_that_of_git(tmp_path: Path) -> None:
     assert checkout({"GITHUB_WORKSPACE": str(tmp_path / "gone")}, inner) == tmp_path / "repo"
 
 
-def test_roots_of_both_systems_are_known() -> None:
-    """A drive and a slash begin an absolute path; a name does not."""
-    assert [is_absolute(file) for file in ("/a", "C:\\a", "c:/a", "a", "a/b")] == [True, True, True, False, False]
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (["src/k.cu"], ""),
+        (["/usr/x.h"], "1 line not annotated: /usr/x.h is not in this checkout"),
+        (["/usr/x.h", "top.cu", "/usr/x.h"], "2 lines not annotated: /usr/x.h is not in this checkout"),
+        (
+            ["/usr/x.h", "/y.h", "z.h"],
+            "3 lines not annotated: /usr/x.h and 2 other files are not in this checkout",
+        ),
+    ],
+)
+def test_what_is_outside_is_counted(root: Path, files: list[str], words: str) -> None:
+    """One line says how many are left out, and names the first of their files."""
+    assert outside_words(files, root, "line", "not annotated") == words
