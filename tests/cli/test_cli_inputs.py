@@ -268,6 +268,18 @@ def test_exports_are_found_in_a_folder(tmp_path: Path) -> None:
     assert "left 2 files unread that are no report: d.csv, e.csv.gz" in result.stderr
 
 
+def test_whatever_reads_an_export_takes_the_gpu_that_it_does_not_name(tmp_path: Path) -> None:
+    """The hint names --gpu, and every command whose error has it takes it."""
+    for name, time_ns in (("before", "2000"), ("after", "1000")):
+        (tmp_path / f"{name}.csv").write_text(EXPORT.replace('"1000"', f'"{time_ns}"'))
+    before, after = tmp_path / "before.csv", tmp_path / "after.csv"
+    for command in (("compare", before, after), ("check", before), ("analyze", before)):
+        refused = run(*command)
+        assert refused.exit_code == 1, command
+        assert "name it with --gpu" in refused.stderr, command
+        assert run(*command, *GPU).exit_code == 0, command
+
+
 def test_an_export_beside_its_report_is_passed_over(tmp_path: Path) -> None:
     """A folder may hold a report and what ncu exported of it: its kernels count once, unless the export is named."""
     (tmp_path / "gemm.v1.ncu-rep").write_bytes(REPORT)

@@ -8,12 +8,13 @@ import click
 
 from rooflens.cli.commands.compare import GATE_FAILED
 from rooflens.cli.console import echo, say, show
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_selection
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, examples
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.selecting import Selection
 
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     help="How many of the last steps --plateau looks at.",
 )
 @click.option("--format", "style", type=click.Choice(("table", "json")), default="table", show_default=True)
+@with_reading
 @THRESHOLDS
 def check(
     paths: tuple[str, ...],
@@ -61,6 +63,7 @@ def check(
     plateau: str | None,
     steps: int,
     style: str,
+    reading: ReadOptions,
     thresholds: Path | None,
 ) -> None:
     """Rate kernels by the share of their roof, and exit with code 5 if one misses what you ask for.
@@ -79,7 +82,7 @@ def check(
         plateau=_share(plateau, "--plateau"),
         steps=steps,
     )
-    analyzed = load_analyzed(paths, store, thresholds=thresholds, selection=selection)
+    analyzed = load_analyzed(paths, store, thresholds=thresholds, reading=reading, selection=selection)
     found = checklist.check(analyzed.reports, asked, analyzed.limits)
     if style == "json":
         echo(to_json(found))

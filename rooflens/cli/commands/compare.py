@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from rooflens.addresses import shown
 from rooflens.cli.commands.collect import Shown
 from rooflens.cli.console import check_output, deliver, echo, say, show, show_bugs, show_failures, with_output
-from rooflens.cli.loading import load_analyzed, with_selection
+from rooflens.cli.loading import load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, completed_by_files, examples
 from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.format import count
@@ -24,6 +24,7 @@ from rooflens.model.store import store_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.compare.gate import Compared, Gate, Gated
     from rooflens.model.compare.ladder import Sides
     from rooflens.model.compare.pairing import Pair
@@ -76,6 +77,7 @@ GATE_FAILED = 5
     "--threshold", metavar="PER_CENT", default="3%", show_default=True, help="Smaller changes count as no change."
 )
 @click.option("--anyway", is_flag=True, help="Compare even recordings that were not collected alike.")
+@with_reading
 def compare(
     places: tuple[str, ...],
     *,
@@ -90,6 +92,7 @@ def compare(
     confirm: bool,
     threshold: str,
     anyway: bool,
+    reading: ReadOptions,
 ) -> None:
     """Show how each kernel changed between two or more recordings of a program.
 
@@ -118,7 +121,7 @@ def compare(
             f"--timeline is given {len(timelines)} times for {count(len(places), 'side')}",
             "give one for each of BASE and HEAD: `--timeline base.sqlite --timeline head.sqlite`",
         )
-    sides, pairs = _paired(places, selection, timelines)
+    sides, pairs = _paired(places, selection, timelines, reading)
     for unpaired in sides.unpaired:
         _say(f"warning: {unpaired.words}")
     compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares them regardless")
@@ -163,7 +166,9 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -
     return None
 
 
-def _paired(places: Sequence[str], selection: Selection | None, timelines: Sequence[Path]) -> tuple[Sides, list[Pair]]:
+def _paired(
+    places: Sequence[str], selection: Selection | None, timelines: Sequence[Path], reading: ReadOptions
+) -> tuple[Sides, list[Pair]]:
     """Load the sides and pair their programs, each later side with the first one.
 
     Raises:
@@ -175,16 +180,18 @@ def _paired(places: Sequence[str], selection: Selection | None, timelines: Seque
 
     check_count(len(places))
     if len(places) == 1:
-        pairs, unpaired = pair_versions(_reports(places[0], selection), shown(places[0]))
+        pairs, unpaired = pair_versions(_reports(places[0], selection, reading), shown(places[0]))
         return Sides(unpaired=unpaired), pairs
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
     each = zip_longest(places, timelines)
-    pairs, unpaired = pair_sides([_reports(place, selection, timeline) for place, timeline in each], labels)
+    pairs, unpaired = pair_sides([_reports(place, selection, reading, timeline) for place, timeline in each], labels)
     return Sides(unpaired=unpaired), pairs
 
 
-def _reports(place: str, selection: Selection | None, timeline: Path | None = None) -> list[AnalyzedReport]:
+def _reports(
+    place: str, selection: Selection | None, reading: ReadOptions, timeline: Path | None = None
+) -> list[AnalyzedReport]:
     """Load one side: reports, a store, or one run of a store; what cannot be read cannot be a side.
 
     Raises:
@@ -192,7 +199,12 @@ def _reports(place: str, selection: Selection | None, timeline: Path | None = No
     """
     store, digits = store_at(place) or (None, "")
     found = load_analyzed(
-        (place,) if store is None else (), store, digits=digits, selection=selection, timeline=timeline
+        (place,) if store is None else (),
+        store,
+        digits=digits,
+        reading=reading,
+        selection=selection,
+        timeline=timeline,
     )
     show_failures(found)
     if found.failures:
