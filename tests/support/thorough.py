@@ -11,9 +11,9 @@ import pytest
 def mostly_thorough(cases: Iterable[Any], *, kept: Container[Any]) -> list[Any]:
     """Return all cases for `parametrize`, of which those not kept are run by `make test-all` only.
 
-    A tuple holds the values of several arguments.
+    A plain tuple holds the values of several arguments.
     """
-    return [case if case in kept else _thorough(*(case if isinstance(case, tuple) else (case,))) for case in cases]
+    return [case if case in kept else _thorough(*(case if type(case) is tuple else (case,))) for case in cases]
 
 
 def _thorough(*values: Any) -> Any:
