@@ -124,7 +124,7 @@ def first_screen(open_file: Callable[..., Page], tmp_path: Path) -> Callable[[Se
     return open_
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("kind", mostly_thorough(OWN, kept=OWN.keys() - {"several kernels", "tensor"}))
 def test_a_first_screen_of_ours_reads_at_a_glance(first_screen: Callable[[Sequence[Path]], Page], kind: str) -> None:
     """The reports of the repository pass what those of others do."""
     folder = Path(__file__).parents[3] / "fixtures"
