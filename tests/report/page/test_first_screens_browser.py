@@ -208,4 +208,4 @@ def test_ghosts_agree_with_the_json(corpus: Path, step: int) -> None:
                     assert row["y"] / row["y0"] == pytest.approx(gain["factor"], rel=2e-3)
                     assert row["x"] >= row["x0"]
                     checked += 1
-    assert checked > 20
+    assert checked > (20 if step == 1 else 10)
