@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pickle
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,12 @@ _REPOSITORY = Path(__file__).parent.parent
 _SLOW = ("nvcc", "emulated", "browser")
 THOROUGH = "ROOFLENS_TEST_ALL"
 """Set in the environment, tests run too whose finds the others make almost surely: `make test-all` does it."""
+
+
+def pytest_configure() -> None:
+    """Take SIGINT as from a terminal: a shell's jobs in the background ignore it, and so would all that tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

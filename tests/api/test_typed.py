@@ -49,6 +49,7 @@ def python_of(client: Path) -> str:
     return str(client.parent / "env" / "bin" / "python")
 
 
+@pytest.mark.thorough  # a minute without a cache; `make lint` checks the same client against the checkout
 def test_mypy_checks_a_client_against_the_wheel(client: Path) -> None:
     """It is content with what is right, and finds each of the mistakes, whose comments would else be unused."""
     if importlib.util.find_spec("mypy") is None:
@@ -62,6 +63,11 @@ def test_mypy_checks_a_client_against_the_wheel(client: Path) -> None:
         assert "[import-untyped]" in check(client, *argv).stdout
     finally:
         marker.with_name("untyped").rename(marker)
+
+
+def test_the_wheel_says_that_it_is_typed(client: Path) -> None:
+    """Without its marker, checkers take every name of the package for Any."""
+    assert list(client.parent.glob("env/lib/python3.*/site-packages/rooflens/py.typed"))
 
 
 def test_pyright_checks_a_client_against_the_wheel(client: Path) -> None:

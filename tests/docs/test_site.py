@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 import pytest
 
+pytestmark = pytest.mark.thorough  # CI has a job for it; test_docs.py holds the links between stored pages
+
 ROOT = Path(__file__).parents[2]
 DRAWN = "GPU_workshop__MW_Baseline"
 """The one live page that is drawn here; `make docs` draws all."""

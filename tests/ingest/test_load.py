@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.hungry import write_csv
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
+from support.thorough import mostly_thorough
 
 import rooflens
 from rooflens.analyzing import analyze_store
@@ -340,8 +342,12 @@ _MAIN = "from rooflens.cli.group import main; main()"
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be held to one core here")
-@pytest.mark.parametrize("where", ["here", "processes"])
-@pytest.mark.parametrize("command", ["ingest", "analyze"])
+@pytest.mark.parametrize(
+    ("command", "where"),
+    mostly_thorough(
+        product(("ingest", "analyze"), ("here", "processes")), kept=[("ingest", "processes"), ("analyze", "here")]
+    ),
+)
 def test_a_report_that_exhausts_memory_costs_itself(tmp_path: Path, command: str, where: str) -> None:
     """Of eleven reports ten are read and one is named, and the command says so with its status."""
     folder = _reports(tmp_path / "reports", 10)

@@ -8,9 +8,7 @@ import signal
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, cast
 
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
@@ -214,25 +212,31 @@ def test_a_store_on_s3_holds_what_a_local_one_does(tmp_path: Path, folder: Path,
     assert all(f"kernel_{number}" in shown_by_cli.stdout for number in (0, 1, 2, 4))
 
 
-def _cluster(**options: object) -> AbstractContextManager[Any]:
-    """Start a cluster of two worker processes on this machine."""
-    from distributed import LocalCluster  # noqa: PLC0415 - a second
+@pytest.fixture(scope="module")
+def dask_workers() -> Iterator[str]:
+    """Start a cluster of two worker processes on this machine, whose scheduler gives up a task that killed one."""
+    from dask import config  # noqa: PLC0415 - a second
+    from distributed import LocalCluster  # noqa: PLC0415 - as above; its settings must be there before one is changed
 
-    return cast(
-        "AbstractContextManager[Any]",
+    with (
+        config.set({"distributed.scheduler.allowed-failures": 0}),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", host="127.0.0.1", **options
-        ),
-    )
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            host="127.0.0.1",
+            silence_logs=50,
+        ) as cluster,
+    ):
+        yield f"dask:{cluster.scheduler_address}"
 
 
-def test_workers_of_dask_read_what_this_process_reads(tmp_path: Path, folder: Path) -> None:
+def test_workers_of_dask_read_what_this_process_reads(tmp_path: Path, folder: Path, dask_workers: str) -> None:
     """Workers of a local cluster read reports, the damaged one too, into memory and into a store."""
     jobs = find_inputs([str(folder)]).jobs
-    with _cluster() as cluster:
-        where = f"dask:{cluster.scheduler_address}"
-        done = ingest_reports(jobs, Store(tmp_path / "there"), executor=where)
-        loaded = load_reports(jobs, executor=where)
+    done = ingest_reports(jobs, Store(tmp_path / "there"), executor=dask_workers)
+    loaded = load_reports(jobs, executor=dask_workers)
     here = load_reports(jobs)
     ingest_reports(jobs, Store(tmp_path / "here"))
     assert (done.report_count, len(done.failures)) == (4, 1)
@@ -248,15 +252,12 @@ def die_at_two(path: Path) -> Unprofiled | None:
     return None
 
 
-def test_a_report_that_kills_workers_of_dask_is_named_and_the_others_are_stored(tmp_path: Path, folder: Path) -> None:
+def test_a_report_that_kills_workers_of_dask_is_named_and_the_others_are_stored(
+    tmp_path: Path, folder: Path, dask_workers: str
+) -> None:
     """The reports that were read together with it are read again by themselves; the store says what is missing."""
-    import distributed  # noqa: F401, PLC0415 - a second; its settings must be there before one is changed
-    from dask import config  # noqa: PLC0415 - as above
-
     jobs, store = find_inputs([str(folder)]).jobs, Store(tmp_path / "store")
-    with config.set({"distributed.scheduler.allowed-failures": 0}), _cluster(silence_logs=50) as cluster:
-        where = f"dask:{cluster.scheduler_address}"
-        done = ingest_reports(jobs, store, unprofiled_of=die_at_two, executor=where)
+    done = ingest_reports(jobs, store, unprofiled_of=die_at_two, executor=dask_workers)
     died, damaged = done.failures
     assert (done.report_count, died[0], damaged[0]) == (3, jobs[1].source, jobs[2].source)
     assert str(died[1]) == "the process that read it died, as happens when memory runs out"

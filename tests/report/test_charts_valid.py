@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import altair as alt
+import pytest
+from altair.vegalite.v6.schema import core
 from click.testing import CliRunner
+from jsonschema import ValidationError
 
 from rooflens.cli.group import main
 
@@ -28,12 +31,14 @@ def _pages(fixtures: Path, out: Path) -> Iterator[str]:
 
 
 def test_every_chart_keeps_to_the_schema_of_vega_lite(fixtures: Path, tmp_path: Path) -> None:
-    """Rooflines, bars, times, sweeps, waterfalls, arrows and predictions are validated part by part."""
+    """Rooflines, bars, times, sweeps, waterfalls, arrows and predictions are validated whole."""
     kinds = set()
     for page in _pages(fixtures, tmp_path):
         for name, text in _SPEC.findall(page):
             spec = json.loads(text)
             kinds.add(re.sub(r"-?p?\d+$", "", name))
             assert spec["$schema"] == alt.SCHEMA_URL
-            alt.Chart.from_dict(spec)
+            core.Root.validate(spec)
+    with pytest.raises(ValidationError):
+        core.Root.validate(spec | {"vconcat": [{"mark": "no such mark"}]})
     assert kinds >= {"roofline", "time", "sweep", "waterfall", "arrows", "plane"}

@@ -16,13 +16,14 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
-from rooflens.report.plane.marks import Spec
+from rooflens.report.plane.marks import Spec, unchecked
 
 _EXPRESSIONS = {"calculate", "expr", "filter", "labelExpr", "test"}
 """Keys whose texts are expressions."""
 _QUOTED = r"'(?:[^'\\]|\\.)*'"
 
 
+@unchecked
 def inlined(specs: Sequence[Spec], *, dark: bool) -> alt.VConcatChart:
     """Make one chart of specifications as the page has them, one below another.
 
@@ -38,7 +39,7 @@ def inlined(specs: Sequence[Spec], *, dark: bool) -> alt.VConcatChart:
         zoomed = frozenset(view for param in spec["params"] for view in param.get("views", ()))
         part = _Part(spec["datasets"], styles, colours, zoomed, own, names_in_text)
         chart = {key: value for key, value in spec.items() if key not in {"$schema", "datasets"}}
-        parts.append(alt.VConcatChart.from_dict(part.inline(chart)))
+        parts.append(alt.VConcatChart.from_dict(part.inline(chart), validate=False))
     return alt.vconcat(*parts, spacing=32)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.loops import for_all
 from support.snapshots import SWITCH
+from support.thorough import mostly_thorough
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu import passes
@@ -21,6 +22,11 @@ from rooflens.model.counters.tensor import tensor_counters
 
 DOC = Path(__file__).parents[3] / "docs" / "explanation" / "passes.md"
 each_chip = for_all("chip", CHIPS)
+ONE_OF_EACH = list(dict.fromkeys(min(family) for _, family in FAMILIES))
+of_chips = pytest.mark.parametrize(
+    "chips", mostly_thorough([ONE_OF_EACH, list(CHIPS)], kept=[ONE_OF_EACH]), ids=["one of each family", "every chip"]
+)
+"""Chips of a family have the same metrics: a test below."""
 
 NCU_SETS = {
     "tu102": (9, 15),
@@ -39,13 +45,11 @@ def counted(chip: str, detail: str) -> passes.Passes:
     return count_passes(chip, hardware_names(chip, detail))
 
 
-def goal(chip: str, detail: str) -> int | None:
-    """Return the most passes a tier may take; `deep` has no limit."""
+def goal(chip: str, detail: str) -> int:
+    """Return the most passes `quick` or `standard` may take; `deep` has no limit."""
     if detail == "quick":
         return 3 if chip in TU10X | TU11X | XAVIER else 2
-    if detail == "standard":
-        return 6 if chip in TCGEN05 else 4 if chip in XAVIER else 3
-    return None
+    return 6 if chip in TCGEN05 else 4 if chip in XAVIER else 3
 
 
 def test_every_chip_of_the_library_is_known() -> None:
@@ -53,20 +57,18 @@ def test_every_chip_of_the_library_is_known() -> None:
     assert set(list_chips()) <= set(CHIPS)
 
 
-@each_chip
-@for_all("detail", DETAILS)
-def test_every_name_of_a_tier_is_a_counter_of_its_chip(chip: str, detail: str) -> None:
+@of_chips
+def test_every_name_of_a_tier_is_a_counter_of_its_chip(chips: Sequence[str]) -> None:
     """The chip's evaluator accepts each hardware name: ncu refuses a list with a single wrong one."""
-    assert counted(chip, detail).unknown == ()
+    unknown = {(chip, detail): counted(chip, detail).unknown for chip in chips for detail in DETAILS}
+    assert {tier: names for tier, names in unknown.items() if names} == {}
 
 
-@each_chip
-@for_all("detail", ["quick", "standard"])
-def test_tiers_keep_to_their_passes(chip: str, detail: str) -> None:
+@of_chips
+def test_tiers_keep_to_their_passes(chips: Sequence[str]) -> None:
     """`quick` and `standard` need no more hardware passes than promised, on every chip."""
-    limit = goal(chip, detail)
-    assert limit is not None
-    assert counted(chip, detail).hardware_passes <= limit
+    tiers = [(chip, detail) for chip in chips for detail in ("quick", "standard")]
+    assert [tier for tier in tiers if counted(*tier).hardware_passes > goal(*tier)] == []
 
 
 @for_all("chip", sorted({min(family) for _, family in FAMILIES}))
@@ -74,7 +76,6 @@ def test_the_order_of_names_costs_no_pass(chip: str) -> None:
     """Whatever the order in which ncu takes the names of a tier, they keep to its passes."""
     names = list(hardware_names(chip, "standard"))
     limit = goal(chip, "standard")
-    assert limit is not None
     assert count_passes(chip, sorted(names)).hardware_passes <= limit
     assert count_passes(chip, reversed(names)).hardware_passes <= limit
 

@@ -10,6 +10,7 @@ import pytest
 from browsing import faults
 from click.testing import CliRunner
 from forecasting import SQUARE, row
+from support.thorough import mostly_thorough
 
 from rooflens.cli.group import main
 from rooflens.report.forecast.page import render_forecasts
@@ -209,7 +210,7 @@ def test_what_cannot_be_is_refused_in_words(opened: Callable[..., Page]) -> None
     assert page.locator("select[name=dtype] option:disabled").all_inner_texts() == ["tf32", "bf16", "fp8", "fp4"]
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), mostly_thorough([(1440, "light"), (390, "dark")], kept=[(390, "dark")]))
 def test_it_can_be_used_by_everybody(opened: Callable[..., Page], axe: str, width: int, scheme: str) -> None:
     """No fault that axe calls serious, nothing wider than the window at the extremes, and sliders take a finger."""
     page = opened("#vs=b200", viewport={"width": width, "height": 844}, color_scheme=scheme, has_touch=True)

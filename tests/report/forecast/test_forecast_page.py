@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from forecasting import SQUARE, plane, row
+from support.thorough import mostly_thorough
 
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
@@ -151,7 +152,10 @@ def test_a_specification_holds_no_colour() -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark"), (3840, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    mostly_thorough([(1440, "light"), (390, "dark"), (3840, "light")], kept=[(390, "dark"), (3840, "light")]),
+)
 def test_the_page_opens_quietly_and_fits(
     open_file: Callable[..., Page], tmp_path: Path, width: int, scheme: str
 ) -> None:
@@ -168,7 +172,7 @@ def test_the_page_opens_quietly_and_fits(
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", mostly_thorough([1440, 390], kept=[390]))
 def test_a_model_and_its_parts_fit(open_file: Callable[..., Page], tmp_path: Path, width: int) -> None:
     """The largest part is named in the plane at every width, which needs no Vega."""
     file = tmp_path / "predict.html"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.rendered import rendered
+from support.thorough import mostly_thorough
 
 from rooflens.analyzing import analyze_inputs, read_timeline
 from rooflens.ingest.reports.inputs import find_inputs
@@ -71,6 +72,9 @@ CORPUS = {
 }
 """Kinds of reports -> files, each page one of them: those of the repository, and of the published ones."""
 
+UNLIKE_OWN = ("all failed", "long names in CSV", "old format", "text", "eight versions", "a timeline")
+"""Kinds of the published ones whose first screen has what no page of the repository's reports has."""
+
 BEFORE_MOVE = """() => {
   const move = document.querySelector('.move') || document.querySelector('.first-moves .state');
   if (!move) return null;
@@ -120,7 +124,7 @@ def first_screen(open_file: Callable[..., Page], tmp_path: Path) -> Callable[[Se
     return open_
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("kind", mostly_thorough(OWN, kept=OWN.keys() - {"several kernels", "tensor"}))
 def test_a_first_screen_of_ours_reads_at_a_glance(first_screen: Callable[[Sequence[Path]], Page], kind: str) -> None:
     """The reports of the repository pass what those of others do."""
     folder = Path(__file__).parents[3] / "fixtures"
@@ -128,7 +132,7 @@ def test_a_first_screen_of_ours_reads_at_a_glance(first_screen: Callable[[Sequen
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("kind", CORPUS)
+@pytest.mark.parametrize("kind", mostly_thorough(CORPUS, kept=UNLIKE_OWN))
 def test_a_first_screen_reads_at_a_glance(
     first_screen: Callable[[Sequence[Path]], Page], corpus: Path, kind: str
 ) -> None:
@@ -185,10 +189,11 @@ def test_choosing_a_move_moves_ghost_and_time(first_screen: Callable[[Sequence[P
 
 
 @pytest.mark.corpus
-def test_ghosts_agree_with_the_json(corpus: Path) -> None:
+@pytest.mark.parametrize("step", mostly_thorough([8, 1], kept=[8]), ids="one of {}".format)
+def test_ghosts_agree_with_the_json(corpus: Path, step: int) -> None:
     """Every move with a gain has a ghost that is as much faster as the finding says, never above the level's roof."""
     checked = 0
-    for path in sorted(corpus.glob("*.ncu-rep")):
+    for path in sorted(corpus.glob("*.ncu-rep"))[::step]:
         for report in read([path]):
             content = build_content([report], "", default_thresholds())
             kernels = {one["index"]: one for one in to_document(report.analyses)["kernels"]}
@@ -203,4 +208,4 @@ def test_ghosts_agree_with_the_json(corpus: Path) -> None:
                     assert row["y"] / row["y0"] == pytest.approx(gain["factor"], rel=2e-3)
                     assert row["x"] >= row["x0"]
                     checked += 1
-    assert checked > 20
+    assert checked > (20 if step == 1 else 10)

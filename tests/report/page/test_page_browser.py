@@ -8,6 +8,7 @@ import pytest
 from browsing import OPEN_ALL
 from msgspec.structs import replace
 from support import samples
+from support.thorough import mostly_thorough
 from untimed import without_durations
 
 from rooflens.model.keys import short_names
@@ -56,7 +57,12 @@ def test_hostile_names_are_text_everywhere(open_page: Callable[..., Page]) -> No
     assert page.locator("img").count() == 0
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (800, "light"), (1440, "dark"), (3840, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    mostly_thorough(
+        [(390, "dark"), (800, "light"), (1440, "dark"), (3840, "light")], kept=[(390, "dark"), (3840, "light")]
+    ),
+)
 def test_nothing_is_wider_than_the_window(open_page: Callable[..., Page], width: int, scheme: str) -> None:
     """At every width the document fits, with every card and data table open and names of any length."""
     page = open_page([*samples.every_verdict(), *hostile_with_long_name()], width=width, scheme=scheme)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import placed
 from support import samples
+from support.thorough import mostly_thorough
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", mostly_thorough([390, 1440], kept=[390]))
 def test_the_card_fits_the_screen_and_opens_its_notes(open_page: Callable[..., Page], width: int) -> None:
     """Findings, hot lines and the drawing stay within the window; a click on the folded notes shows their moves."""
     page = open_page([*placed(), samples.explained(8)], width=width)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from planes import datasheet_lines, make_spec, spec_of, version
 from support import samples
+from support.thorough import mostly_thorough
 
 from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
 from rooflens.report.html.theme import LIGHT, vega_config
@@ -263,7 +264,9 @@ def test_a_version_keeps_its_path_while_it_is_isolated(draw: Callable[..., Page]
     assert not any("softmax" in text for text in words)
 
 
-@pytest.mark.parametrize(("width", "height"), [(740, 440), (560, 440), (270, 320)])
+@pytest.mark.parametrize(
+    ("width", "height"), mostly_thorough([(740, 440), (560, 440), (270, 320)], kept=[(740, 440), (270, 320)])
+)
 def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], width: int, height: int) -> None:
     """Measured as the browser draws it, no upright text of the plane overlaps other such text or a point."""
     page = draw(make_spec(samples.every_verdict(), ranks={"k0": 1, "k1": 2, "k2": 3}), width, height)
@@ -272,7 +275,7 @@ def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], width: int, heig
         assert_apart(page)
 
 
-@pytest.mark.parametrize(("width", "height"), [(740, 440), (270, 320)])
+@pytest.mark.parametrize(("width", "height"), mostly_thorough([(740, 440), (270, 320)], kept=[(270, 320)]))
 def test_text_of_a_datasheet_overlaps_nothing(draw: Callable[..., Page], width: int, height: int) -> None:
     """The same holds while the roofs of another GPU are drawn too."""
     spec = make_spec(samples.every_verdict(), ranks={"k0": 1}, datasheet=datasheet_lines())
