@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.commands.compare import GATE_FAILED
-from rooflens.cli.console import echo, say, show
+from rooflens.cli.console import echo, finish, say, show, show_failures
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, examples
 
@@ -83,6 +83,8 @@ def check(
         steps=steps,
     )
     analyzed = load_analyzed(paths, store, thresholds=thresholds, reading=reading, selection=selection)
+    if not analyzed.reports:
+        finish(analyzed, "")
     found = checklist.check(analyzed.reports, asked, analyzed.limits)
     if style == "json":
         echo(to_json(found))
@@ -91,7 +93,9 @@ def check(
     for line in found.unmet:
         say(f"not met: {line}")
     if found.unmet and asked != checklist.Asked(level=level, steps=steps):
+        show_failures(analyzed)
         click.get_current_context().exit(GATE_FAILED)
+    finish(analyzed, "")
 
 
 def _share(text: str | None, option: str) -> float | None:

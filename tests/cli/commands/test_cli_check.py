@@ -41,6 +41,19 @@ def test_what_holds_ends_with_0_and_what_does_not_with_5(recordings: Path) -> No
     assert "the slowest of 3 runs has 50.0 % of the rate of the best; 60 % is required" in unmet.stderr
 
 
+def test_a_report_that_cannot_be_read_is_named(recordings: Path, tmp_path: Path) -> None:
+    """The others are rated, and the exit code is 1; that of a gate that is not met stays 5."""
+    whole, damaged = recordings / "triad_0.ncu-rep", tmp_path / "damaged.ncu-rep"
+    damaged.write_bytes(whole.read_bytes()[:-1])
+    for options, exit_code in (((), 1), (("--best-of", 1), 1), (("--best-of", 2), 5)):
+        done = run(whole, damaged, *options)
+        assert done.exit_code == exit_code
+        assert "error: " in done.stderr
+        assert "damaged.ncu-rep: truncated" in done.stderr
+        assert "triad" in done.stdout
+    assert run(damaged).exit_code == 1
+
+
 def test_the_same_recording_twice_is_one_run(recordings: Path, tmp_path: Path) -> None:
     """A copy under another name is no second sample."""
     copy = tmp_path / "triad_copy.ncu-rep"
