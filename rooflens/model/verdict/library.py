@@ -41,6 +41,8 @@ _PRODUCT = re.compile(r"gemm|gemv|nvjet|xmma|conv|cutlass|matmul|winograd", re.I
 _NARROW_PRODUCT = re.compile(r"(?:^|_)[isu][48](?:_|$)|i8i8|int8|e[245]m[123]|fp[48]|nvf4|mxf[468]", re.IGNORECASE)
 """A product of types of at most eight bits, as libraries name them."""
 
+_NARROW_TENSOR = ("tensor_int8", "tensor_int4", "tensor_fp8", "tensor_fp6", "tensor_fp4", "tensor_nvfp4", "tensor_mxfp")
+
 _FP32_PRODUCT = re.compile(r"sgemm|ffma", re.IGNORECASE)
 
 
@@ -70,7 +72,7 @@ def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
         if _FP32_PRODUCT.search(name) and kernel.capability >= (8, 0):
             moves.append(f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores{used}")
         around = "fuse what comes before and after into its epilogue"
-        if not _NARROW_PRODUCT.search(name):
+        if not _NARROW_PRODUCT.search(name) and not _computes_narrow(facts):
             moves.append(f"call {library} with a narrower type where accuracy allows{used}")
         moves.append(f"try another algorithm, layout or batch of {library}, and {around}{moved}")
     else:
@@ -81,9 +83,16 @@ def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
     return tuple(moves)
 
 
+def _computes_narrow(facts: Facts) -> bool:
+    """Return whether the tensor cores work on types of at most eight bits."""
+    return any(pipe.amount for key, pipe in facts.pipes.items() if key.startswith(_NARROW_TENSOR))
+
+
 def _moved(facts: Facts) -> str:
-    """Write `: 257 MB through HBM3 in 141 \u00b5s`, of one launch, as far as bytes and time are known."""
+    """Write `: 257 MB through HBM3 in 141 \u00b5s`, of one launch, as far as bytes and time are known and matter."""
     time_ns = facts.kernel.duration_ns
+    if facts.bound == "latency" and time_ns:
+        return f": a launch takes {duration(time_ns)}"
     level = next((name for name in ("dram", "l2") if name in facts.levels and facts.levels[name].amount_bytes), None)
     if level is None:
         return f": a launch takes {duration(time_ns)}" if time_ns else ""
