@@ -176,6 +176,9 @@ class Answers:
             if found:
                 return found
             heads = others
+        elif {one.run.digest for one in heads} <= {one.run.digest for one in reports}:
+            hint = f"give `{head}` as base and `{base}` as head, or `{base}` alone to compare all of its versions"
+            raise UsageError(f"`{base}` holds `{head}` itself", hint)
         return pair_sides((reports, heads), (base, head))
 
     def _chosen(self, path: str, kernel: str, nvtx: str) -> tuple[Analysis, list[str]]:

@@ -256,7 +256,7 @@ class Limit(Struct, frozen=True):
     Attributes:
         factor: Time over the floor; None where neither the arithmetic nor the traffic is known.
         floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
-        by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
+        by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`, `all of DRAM once`; empty without a floor.
         about: The floor is estimated: a share of the cycles in which SMs work, or FLOPs by a pipe's activity.
         missing: What would tell it; None where it is known.
     """

@@ -17,6 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
+from rooflens.ingest.exports.read import is_printed
+from rooflens.ingest.exports.tables import HEAD_BYTES
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.messages.sessions import Session
 from rooflens.ingest.messages.writing import (
@@ -37,7 +39,7 @@ from rooflens.ingest.reports.container import KERNEL, Outline, Place, outline
 from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.results import RawResult, is_wanted
-from rooflens.ingest.reports.unpacking import unpacked
+from rooflens.ingest.reports.unpacking import first_bytes, unpacked
 from rooflens.model.records import Kernel, Rule
 from rooflens.model.verdict.bottleneck import pipe_said
 from rooflens.model.verdict.nvidia_rules import read_nvidia
@@ -78,6 +80,9 @@ def shared(report: Path, *, names: bool = True) -> bytes:
             published="shared by its owner",
         )
 
+    if is_printed(first_bytes(report, HEAD_BYTES)):
+        hint = "it is text: take out its columns Process Name and Host Name, and the lines around the table"
+        raise InputError(f"`{report}` is an export, of which no report can be made", hint)
     try:
         spec = figures(report, described)
     except ValueError as error:

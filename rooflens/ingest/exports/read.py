@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from msgspec import Struct, field
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UnknownNameError
 from rooflens.format import GUESSED, some
 from rooflens.format import count as count_of
 from rooflens.ingest.exports.foreign import refusal
@@ -20,7 +20,7 @@ from rooflens.ingest.exports.same import merged, once
 from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
 from rooflens.ingest.exports.wide import wide_kernels
-from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, datasheet_of_id
+from rooflens.model.roofline.datasheets import Datasheet, datasheet_of, matching_datasheets
 
 _OF_OCCUPANCY = ("launch__occupancy", "launch__waves", "sm__warps_active", "sm__maximum_warps")
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
@@ -181,9 +181,19 @@ def read_export(
 
 
 def _displayed(gpu: str) -> str:
-    """Return the display name of a GPU given by its short name; any other name as it is."""
-    known = datasheet_of_id(gpu)
-    return known.names[0] if known else gpu
+    """Return the display name of the GPU that has a name, or a part of it; a name that none has as it is.
+
+    Raises:
+        InputError: Several have it.
+    """
+    try:
+        known, *others = matching_datasheets(gpu)
+    except UnknownNameError:
+        return gpu
+    if others:
+        ids = ", ".join(one.id for one in (known, *others))
+        raise InputError(f"`{gpu}` is the name of {len(others) + 1} GPUs", f"choose one of: {ids}")
+    return known.names[0]
 
 
 def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKernel]:

@@ -18,7 +18,7 @@ from rooflens.model.findings.find import MOST_ADVISED
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move
 from rooflens.model.verdict.library import library_of
-from rooflens.model.verdict.limit import TRAFFIC
+from rooflens.model.verdict.limit import ALL_ONCE, TRAFFIC
 from rooflens.model.verdict.thresholds import Thresholds
 
 SIBLING = "sibling_faster"
@@ -91,7 +91,7 @@ def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Ana
     times = (kernel.duration_ns or 0.0) / time_ns
     changes = "types" if _main_type(one) != _main_type(other) else None
     if changes is None and verdict.limit.factor is not None and times > verdict.limit.factor:
-        if verdict.limit.by != TRAFFIC:
+        if verdict.limit.by not in {TRAFFIC, ALL_ONCE}:
             return one
         changes = "bytes"
     name = _name(other.kernel, kernel)

@@ -28,7 +28,7 @@ _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML"
 """Opcodes that reach global memory past the accesses whose addresses are looked at: TMA, bulk copies, textures."""
 _NEAR_THE_RIDGE = 0.25
 """Matrix work that needs this part of the time of its traffic moves more than a tiled product would."""
-_ASKED_AGAIN = 2.0
+_ASKED_AGAIN = 1.5
 """L2 that is asked for so many times the bytes of DRAM serves operands that are used more than once."""
 _NOTHING_BUT_PRODUCTS = 0.95
 """Multiply-adds in the arithmetic of a matrix product; stencils add and multiply apart as well."""
@@ -40,6 +40,8 @@ _PURE_PIPES: Mapping[str, str] = {"tensor_pipe": "tensor", "fp16_pipe": "FP16"}
 """Pipes that do nothing but arithmetic, and what it is called. FP64's does divisions too, and FMA's addresses."""
 
 ARITHMETIC, INTEGERS, TRAFFIC, LAUNCH = "arithmetic", "integer arithmetic", "DRAM traffic", "the shortest launch"
+ALL_ONCE = "all of DRAM once"
+"""The whole memory read and written once: what is moved beyond that is moved again."""
 
 
 def find_limit(facts: Facts) -> Limit:
@@ -53,9 +55,12 @@ def find_limit(facts: Facts) -> Limit:
     needed_ns = _needed(facts, time_ns)
     if math_ns is not None and needed_ns is not None and _is_tiled_away(facts, math_ns, needed_ns):
         needed_ns = None
-    floors = [(math_ns, math_by), (needed_ns, TRAFFIC), (_integer_share(facts) * time_ns or None, INTEGERS)]
+    integer_ns = _integer_share(facts) * time_ns or None
+    floors = [(math_ns, math_by), (needed_ns, _traffic(facts, needed_ns)), (integer_ns, INTEGERS)]
     known = [(floor_ns, by) for floor_ns, by in floors if floor_ns is not None]
     if not known:
+        if facts.levels["dram"].amount_bytes is not None:
+            return Limit(missing="a peak of DRAM: `--gpu NAME` gives the published one")
         return Limit(missing="`dram__bytes_read.sum` and `dram__bytes_write.sum`")
     floor_ns, by = max((*known, (facts.limits.shortest_launch_ns, LAUNCH)))
     if math_ns is None and time_ns > _MOST_WITHOUT_ARITHMETIC * floor_ns:
@@ -102,11 +107,18 @@ def _needed(facts: Facts, time_ns: float) -> float | None:
 
     That is never more than to read and write once all that the GPU's memory holds.
     """
-    needed_ns = _needed_of_traffic(facts, time_ns)
+    needed_ns, most_ns = _needed_of_traffic(facts, time_ns), _all_once(facts)
+    return needed_ns if needed_ns is None or most_ns is None else min(needed_ns, most_ns)
+
+
+def _all_once(facts: Facts) -> float | None:
     gpu = datasheet_of(facts.kernel.gpu)
-    if needed_ns is None or gpu is None or gpu.dram_size is None:
-        return needed_ns
-    return min(needed_ns, 2 * gpu.dram_size.value / gpu.dram_bandwidth.value * NS_PER_S)
+    return 2 * gpu.dram_size.value / gpu.dram_bandwidth.value * NS_PER_S if gpu and gpu.dram_size else None
+
+
+def _traffic(facts: Facts, needed_ns: float | None) -> str:
+    """Say what DRAM is needed for: its traffic, or no more than all of it once."""
+    return ALL_ONCE if needed_ns is not None and needed_ns == _all_once(facts) else TRAFFIC
 
 
 def _needed_of_traffic(facts: Facts, time_ns: float) -> float | None:

@@ -167,6 +167,7 @@ def understood_document(
 def missing_table(missing: Mapping[str, Sequence[str]], metrics: Sequence[Metric]) -> Table:
     """Make a table of what is missing, as ncu's metrics count it, and what each would tell."""
     meanings = {metric.name: metric.meaning.partition(":")[0] for metric in metrics}
+    meanings |= {name: f"share of peak: {what}" for name, what in meanings.items() if ".pct_of_peak" in name}
     groups: list[tuple[dict[str, None], dict[str, None]]] = []
     for name, tells in missing.items():
         together = [group for group in groups if group[1].keys() & {*tells}]

@@ -109,3 +109,13 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path, fixtures: Path) -> No
         done = run("share", given, "-o", tmp_path / output)
         assert (done.exit_code, words in done.stderr) == (code, True), done.stderr
     assert (tmp_path / "other.ncu-rep").read_text() == "mine"
+
+
+def test_an_export_is_told_to_be_text(tmp_path: Path) -> None:
+    """What ncu printed has no figures to write anew: the hint says which of its columns and lines to take out."""
+    export = tmp_path / "export.csv"
+    export.write_text('"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n"0","k","1000"\n', encoding="utf-8")
+    refused = run("share", export, "-o", tmp_path / "shared.ncu-rep")
+    assert refused.exit_code == 1
+    assert "is an export, of which no report can be made" in refused.stderr
+    assert "Host Name" in refused.stderr

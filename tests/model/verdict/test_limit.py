@@ -110,7 +110,7 @@ def test_no_more_is_needed_than_all_of_memory_read_and_written_once() -> None:
     """A T4 holds 16 GB behind 320 GB/s: whatever keeps its DRAM half busy for a second needs a tenth of one at most."""
     for counters in ({}, {"dram_bytes": 160e9, "dram_peak_bytes_per_s": 320e9}):
         found = limit(1e5, {"duration_ns": 1e9, **counters}, gpu="Tesla T4")
-        assert (found.floor_ns, found.by) == (pytest.approx(1e8), "DRAM traffic")
+        assert (found.floor_ns, found.by) == (pytest.approx(1e8), "all of DRAM once")
 
 
 @pytest.mark.parametrize(("moved_bytes", "by"), [(15e9, "DRAM traffic"), (17e9, "FP32 arithmetic")])

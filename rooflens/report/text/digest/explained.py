@@ -227,8 +227,19 @@ def _follows(source: str, later: Sequence[str]) -> bool:
     return source in later[:1] or (" / " in source and {*source.split(" / ")} <= {*later})
 
 
+_NOT_SAMPLED: Words = (
+    "Not sampled: ",
+    code("ncu --set full"),
+    " or ",
+    code("rooflens profile --detail deep"),
+    " tells the line.",
+)
+
+
 def _lines(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """Tabulate where its warps stand."""
+    """Tabulate where its warps stand; without samples, say that nobody looked."""
+    if not analysis.kernel.failed and not analysis.kernel.code_totals.get("samples"):
+        return Heading("Where"), paragraph(_NOT_SAMPLED)
     hot = [place for place in places(analysis.kernel, "samples", LINES_SHOWN) if place.share >= _LEAST_HOT]
     return (Heading("Where"), hot_table(analysis.kernel, [place.hotspot for place in hot])) if hot else ()
 

@@ -17,7 +17,7 @@ from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.program import program_lines
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, segments, synthetic_words
-from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, plain, row, short_name
+from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, file_of, fitted, plain, row, short_name
 from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 
@@ -80,8 +80,8 @@ def _size(blocks: Document) -> int:
 
 
 def _title(reports: Sequence[AnalyzedReport]) -> str:
-    """Name the reports without their folders."""
-    names = [PurePath(report.run.source.replace("\\", "/")).name for report in reports]
+    """Name the reports as they open."""
+    names = [file_of(report.run.source) for report in reports]
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "") or "no report"
 
