@@ -13,7 +13,6 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.chart import roofline_spec
-from rooflens.report.roofline.datasheet import DatasheetRoofs
 
 START_UNIX_S = 1_700_000_000
 
@@ -78,11 +77,6 @@ def _random_kernel(random: Random, index: int) -> Analysis:
     bound = random.choice(BOUNDS)
     sample = samples.Sample(name, bound, seconds * 1e6, "dram", level_bytes, flop)  # type: ignore[arg-type]
     return samples.analysis(sample, index)
-
-
-def datasheet_lines(gpu: str = "b200", bandwidth: float = 8e12, peaks: Sequence[float] = (2.25e15, 8e13)) -> list[Any]:
-    """Make the roofs of one other GPU."""
-    return [DatasheetRoofs(gpu, gpu.upper(), bandwidth, tuple((peak, f"pipe {i}") for i, peak in enumerate(peaks)))]
 
 
 def walk(node: Any) -> Iterator[dict[str, Any]]:

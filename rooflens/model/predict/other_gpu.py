@@ -1,4 +1,4 @@
-"""What another GPU would change for a kernel: its ridge, the kernel's side of it, and the lower bound of its time.
+"""What a kernel would take on another GPU, or in another type: by the lower bound of its time there.
 
 T_math = sum(FLOP_i / peak_i), T_memory = DRAM bytes / bandwidth, lower bound = max of the two, as the roofline has it.
 Both GPUs are taken by their datasheets, dense peaks at the boost clock. FLOPs and bytes are those measured.
@@ -7,9 +7,8 @@ Both GPUs are taken by their datasheets, dense peaks at the boost clock. FLOPs a
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
@@ -24,7 +23,6 @@ from rooflens.model.summary import KernelSummary
 from rooflens.model.verdict.sentences import resource_label
 
 Side = Literal["memory", "compute"]
-Source = Literal["datasheet", "report"]
 
 SMALL_PART = 0.01
 """Work below this part of a kernel's operations needs no peak: compilers load constants with fp16 pipes."""
@@ -32,7 +30,7 @@ SMALL_PART = 0.01
 _INSTRUCTION = re.compile(r"_(?:wgmma|tcgen05)$")
 
 
-class Load(Struct, frozen=True, dict=True):
+class Load(Struct, frozen=True):
     """The work and the traffic of one launch.
 
     Attributes:
@@ -44,20 +42,11 @@ class Load(Struct, frozen=True, dict=True):
     ops: Mapping[str, float]
     moved_bytes: float
 
-    @cached_property
-    def total_ops(self) -> float:
-        """All operations, whatever their type."""
-        return sum(self.ops.values())
-
-    @cached_property
+    @property
     def needed(self) -> tuple[str, ...]:
         """Pipes without whose peaks nothing can be said of it."""
-        return tuple(key for key, amount in self.ops.items() if amount >= SMALL_PART * self.total_ops)
-
-    @property
-    def intensity_per_byte(self) -> float | None:
-        """Operations per byte of DRAM; None without operations or traffic."""
-        return self.total_ops / self.moved_bytes if self.total_ops and self.moved_bytes else None
+        least = SMALL_PART * sum(self.ops.values())
+        return tuple(key for key, amount in self.ops.items() if amount >= least)
 
 
 class Roofs(Struct, frozen=True):
@@ -65,24 +54,13 @@ class Roofs(Struct, frozen=True):
 
     bandwidth_bytes_per_s: float
     peaks_per_s: Mapping[str, float]
-    source: Source
-
-    def ridge_per_byte(self, key: str) -> float | None:
-        """Return the operations per byte at which a pipe's roof meets the DRAM slope; None without that pipe."""
-        peak = self.peaks_per_s.get(key)
-        return None if peak is None else peak / self.bandwidth_bytes_per_s
 
 
 class Place(Struct, frozen=True):
-    """One launch under the roofs of one GPU.
-
-    Attributes:
-        ridge_per_byte: Ridge of the launch's own mix of types; None without operations.
-    """
+    """One launch under the roofs of one GPU."""
 
     math_s: float
     memory_s: float
-    ridge_per_byte: float | None
 
     @property
     def lower_s(self) -> float:
@@ -99,73 +77,14 @@ class Standing(Struct, frozen=True):
     """A kernel where it was measured.
 
     Attributes:
-        roofs: Of its own GPU; of its report where no file has that GPU.
+        place: Under the roofs of its own GPU; under those of its report where no file has that GPU.
         told: Its limiter is DRAM or a pipe with FLOPs: the lower bound says something of its time. It says
             nothing of latency, of overhead, or of the caches.
-        time_ns: GPU time of all its launches.
     """
 
     load: Load
-    roofs: Roofs
     place: Place
     told: bool
-    time_ns: float
-    launches: int
-
-
-class Change(Struct, frozen=True):
-    """A kernel here and on another GPU.
-
-    Attributes:
-        there: None where a peak is missing.
-        missing: Pipes it uses for which the other GPU has no peak.
-    """
-
-    here: Standing
-    there: Place | None
-    missing: tuple[str, ...] = ()
-
-    @property
-    def to_side(self) -> Side | None:
-        """The side it changes to; None where it stays or is not predicted."""
-        return None if self.there is None or self.there.side == self.here.place.side else self.there.side
-
-    @property
-    def factor(self) -> float | None:
-        """How many times shorter the lower bound becomes; below 1 where it becomes longer."""
-        return self.here.place.lower_s / self.there.lower_s if self.there is not None else None
-
-
-class Tally(Struct, frozen=True):
-    """A number of kernels and their GPU time as measured."""
-
-    count: int = 0
-    time_ns: float = 0.0
-
-
-class Effect(Struct, frozen=True):
-    """The changes of many kernels together.
-
-    Attributes:
-        placed: Kernels predicted.
-        to: Those that change to a side.
-        told: Predicted ones whose limiter is DRAM or a FLOP pipe; the two lower bounds are sums over these.
-        apart: Predicted ones at another limiter.
-        missing: Pipe without a peak -> kernels that are not predicted because of it.
-    """
-
-    placed: Tally
-    to: Mapping[Side, Tally]
-    told: Tally
-    apart: Tally
-    lower_here_s: float
-    lower_there_s: float
-    missing: Mapping[str, int]
-
-    @property
-    def changed(self) -> Tally:
-        """All kernels that change sides."""
-        return Tally(sum(t.count for t in self.to.values()), sum(t.time_ns for t in self.to.values()))
 
 
 def peak_key(pipe: str) -> str:
@@ -188,7 +107,7 @@ def load_of(analysis: Analysis) -> Load | None:
 def gpu_roofs(gpu: Datasheet) -> Roofs:
     """Take a GPU's roofs from its datasheet."""
     peaks = {key: peak.value for key in PEAK_KEYS if (peak := gpu.peak(key))}
-    return Roofs(gpu.dram_bandwidth.value, MappingProxyType(peaks), "datasheet")
+    return Roofs(gpu.dram_bandwidth.value, MappingProxyType(peaks))
 
 
 def report_roofs(analysis: Analysis) -> Roofs | None:
@@ -201,7 +120,7 @@ def report_roofs(analysis: Analysis) -> Roofs | None:
         if pipe.unit in {"FLOP", "op"} and pipe.peak_per_s:
             # Two instructions of one type have a peak each; the slower one keeps the lower bound a careful one here.
             peaks[peak_key(name)] = min(pipe.peak_per_s, peaks.get(peak_key(name), pipe.peak_per_s))
-    return Roofs(bandwidth, MappingProxyType(peaks), "report")
+    return Roofs(bandwidth, MappingProxyType(peaks))
 
 
 def missing_peaks(load: Load, roofs: Roofs) -> tuple[str, ...]:
@@ -211,14 +130,10 @@ def missing_peaks(load: Load, roofs: Roofs) -> tuple[str, ...]:
 
 def place(load: Load, roofs: Roofs) -> Place | None:
     """Place a load under the roofs of a GPU; None where a peak is missing."""
-    return None if missing_peaks(load, roofs) else _under(load, roofs)
-
-
-def _under(load: Load, roofs: Roofs) -> Place:
+    if missing_peaks(load, roofs):
+        return None
     math_s = sum(amount / roofs.peaks_per_s[key] for key, amount in load.ops.items() if key in roofs.peaks_per_s)
-    bandwidth = roofs.bandwidth_bytes_per_s
-    ridge = load.total_ops / math_s / bandwidth if math_s else None
-    return Place(math_s, load.moved_bytes / bandwidth, ridge)
+    return Place(math_s, load.moved_bytes / roofs.bandwidth_bytes_per_s)
 
 
 def standing(analysis: Analysis) -> Standing | None:
@@ -229,47 +144,7 @@ def standing(analysis: Analysis) -> Standing | None:
     load, gpu = load_of(analysis), datasheet_of(analysis.kernel.gpu)
     roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
     placed = place(load, roofs) if load is not None and roofs is not None else None
-    if load is None or roofs is None or placed is None:
-        return None
-    return Standing(
-        load=load,
-        roofs=roofs,
-        place=placed,
-        told=_limiter_has_a_datasheet(analysis),
-        time_ns=analysis.gpu_time_ns or 0.0,
-        launches=analysis.launches,
-    )
-
-
-def change(here: Standing, other: Roofs) -> Change:
-    """Place a kernel under the roofs of another GPU."""
-    missing = missing_peaks(here.load, other)
-    return Change(here, None if missing else _under(here.load, other), missing)
-
-
-def sum_up(changes: Iterable[Change]) -> Effect:
-    """Sum the changes of many kernels: amounts over amounts, never a mean of factors."""
-    known = tuple(changes)
-    placed = [one for one in known if one.there is not None]
-    told = [one for one in placed if one.here.told]
-    lacking = [one for one in known if one.there is None]
-    return Effect(
-        placed=_tally(placed),
-        to=MappingProxyType({side: _tally(one for one in placed if one.to_side == side) for side in _SIDES}),
-        told=_tally(told),
-        apart=_tally(one for one in placed if not one.here.told),
-        lower_here_s=sum(one.here.place.lower_s * one.here.launches for one in told),
-        lower_there_s=sum(one.there.lower_s * one.here.launches for one in told if one.there),
-        missing=MappingProxyType(Counter(key for one in lacking for key in one.missing[:1])),
-    )
-
-
-_SIDES: tuple[Side, ...] = ("memory", "compute")
-
-
-def _tally(changes: Iterable[Change]) -> Tally:
-    times_ns = [one.here.time_ns for one in changes]
-    return Tally(len(times_ns), sum(times_ns))
+    return None if load is None or placed is None else Standing(load, placed, _limiter_has_a_datasheet(analysis))
 
 
 def _limiter_has_a_datasheet(analysis: Analysis) -> bool:
@@ -377,9 +252,10 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
         return replace(answer, reason=_lacking(analysis))
     load = here.load if dtype is None else retyped(here.load, dtype)
     roofs = gpu_roofs(there)
-    if missing := missing_peaks(load, roofs):
-        return replace(answer, reason=f"no published peak of {_named(missing)} for {there.name}")
-    placed = _under(load, roofs)
+    placed = place(load, roofs)
+    if placed is None:
+        missing = _named(missing_peaks(load, roofs))
+        return replace(answer, reason=f"no published peak of {missing} for {there.name}")
     launches: float = kernel.launch_count
     if median_ns := analysis.kernel.duration_ns:  # as many of the median launch as take the time of all
         times_ns = [(one.analysis.kernel.duration_ns or 0.0) * one.analysis.launches for one in kernel.launches]

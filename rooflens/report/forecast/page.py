@@ -13,12 +13,11 @@ from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.report.forecast import sentences as predict_words
 from rooflens.report.forecast.plane import PredictPlane, planes, predict_spec
-from rooflens.report.forecast.programs import calculator
+from rooflens.report.forecast.programs import calculator, gpu_choices, short_name
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.parts import Figure
 from rooflens.report.html.templates import render
-from rooflens.report.roofline.datasheet import gpu_choices, short_name
 from rooflens.report.text import forecast as forecasts
 
 MAX_PLANES = 6

@@ -26,9 +26,16 @@ from rooflens.model.predict.rows import (
 )
 from rooflens.model.predict.sizes import check_shape
 from rooflens.model.predict.tracing import Program
-from rooflens.model.roofline.datasheets import LINK_KINDS, Datasheet, Link, Quantity, load_datasheets, memory_label
+from rooflens.model.roofline.datasheets import (
+    ARCHITECTURES,
+    LINK_KINDS,
+    Datasheet,
+    Link,
+    Quantity,
+    load_datasheets,
+    memory_label,
+)
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.roofline.datasheet import short_name
 from rooflens.report.text import forecast as forecasts
 
 USUAL_SIZE = 1024
@@ -99,6 +106,19 @@ def calculator(rows: Sequence[Row]) -> dict[str, Any]:
         "sources": list(sources),
         "links": LINK_KINDS,
     }
+
+
+def gpu_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Group all GPUs by architecture, the newest first: heading, then id and name of each."""
+    groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ARCHITECTURES.values()}
+    for gpu in sorted(load_datasheets(), key=lambda gpu: gpu.name.casefold()):
+        groups.setdefault(gpu.architecture, []).append((gpu.id, short_name(gpu)))
+    return [(heading, options) for heading, options in groups.items() if options]
+
+
+def short_name(gpu: Datasheet) -> str:
+    """Name a GPU without its maker."""
+    return gpu.name.removeprefix("NVIDIA ")
 
 
 @cache

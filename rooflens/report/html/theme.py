@@ -100,7 +100,6 @@ def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
             "band": {"color": inks.ink, "opacity": 0.07},
             "lead": {"color": inks.muted, "strokeWidth": 1, "opacity": 1},
             "shade": {"color": inks.ink, "opacity": 0.035},
-            "datasheet": {"color": inks.muted, "strokeWidth": 2, "opacity": 1},
             "ridge": {"color": inks.ink, "filled": True, "opacity": 1},
             "label": {"color": inks.ink, "fontSize": 12},
             "strong": {"color": inks.ink, "fontSize": 13, "fontWeight": 600},

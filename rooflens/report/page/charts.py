@@ -25,7 +25,6 @@ from rooflens.report.plane.plane import Plane, plane
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
 from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.chart import default_level, roofline_spec
-from rooflens.report.roofline.datasheet import datasheet_roofs
 from rooflens.report.roofline.rows import clock_text
 from rooflens.report.summary import ranking
 
@@ -149,7 +148,6 @@ def _spec(placed: Plane, title: str, content: Content, ranks: Mapping[str, int])
         title=title,
         picked=next((key for key in ranks if key in keys), next(iter(keys), "")),
         ranks=ranks if len(content.kernels) > 1 and content.ladder is None else {},
-        datasheet=datasheet_roofs(placed),
     )
 
 

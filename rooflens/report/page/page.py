@@ -10,7 +10,6 @@ from markupsafe import Markup
 from rooflens.errors import InputError
 from rooflens.model.predict.measured import Prediction, Rule
 from rooflens.model.records import AnalyzedReport
-from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.html.document import document
@@ -20,7 +19,6 @@ from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import first_screen, header
 from rooflens.report.page.kernels import kernels
 from rooflens.report.page.method import explanations, method
-from rooflens.report.page.other_gpu import what_if
 from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
 from rooflens.report.page.sweeps import sweeps
@@ -28,7 +26,7 @@ from rooflens.report.summary import headline, synthetic_words
 
 Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (sweeps, program_map, kernels, predicted, what_if, explanations, method)
+SECTIONS: tuple[Section, ...] = (sweeps, program_map, kernels, predicted, explanations, method)
 """The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {
@@ -44,7 +42,6 @@ STYLES = (
     "report/selectors.css",
     "report/cards.css",
     "report/kernels_table.css",
-    "report/other_gpu.css",
     "report/sweeps.css",
     "report/expectations.css",
     "report/about.css",
@@ -57,7 +54,6 @@ LATE_SCRIPTS = (
     "report/words.js",
     "report/kernels_csv.js",
     "report/program_map.js",
-    "report/other_gpu.js",
 )
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`. The first ones
 run before a browser reads the rest of the page, so that nothing there keeps the first chart waiting."""
@@ -96,10 +92,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
         [first_screen(content, anchors, figures)],
         head=header(content),
         synthetic=synthetic_words(content),
-        blocks=[
-            json_block("items", items(content)),
-            json_block("gpus", [gpu.id for gpu in load_datasheets()] if what_if in below else []),
-        ],
+        blocks=[json_block("items", items(content))],
         styles=STYLES,
         scripts=SCRIPTS,
         below=below.values(),

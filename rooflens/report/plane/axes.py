@@ -22,7 +22,7 @@ ZOOM = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctr
 _ENDS = ("x0", "x1", "y0", "y1")
 
 
-def seen(*, zooms: bool, is_log: bool = True, slot: str = SLOT, **before: str) -> list[Param]:
+def seen(*, zooms: bool, is_log: bool = True, **before: str) -> list[Param]:
     """Declare the visible part of a plane, all of it or the zoomed part, and the slope of its roofs.
 
     The specification declares `base`: lowest and highest x, lowest and highest y; or `before` works it out.
@@ -32,7 +32,7 @@ def seen(*, zooms: bool, is_log: bool = True, slot: str = SLOT, **before: str) -
         ends = {name: f"zoom.{name[0]} ? zoom.{name[0]}[{name[1]}] : {end}" for name, end in ends.items()}
     spans = {"spanX": "log(x1 / x0) / LN10", "spanY": "log(y1 / y0) / LN10" if is_log else "y1 - y0"}
     turn = {"turn": "-atan2(h / spanY, w / spanX) * 57.2958"} if is_log else {}
-    return expressions(**before, slot=slot, **ends, **spans, **turn)
+    return expressions(**before, slot=SLOT, **ends, **spans, **turn)
 
 
 def axes(

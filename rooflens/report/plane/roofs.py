@@ -198,11 +198,11 @@ FLAT: Style = {"x": alt.X("xa:Q"), "y": alt.Y("v:Q"), "x2": alt.X2("xb")}
 """Where `slope_ends` and `flat_ends` put the two ends of a line."""
 
 
-def line_layers(slopes: alt.Chart, flats: alt.Chart, style: str = "roof", **look: Any) -> list[alt.Chart]:
+def line_layers(slopes: alt.Chart, flats: alt.Chart, style: str = "roof") -> list[alt.Chart]:
     """Draw roofs from rows of their values `v`, where they end `e` and where they begin `c`."""
     return [
-        slope_ends(slopes).mark_rule(style=style, **QUIET, **look).encode(**SLOPE),
-        flat_ends(flats).mark_rule(style=style, **QUIET, **look).encode(**FLAT),
+        slope_ends(slopes).mark_rule(style=style, **QUIET).encode(**SLOPE),
+        flat_ends(flats).mark_rule(style=style, **QUIET).encode(**FLAT),
     ]
 
 

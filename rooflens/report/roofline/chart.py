@@ -4,8 +4,8 @@ Signals that the page sets, each with a default so that the specification also d
 
 - `move`: place of the chosen move among those of the picked launch; its ghost is drawn.
 - `level`: `dram`, `l2`, `l1`, `smem` or `all`; `picked`: key of a launch; `kernel`: key of the kernel that is isolated;
-  `hidden`: keys of launches that filters hide, as `{k3: true}`; `datasheet`: id of a GPU whose roofs are drawn too;
-  `boost`: whether roofs at the boost clock are drawn too, where that clock is known.
+  `hidden`: keys of launches that filters hide, as `{k3: true}`; `boost`: whether roofs at the boost clock are drawn
+  too, where that clock is known.
 - `ranks`: number of the ranking by key of launch, as `{k3: "1"}`, instead of those in the data; null for those.
 - `w`, `h`: pixels of the plane, which the page sets on the plane itself too.
 - `zoom_x`, `zoom_y`: `[low, high]` of what is seen of the plane, in its units, or null for all of it. They belong to
@@ -15,7 +15,7 @@ Signals that the page sets, each with a default so that the specification also d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
@@ -26,22 +26,13 @@ from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, unchecked, values
 from rooflens.report.plane.plane import ALL, Plane
 from rooflens.report.plane.roofs import EDGE_PX
-from rooflens.report.plane.viewport import SIZES, SLOT
 from rooflens.report.roofline import rows
 from rooflens.report.roofline.bars import bar_rows, bars_chart, bars_heading
 from rooflens.report.roofline.boost import boost, twin_rows
 from rooflens.report.roofline.course import course_rows
-from rooflens.report.roofline.datasheet import DatasheetRoofs, reaches
 from rooflens.report.roofline.ghost import ghost_rows
-from rooflens.report.roofline.labels import Drawing, Drawings, domains, drawings, label_rows, roof_places, with_wider
-from rooflens.report.roofline.layers import (
-    boost_names,
-    datasheet_lines,
-    datasheet_names,
-    ridge_layers,
-    roof_layers,
-    twin_layers,
-)
+from rooflens.report.roofline.labels import Drawing, Drawings, domains, drawings, label_rows, roof_places
+from rooflens.report.roofline.layers import boost_names, ridge_layers, roof_layers, twin_layers
 from rooflens.report.roofline.points import label_layers, points_layer
 from rooflens.report.roofline.versions import families, path_layers, path_rows, versions
 
@@ -50,13 +41,12 @@ RANGED = "ranges[level] ? level : 'all'"
 
 
 @unchecked
-def roofline_spec(  # noqa: PLR0913 - what a reader can choose
+def roofline_spec(
     plane: Plane,
     *,
     title: str,
     picked: str,
     ranks: Mapping[str, int],
-    datasheet: Sequence[DatasheetRoofs] = (),
     level: str | None = None,
 ) -> Spec:
     """Specify the plane, and bars below it when launches without a place in it exist.
@@ -66,17 +56,15 @@ def roofline_spec(  # noqa: PLR0913 - what a reader can choose
         title: Stands over the chart.
         picked: Key of the launch whose gap is drawn from the start; empty for none.
         ranks: Numbers of the ranking by key of launch.
-        datasheet: Roofs of other GPUs to choose from (`rooflens.report.roofline.datasheet`).
         level: What is shown first, one of `plane.levels` or `all`; by default `default_level`.
     """
-    gpus = datasheet if plane.points else ()
-    parts = ([_plane_chart(plane, gpus)] if plane.points else []) + ([bars_chart(plane, WIDTH)] if plane.shares else [])
-    drawn = drawings(plane, picked, gpus) if plane.points else {}
+    parts = ([_plane_chart(plane)] if plane.points else []) + ([bars_chart(plane, WIDTH)] if plane.shares else [])
+    drawn = drawings(plane, picked) if plane.points else {}
     kernels, texts = rows.kernel_rows(plane)
-    params = [*_params(plane, picked, level), *(_plane_params(plane, gpus, drawn) if plane.points else ())]
+    params = [*_params(plane, picked, level), *(_plane_params(plane, drawn) if plane.points else ())]
     params += values(texts=texts)
     chart = stacked(parts, title=titled(title, _subtitle(plane)))
-    return specify(chart, params, {"kernels": kernels} | _datasets(plane, picked, ranks, gpus, drawn))
+    return specify(chart, params, {"kernels": kernels} | _datasets(plane, picked, ranks, drawn))
 
 
 def default_level(plane: Plane) -> str:
@@ -107,17 +95,15 @@ def _subtitle(plane: Plane) -> str:
     return "; ".join(notes)
 
 
-def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> alt.LayerChart:
+def _plane_chart(plane: Plane) -> alt.LayerChart:
     # What belongs to the picked launch lies over words, on cleared ground: the points come last.
     boosted = boost(plane)
     layers = [
-        *(datasheet_lines() if gpus else ()),
         *twin_layers(twin_rows(plane, boosted), boosts=boosted is not None),
         *roof_layers(plane),
         *ridge_layers(),
         *(path_layers() if versions(plane) else ()),
         *label_layers(),
-        *(datasheet_names(plane) if gpus else ()),
         *(boost_names(plane) if boosted else ()),
         points_layer(plane),
     ]
@@ -134,11 +120,11 @@ def _params(plane: Plane, picked: str, level: str | None) -> list[Param]:
         "move": 0,
     }
     chosen |= {"ranks": None} if plane.points else {}
-    chosen |= {"datasheet": ""} | ({"boost": False} if boost(plane) else {})
+    chosen |= {"boost": False} if boost(plane) else {}
     return values(**chosen, levelNames=plane.level_names, w=WIDTH, h=HEIGHT)
 
 
-def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings) -> list[Param]:
+def _plane_params(plane: Plane, drawn: Drawings) -> list[Param]:
     """Declare the roofs' numbers, the whole range of the plane by level, and what is seen of it."""
     numbers: dict[str, Any] = {
         "ranges": {level: [*x, *y] for level in drawn for x, y in [domains(plane, level)]},
@@ -148,29 +134,9 @@ def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings)
         "fastest": rows.rounded(max((roof.peak for roof in plane.level_roofs), default=None)),
         "families": families(versions(plane)),
     }
-    if gpus or boost(plane):
-        numbers["flatRoom"] = _by_slot(plane, drawn, _flat_room)
-    if not gpus:
-        return [*values(**numbers), *seen(zooms=True, ranged=RANGED, base="ranges[ranged]")]
-    # While roofs of another GPU are shown too, the plane may be wider: its words have places of their own.
-    wider = " : ".join(f"w >= {size.from_px} ? {len(SIZES) + i}" for i, size in enumerate(SIZES[:-1]))
-    return [
-        *values(**numbers, reach=reaches(gpus), slopeNames=_by_slot(plane, drawn, _slope_names)),
-        *seen(
-            zooms=True,
-            slot=f"wider ? ({wider} : {2 * len(SIZES) - 1}) : {SLOT}",
-            wider="datasheet !== ''",
-            ranged=RANGED,
-            own="ranges[ranged]",
-            theirs="reach[datasheet] || own",
-            base=f"[{', '.join(f'{end}(own[{i}], theirs[{i}])' for i, end in enumerate(('min', 'max') * 2))}]",
-        ),
-    ]
-
-
-def _by_slot(plane: Plane, drawn: Drawings, of: Callable[[Plane, Drawing], Any]) -> dict[str, list[Any]]:
-    """Work out something of each drawing, by level and slot."""
-    return {level: [of(plane, one) for one in with_wider(slots)] for level, slots in drawn.items()}
+    if boost(plane):
+        numbers["flatRoom"] = {level: [_flat_room(plane, one) for one in slots] for level, slots in drawn.items()}
+    return [*values(**numbers), *seen(zooms=True, ranged=RANGED, base="ranges[ranged]")]
 
 
 def _flat_room(plane: Plane, drawing: Drawing) -> int:
@@ -179,15 +145,7 @@ def _flat_room(plane: Plane, drawing: Drawing) -> int:
     return round(max(map(text_px, names), default=0.0)) + 4 * EDGE_PX
 
 
-def _slope_names(plane: Plane, drawing: Drawing) -> list[list[float]]:
-    """Give where the name of each slope begins, as a part of what is seen of it, and its length in pixels."""
-    along = [drawing.roofs.get(roof.keys[0], ("", 0.0)) for roof in plane.level_roofs]
-    return [[part, round(text_px(name)) + 2 * EDGE_PX] for name, part, *_ in along]
-
-
-def _datasets(
-    plane: Plane, picked: str, ranks: Mapping[str, int], gpus: Sequence[DatasheetRoofs], drawn: Drawings
-) -> dict[str, list[rows.Row]]:
+def _datasets(plane: Plane, picked: str, ranks: Mapping[str, int], drawn: Drawings) -> dict[str, list[rows.Row]]:
     data: dict[str, list[rows.Row]] = {}
     if plane.points:
         data |= {
@@ -200,7 +158,6 @@ def _datasets(
         data |= {"course": course} if (course := course_rows(plane)) else {}
         data |= {"versions": joined} if (joined := path_rows(plane, versions(plane))) else {}
         data |= twin_rows(plane, boost(plane))
-        data |= {"datasheet": [gpu.row for gpu in gpus]} if gpus else {}
     if plane.shares:
         data |= {"bars": bar_rows(plane)}
     return data

@@ -20,8 +20,7 @@ from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, beside, ridge_spots
 from rooflens.report.plane.plane import ALL, Domain, Plane, Point
 from rooflens.report.plane.roofs import CORNER_PX, NamedRoof, Roofs, flat_roof, ridge_text, slope_roof, work_unit
-from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, SizeClass, Viewport, dot_box, point_box, radius_px
-from rooflens.report.roofline.datasheet import DatasheetRoofs, widest
+from rooflens.report.plane.viewport import CROWD, SIZES, Sheet, SizeClass, Viewport, dot_box, point_box, radius_px
 from rooflens.report.roofline.naming import KernelNames, Label, apart, kernel_names, label
 from rooflens.report.roofline.rows import Row, clock_text, rounded
 from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
@@ -35,12 +34,11 @@ NAMED_LAUNCHES = 4
 
 
 class Drawing(Struct, frozen=True):
-    """A plane at one class of sizes, with the names of its roofs placed; `alone` without those of another GPU."""
+    """A plane at one class of sizes, with the names of its roofs placed."""
 
     size: SizeClass
     canvas: Canvas
     roofs: Mapping[str, list[Any]]
-    alone: bool
 
 
 def domains(plane: Plane, level: str) -> Domains:
@@ -48,25 +46,24 @@ def domains(plane: Plane, level: str) -> Domains:
     return plane.x_domain(level), plane.y_domain(level)
 
 
-def drawings(plane: Plane, picked: str, gpus: Sequence[DatasheetRoofs]) -> Drawings:
-    """Draw a plane at each level and class of sizes, and once more over the wider range that other GPUs' roofs need."""
-    return {level: _drawn_at(plane, picked, level, gpus) for level in (*plane.levels, ALL)}
+def drawings(plane: Plane, picked: str) -> Drawings:
+    """Draw a plane at each level and class of sizes."""
+    return {level: _drawn_at(plane, picked, level) for level in (*plane.levels, ALL)}
 
 
-def _drawn_at(plane: Plane, picked: str, level: str, gpus: Sequence[DatasheetRoofs]) -> list[Drawing]:
-    own = domains(plane, level)
+def _drawn_at(plane: Plane, picked: str, level: str) -> list[Drawing]:
+    seen = domains(plane, level)
     slopes = tuple(slope_roof(roof.keys, roof.peak, plane.gpu) for roof in plane.level_roofs)
 
-    def draw(size: SizeClass, seen: Domains, *, alone: bool) -> Drawing:
-        """Name the roofs over a range, clear of points and of what the picked launch shows where they can be."""
+    def draw(size: SizeClass) -> Drawing:
+        """Name the roofs, clear of points and of what the picked launch shows where they can be."""
         view = Sheet(*seen, size.width_px, size.height_px)
         roofs = Roofs(slopes, tuple(pipe_roof(roof, plane.clocks_hz, size) for roof in plane.pipe_roofs), *seen)
         avoid = [dot_box(plane, point, view) for point in plane.points_at(level)]
         canvas = Canvas(view, lines=roofs.lines(view))
-        return Drawing(size, canvas, roofs.name(canvas, avoid + _picked_boxes(plane, picked, view, level)), alone)
+        return Drawing(size, canvas, roofs.name(canvas, avoid + _picked_boxes(plane, picked, view, level)))
 
-    drawn = [draw(size, own, alone=True) for size in SIZES]
-    return [*drawn, draw(WIDE, widest(own, gpus), alone=False)] if gpus else drawn
+    return [draw(size) for size in SIZES]
 
 
 def pipe_roof(roof: Roof, clocks_hz: Domain | None, size: SizeClass) -> NamedRoof:
@@ -77,26 +74,17 @@ def pipe_roof(roof: Roof, clocks_hz: Domain | None, size: SizeClass) -> NamedRoo
     return replace(named, names=named.names[-2:-1] if size.narrow else named.names[:-1])
 
 
-def with_wider(drawn: Sequence[Drawing]) -> Sequence[Drawing]:
-    """List the drawings by slot: the classes of sizes, then those while roofs of another GPU are shown too.
-
-    Only the wide one is drawn anew for these; in the others words of launches are left out, and roofs keep their names.
-    """
-    return [*drawn, *drawn[1 : len(SIZES)]] if len(drawn) > len(SIZES) else drawn
-
-
 def roof_places(drawn: Drawings, key: str) -> dict[str, list[list[Any] | None]]:
     """List the place of a roof's name by level and slot."""
-    return {level: [drawing.roofs.get(key) for drawing in with_wider(at_level)] for level, at_level in drawn.items()}
+    return {level: [drawing.roofs.get(key) for drawing in at_level] for level, at_level in drawn.items()}
 
 
 def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: str) -> list[Row]:
     """Make one row per text at a point or a corner and level.
 
-    Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes, and at last
-    while roofs of another GPU are shown too.
+    Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes.
     """
-    names, slots = kernel_names(plane), len(drawn[ALL])
+    names = kernel_names(plane)
     rows: dict[tuple[object, ...], Row] = {}
     for level in (level for level in drawn if plane.points_at(level)):
         for slot, drawing in enumerate(drawn[level]):
@@ -104,7 +92,7 @@ def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: 
                 keys = {"k": launch.key, "g": launch.group_key} if launch else {}
                 new = {"s": kind, "level": level, "x": rounded(text.x), "y": rounded(text.y), "t": place[0]}
                 identity = (kind, launch.key if launch else "", level, text.x, text.y)
-                row = rows.setdefault(identity, new | keys | {"p": [None] * slots})
+                row = rows.setdefault(identity, new | keys | {"p": [None] * len(SIZES)})
                 # Only words that differ from the row's are written again.
                 row["p"][slot] = ["" if place[0] == row["t"] else place[0], *place[1:]]
     return list(rows.values())
@@ -140,11 +128,9 @@ def _wanted(
         return own_boxes(plane, shown[launch.key], view, level=level)
 
     seen = [point for point in shown.values() if _is_seen(point, view)]
-    # Names of the other GPU's roofs may stand at the ridges.
-    named = zip(corners, plane.pipe_roofs, strict=False) if drawing.alone else ()
     ridges = (
         Label("ridge", None, Text((ridge_text(x, work_unit(pipe.keys[0])),), x, y, ridge_spots()))
-        for (x, y), pipe in named
+        for (x, y), pipe in zip(corners, plane.pipe_roofs, strict=False)
     )
     alone = chain(_ranks(plane, seen, ranks), ridges, _marks(plane, level, drawing))
     return canvas, chain(([one] for one in alone), names.ask(seen, drawing.size, own))

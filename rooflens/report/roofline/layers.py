@@ -1,9 +1,8 @@
-"""The layers of the roofline's plane, from the ground up: roofs, their names, and what a datasheet adds to them."""
+"""The layers of the roofline's plane, from the ground up: roofs, their names and corners, and lighter roofs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import altair as alt
 
@@ -23,11 +22,9 @@ from rooflens.report.plane.roofs import (
     slope_ends,
     slope_name_layers,
 )
-from rooflens.report.plane.viewport import WIDE
 
 LEVEL_DASHES: Mapping[str, tuple[int, ...]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
 TWIN_DASH, BOOST_DASH = [3, 3], [9, 3]
-DATASHEET_DASH = [1, 4]
 
 TWINS = ("twinSlopes", "twinFlats")
 
@@ -107,19 +104,15 @@ def twin_layers(rows: Collection[str], *, boosts: bool) -> list[alt.Chart]:
 
 
 def boost_names(plane: Plane) -> list[alt.Chart]:
-    """Name the flat roofs at boost clock over their lines."""
-    words = f"datum.name + '  ' + {si('datum.v', _UNIT)} + ' at ' + datum.clock + ' boost'"
-    words = f"w < 480 ? 'boost ' + {si('datum.v', '')} : {words}"
-    return _edge_names(table("twinFlats").transform_filter("datum.boost && boost"), words, plane, NAMES_APART_PX)
-
-
-def _edge_names(rows: alt.Chart, words: str, plane: Plane, near_px: int) -> list[alt.Chart]:
-    """Name flat roofs over their lines at the right edge, left of the plane's own names where these are near.
+    """Name the flat roofs at boost clock over their lines at the right edge, left of the plane's own names there.
 
     Of two that are too near to one another the higher one keeps its name.
     """
-    own = [f"abs({_apart_px(f'{roof.peak:.4g}', 'datum.v')}) < {near_px}" for roof in plane.pipe_roofs]
-    named = rows.transform_filter(f"!datum.above || {_apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX}")
+    words = f"datum.name + '  ' + {si('datum.v', _UNIT)} + ' at ' + datum.clock + ' boost'"
+    words = f"w < 480 ? 'boost ' + {si('datum.v', '')} : {words}"
+    own = [f"abs({_apart_px(f'{roof.peak:.4g}', 'datum.v')}) < {NAMES_APART_PX}" for roof in plane.pipe_roofs]
+    named = table("twinFlats").transform_filter("datum.boost && boost")
+    named = named.transform_filter(f"!datum.above || {_apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX}")
     named = named.transform_calculate(
         words=words, off=f"({' || '.join(own) or 'false'}) ? flatRoom[ranged][slot] : {EDGE_PX}", edge="x1"
     )
@@ -127,65 +120,13 @@ def _edge_names(rows: alt.Chart, words: str, plane: Plane, near_px: int) -> list
     return written(named, "note", AT_EDGE, **place)
 
 
+def _apart_px(high: str, low: str) -> str:
+    """Write the expression for the pixels between two rates."""
+    return f"log({high} / {low}) / LN10 * h / spanY"
+
+
 def ridge_layers() -> list[alt.Chart]:
     """Mark the corners of the chosen level's slope with the flat roofs."""
     # A level whose peak no report holds has no slope, and so no corner.
     corners = table("pipes").transform_calculate(x=f"datum.v / slopes[{CHOSEN}]").transform_filter("isFinite(datum.x)")
     return [corners.mark_point(style="ridge", size=28, **QUIET).encode(x=alt.X("x:Q"), y=alt.Y("v:Q"))]
-
-
-def datasheet_lines() -> list[alt.Chart]:
-    """Draw the roofs of the GPU that is chosen to compare with, visibly no roofs of this one."""
-    slope, flats = _datasheet()
-    corners = flats.mark_point(style="ridge", size=28, **QUIET).encode(x=alt.X("c:Q"), y=alt.Y("v:Q"))
-    return [*line_layers(slope, flats, "datasheet", strokeDash=DATASHEET_DASH, strokeCap="round"), corners]
-
-
-def datasheet_names(plane: Plane) -> list[alt.Chart]:
-    """Name the roofs of the chosen GPU at fixed places, worked out from their numbers.
-
-    The slope's name is over its lower end, those of flat roofs over their lines at the right edge, each beyond the
-    plane's own names that stand there already.
-    """
-    slope, flats = _datasheet()
-    rate = f"datum.flop[1] + ' ' + (w < 480 ? {si('datum.v', '')} : {si('datum.v', 'FLOP/s')})"
-    words = f"w < {WIDE.from_px} ? {rate} : datum.name + ' ' + {rate} + ', datasheet'"
-    slope = slope.transform_calculate(
-        words=f"(w < 480 ? '' : datum.name + ' ') + 'DRAM ' + {si('datum.v', 'B/s')} + (w < 480 ? '' : ', datasheet')",
-        lo=f"{_px('max(x0, y0 / datum.v)')} + 2 * {EDGE_PX}",
-    )
-    ends = ["datum.lo", *(_end_of_name(i, roof.peak) for i, roof in enumerate(plane.level_roofs))]
-    slope = slope.transform_calculate(px=f"x0 * pow(x1 / x0, max({', '.join(ends)}) / w)")
-    slope = slope.transform_calculate(py="datum.px * datum.v")
-    slope = slope.transform_filter("datum.px < x1 && datum.py < (datum.e || y1)")
-    turned: dict[str, Any] = {"angle": alt.ExprRef("turn"), "align": "left", "baseline": "bottom", "dy": -LIFT_PX}
-    return [
-        *written(slope, "note", {"x": alt.X("px:Q"), "y": alt.Y("py:Q")}, **turned),
-        *_edge_names(flats, words, plane, 2 * NAMES_APART_PX),
-    ]
-
-
-def _datasheet() -> tuple[alt.Chart, alt.Chart]:
-    """Read slope and flat roofs of the chosen GPU as the rows of all roofs are: value `v`, end `e`, begin `c`."""
-    chosen = table("datasheet").transform_filter("datum.gpu === datasheet")
-    slope = chosen.transform_calculate(v="datum.bytes", e="datum.flop[0] ? datum.flop[0][0] : null")
-    flats = chosen.transform_flatten(["flop"]).transform_calculate(v="datum.flop[0]", above="datum.flop[2]")
-    return slope, flats.transform_calculate(c="datum.v / datum.bytes")
-
-
-def _px(x: str) -> str:
-    return f"log({x} / x0) / LN10 / spanX * w"
-
-
-def _end_of_name(i: int, peak: float) -> str:
-    """Write the expression for where the name of one of the plane's own slopes ends, if that slope is near."""
-    low, high = f"max(x0, y0 / {peak:.4g})", f"min(x1, (top ? min(y1, top) : y1) / {peak:.4g})"
-    name = f"slopeNames[ranged][slot][{i}]"
-    begin = _px(f"({low} * pow({high} / ({low}), {name}[0]))")
-    end = f"{begin} + {name}[1] * w / sqrt(w * w + h * h)"
-    return f"(abs({_apart_px(f'{peak:.4g}', 'datum.v')}) < 2 * {NAMES_APART_PX} ? {end} : 0)"
-
-
-def _apart_px(high: str, low: str) -> str:
-    """Write the expression for the pixels between two rates."""
-    return f"log({high} / {low}) / LN10 * h / spanY"

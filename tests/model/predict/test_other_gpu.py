@@ -1,4 +1,4 @@
-"""What another GPU would change: ridges, sides and lower bounds against numbers worked out by hand."""
+"""What a kernel would take on another GPU: ridges, sides and lower bounds against numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from support.samples import Sample
 
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.other_gpu import (
-    Change,
     Load,
+    Place,
     Roofs,
     Standing,
-    change,
     gpu_roofs,
     load_of,
     place,
     report_roofs,
     standing,
-    sum_up,
     what_if,
 )
 from rooflens.model.records import Analysis, Pipe
@@ -50,9 +48,11 @@ def kernel(sample: Sample) -> KernelSummary:
     return found
 
 
-def on(gpu: str, sample: Sample) -> Change:
-    """Move a sample to another GPU."""
-    return change(here(sample), gpu_roofs(GPUS[gpu]))
+def on(gpu: str, load: Load) -> Place:
+    """Place a load on a GPU that has a peak for all of it."""
+    found = place(load, gpu_roofs(GPUS[gpu]))
+    assert found is not None
+    return found
 
 
 def with_pipe(name: str, amount: float) -> Analysis:
@@ -75,12 +75,8 @@ def with_pipe(name: str, amount: float) -> Analysis:
 )
 def test_ridges_are_peak_over_bandwidth(gpu: str, key: str, ridge: float) -> None:
     """The ridge of a datasheet is its dense peak over its bandwidth, in FLOP per byte."""
-    assert gpu_roofs(GPUS[gpu]).ridge_per_byte(key) == pytest.approx(ridge, rel=5e-4)
-
-
-def test_a_gpu_without_a_pipe_has_no_ridge_for_it() -> None:
-    """The A100 has no fp8 peak: its ridge there is missing, not zero."""
-    assert gpu_roofs(GPUS["a100-sxm4-80gb"]).ridge_per_byte("tensor_fp8") is None
+    roofs = gpu_roofs(GPUS[gpu])
+    assert roofs.peaks_per_s[key] / roofs.bandwidth_bytes_per_s == pytest.approx(ridge, rel=5e-4)
 
 
 def test_a_kernel_between_two_ridges_changes_side() -> None:
@@ -88,66 +84,56 @@ def test_a_kernel_between_two_ridges_changes_side() -> None:
 
     A100: 2e12 / 312e12 = 6.410 ms over 1e10 / 2.039e12 = 4.904 ms; H100: 2.021 ms under 2.985 ms.
     """
-    moved = on("h100-sxm", GEMM)
-    assert moved.there is not None
-    assert moved.to_side == "memory"
-    assert (moved.here.place.side, moved.here.roofs.source) == ("compute", "datasheet")
-    assert moved.here.place.math_s == pytest.approx(6.410e-3, rel=1e-3)
-    assert moved.here.place.memory_s == pytest.approx(4.904e-3, rel=1e-3)
-    assert moved.there.math_s == pytest.approx(2.021e-3, rel=1e-3)
-    assert moved.there.lower_s == moved.there.memory_s == pytest.approx(2.985e-3, rel=1e-3)
-    assert moved.factor == pytest.approx(2.147, rel=1e-3)
+    measured = here(GEMM)
+    there = on("h100-sxm", measured.load)
+    assert (measured.place.side, there.side) == ("compute", "memory")
+    assert measured.place.math_s == pytest.approx(6.410e-3, rel=1e-3)
+    assert measured.place.memory_s == pytest.approx(4.904e-3, rel=1e-3)
+    assert there.math_s == pytest.approx(2.021e-3, rel=1e-3)
+    assert there.lower_s == there.memory_s == pytest.approx(2.985e-3, rel=1e-3)
+    answer = what_if(kernel(GEMM), GPUS["h100-sxm"], None)
+    assert answer.side == "memory"
+    assert answer.factor == pytest.approx(2.147, rel=1e-3)
 
 
 def test_the_same_gpu_changes_nothing() -> None:
-    """Moved to the GPU it ran on, a kernel keeps side and lower bound."""
-    moved = on("a100-sxm4-80gb", GEMM)
-    assert (moved.to_side, moved.factor) == (None, 1.0)
+    """On the GPU it ran on, a kernel keeps side and time."""
+    answer = what_if(kernel(GEMM), GPUS["a100-sxm4-80gb"], None)
+    assert (answer.side, answer.factor) == ("compute", 1.0)
 
 
 def test_a_mix_of_types_takes_the_time_of_each_part() -> None:
-    """T_math adds each type's FLOPs over its own peak, and the ridge is that of the mix.
-
-    H100: 989.4e9 / 989.4e12 + 66.9e9 / 66.9e12 = 2 ms; 1056.3e9 FLOP / 2 ms / 3.35e12 B/s = 157.7 FLOP/B.
-    """
-    load = Load({"tensor_bf16": 989.4e9, "fp32": 66.9e9}, 1e9)
-    placed = place(load, gpu_roofs(GPUS["h100-sxm"]))
-    assert placed is not None
-    assert placed.math_s == pytest.approx(2e-3)
-    assert placed.ridge_per_byte == pytest.approx(157.66, rel=1e-4)
+    """T_math adds each type's FLOPs over its own peak; H100: 989.4e9 / 989.4e12 + 66.9e9 / 66.9e12 = 2 ms."""
+    assert on("h100-sxm", Load({"tensor_bf16": 989.4e9, "fp32": 66.9e9}, 1e9)).math_s == pytest.approx(2e-3)
 
 
 def test_side_is_the_intensity_against_the_ridge() -> None:
-    """Compute side and an intensity over the ridge are the same statement."""
-    for moved_bytes in (1e9, 5e9, 6e9, 7e9, 2e10):
-        load = Load({"tensor_bf16": 1e12, "fp32": 1e10}, moved_bytes)
-        placed = place(load, gpu_roofs(GPUS["a100-sxm4-80gb"]))
-        assert placed is not None
-        assert placed.ridge_per_byte is not None
-        assert load.intensity_per_byte is not None
-        assert (placed.side == "compute") == (load.intensity_per_byte > placed.ridge_per_byte)
+    """Compute side and an intensity over the ridge of the mix are the same statement."""
+    ridge = 1.01e12 / (1e12 / 312e12 + 1e10 / 19.5e12) / 2.039e12
+    for moved_bytes in (1e9, 5e9, 6e9, 7e9, 8e9, 2e10):
+        side = on("a100-sxm4-80gb", Load({"tensor_bf16": 1e12, "fp32": 1e10}, moved_bytes)).side
+        assert side == ("compute" if 1.01e12 / moved_bytes > ridge else "memory")
 
 
 def test_a_missing_type_is_not_predicted() -> None:
     """An fp8 kernel is not predicted for an A100, and the missing peak is named."""
     chip = replace(samples.A100, name="NVIDIA H100 80GB HBM3", pipe_peaks={"tensor_fp8": 1.9e15})
-    moved = on("a100-sxm4-80gb", replace(GEMM, flop={"tensor_fp8": 2e12}, chip=chip))
-    assert (moved.there, moved.to_side, moved.factor) == (None, None, None)
-    assert moved.missing == ("tensor_fp8",)
+    answer = what_if(kernel(replace(GEMM, flop={"tensor_fp8": 2e12}, chip=chip)), GPUS["a100-sxm4-80gb"], None)
+    assert (answer.lower_ns, answer.side, answer.factor) == (None, None, None)
+    assert answer.reason == "no published peak of tensor fp8 for NVIDIA A100-SXM4-80GB"
 
 
 def test_a_part_below_one_in_a_hundred_needs_no_peak() -> None:
     """Constants loaded by the fp16 pipe do not keep a kernel from being predicted; real fp16 work does."""
-    roofs = Roofs(1e12, {"fp32": 1e13}, "datasheet")
+    roofs = Roofs(1e12, {"fp32": 1e13})
     assert place(Load({"fp32": 1e12, "fp16": 9e9}, 1e9), roofs) is not None
     assert place(Load({"fp32": 1e12, "fp16": 2e10}, 1e9), roofs) is None
 
 
 def test_a_gpu_that_no_file_has_keeps_the_roofs_of_its_report() -> None:
-    """Without a datasheet the report's own peaks stand in, and say so."""
+    """Without a datasheet the report's own peaks are taken."""
     found = here(replace(GEMM, chip=NOT_LISTED))
-    assert found.roofs.source == "report"
-    assert found.roofs.bandwidth_bytes_per_s == samples.A100.level_peaks["dram"]
+    assert found.place.memory_s == pytest.approx(1e10 / samples.A100.level_peaks["dram"])
     assert found.place.math_s == pytest.approx(2e12 / 312e12)
 
 
@@ -173,11 +159,9 @@ def test_work_that_no_datasheet_states_is_not_placed() -> None:
 @pytest.mark.parametrize(("gpu", "math_s"), [("a100-sxm4-80gb", 2e12 / 312e12), ("rtx-4090", 2e12 / 330.3e12)])
 def test_accumulation_in_fp16_has_the_peak_of_its_board(gpu: str, math_s: float) -> None:
     """On an A100 both accumulators have one rate; an RTX 4090 does twice its 165.2 TFLOP/s when it adds up in fp16."""
-    here = standing(with_pipe("tensor_fp16_acc16", 2e12))
-    assert here is not None
-    there = change(here, gpu_roofs(GPUS[gpu])).there
-    assert there is not None
-    assert there.math_s == pytest.approx(math_s)
+    found = standing(with_pipe("tensor_fp16_acc16", 2e12))
+    assert found is not None
+    assert on(gpu, found.load).math_s == pytest.approx(math_s)
 
 
 @pytest.mark.parametrize(
@@ -193,15 +177,6 @@ def test_accumulation_in_fp16_has_the_peak_of_its_board(gpu: str, math_s: float)
 def test_a_kernel_without_flops_or_bytes_has_no_place(analysis: Analysis) -> None:
     """What the report does not hold is not guessed."""
     assert standing(analysis) is None
-
-
-def test_a_copy_follows_the_bandwidth() -> None:
-    """A kernel known to do no FLOPs stays on the memory side, and its bound follows 3.35 over 2.039 TB/s."""
-    moved = on("h100-sxm", COPY)
-    assert moved.there is not None
-    assert (moved.here.load.intensity_per_byte, moved.there.ridge_per_byte) == (None, None)
-    assert (moved.there.side, moved.to_side) == ("memory", None)
-    assert moved.factor == pytest.approx(1.643, rel=1e-3)
 
 
 def test_a_kernel_without_hbm_traffic_stands_on_the_compute_side() -> None:
@@ -234,36 +209,10 @@ def test_the_lower_bound_tells_of_hbm_and_flop_pipes_only(bound: str, resource: 
     assert found.told is told
 
 
-def test_effects_are_sums_over_sums() -> None:
-    """Bounds are added up over all launches before they are compared; latency stands apart.
-
-    A100: 2 x 6.410 + 4.904 = 17.725 ms; H100: 2 x 2.985 + 2.985 = 8.955 ms.
-    """
-    gemm = replace(samples.analysis(GEMM), launches=2)
-    kernels = [gemm, samples.analysis(COPY), samples.analysis(GATHER)]
-    roofs = gpu_roofs(GPUS["h100-sxm"])
-    effect = sum_up(change(found, roofs) for kernel in kernels if (found := standing(kernel)))
-    assert effect.placed.count == 3
-    assert effect.changed.count == effect.to["memory"].count == 1
-    assert effect.changed.time_ns == pytest.approx(2e7)
-    assert (effect.told.count, effect.apart.count, effect.apart.time_ns) == (2, 1, pytest.approx(5e6))
-    assert effect.lower_here_s == pytest.approx(17.725e-3, rel=1e-3)
-    assert effect.lower_there_s == pytest.approx(8.955e-3, rel=1e-3)
-    assert effect.missing == {}
-
-
-def test_kernels_that_cannot_be_predicted_are_counted_by_what_is_missing() -> None:
-    """They are in no sum, and the peak they lack is counted."""
-    chip = replace(samples.A100, name="NVIDIA H100 80GB HBM3", pipe_peaks={"tensor_fp8": 1.9e15})
-    fp8 = here(replace(GEMM, flop={"tensor_fp8": 2e12}, chip=chip))
-    roofs = gpu_roofs(GPUS["a100-sxm4-80gb"])
-    effect = sum_up([change(fp8, roofs), change(fp8, roofs), change(here(COPY), roofs)])
-    assert (effect.placed.count, effect.missing) == (1, {"tensor_fp8": 2})
-
-
 def test_a_memory_bound_kernel_follows_bandwidth_and_width() -> None:
     """On an H100 a copy takes 2.039 / 3.35 of its time; in half the bytes half of it; a wait is not predicted."""
     there = what_if(kernel(COPY), GPUS["h100-sxm"], None)
+    assert there.side == "memory"
     assert there.factor == pytest.approx(3.35 / 2.039, rel=1e-3)
     assert there.about_ns == pytest.approx(6_000e3 * 2.039 / 3.35, rel=1e-3)
     waiting = what_if(kernel(GATHER), GPUS["h100-sxm"], None)

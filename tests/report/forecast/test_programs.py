@@ -20,8 +20,7 @@ from rooflens.model.predict.rates import side_rates
 from rooflens.model.predict.rows import ELEMENT_BYTES, UNITS, Operation, pipes_for, widths_of
 from rooflens.model.predict.sizes import check_shape
 from rooflens.model.roofline.datasheets import Datasheet
-from rooflens.report.forecast.programs import TOGETHER, calculator, traced
-from rooflens.report.roofline.datasheet import gpu_choices
+from rooflens.report.forecast.programs import TOGETHER, calculator, gpu_choices, traced
 from rooflens.report.text import forecast as forecasts
 
 each_operation = for_all("operation", OPERATIONS.values(), lambda operation: operation.name)
@@ -125,8 +124,10 @@ def test_sizes_that_do_not_fit_are_refused_in_the_words_of_the_command_line() ->
 
 
 def test_the_page_knows_every_gpu_and_its_limits() -> None:
-    """All GPUs stand in the groups of the selector once, and in its data, with the source of each number."""
+    """All GPUs are in the groups of the selector once, the newest first, and in its data with their sources."""
     data = calculator([row("gemm", m="64", n="64", k="64", gpu="a100-sxm4-80gb")])
+    headings = [heading for heading, _ in gpu_choices()]
+    assert (headings[:3], headings[-1]) == (["Rubin", "Blackwell", "Hopper"], "Pascal")
     ids = [id_ for _, gpus in gpu_choices() for id_, _ in gpus]
     assert sorted(ids) == sorted(GPUS) == sorted(data["gpus"])
     a100 = data["gpus"]["a100-sxm4-80gb"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from planes import datasheet_lines, make_spec, spec_of, version
+from planes import make_spec, spec_of, version
 from support import samples
 from support.thorough import mostly_thorough
 
@@ -229,16 +229,6 @@ def test_points_describe_themselves(draw: Callable[..., Page]) -> None:
     assert page.locator("svg .mark-rule [aria-label]").count() == 0
 
 
-def test_datasheet_roofs_appear_when_chosen(draw: Callable[..., Page]) -> None:
-    """Choosing a GPU widens the plane and draws its roofs with names; without a choice there are none."""
-    page = draw(make_spec(samples.every_verdict(), datasheet=datasheet_lines()))
-    before = domains(page)
-    assert not [text for text in written(page) if "B200" in text]
-    set_signals(page, datasheet="b200")
-    assert {"B200 DRAM 8.00 TB/s, datasheet", "B200 pipe 0 2.25 PFLOP/s, datasheet"} <= set(written(page))
-    assert domains(page)[1][1] > before[1][1]
-
-
 def test_boost_roofs_appear_when_asked_for(draw: Callable[..., Page]) -> None:
     """A T4 at 585 MHz has FP32 of 3 TFLOP/s: on demand come that, L1 and SMEM at the boost clock of 1.59 GHz."""
     kernel = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8, "l1": 2e8}, {"fp32": 1e8}, chip=samples.T4)
@@ -273,13 +263,6 @@ def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], width: int, heig
     for level in ("dram", "l2", "all"):
         set_signals(page, level=level)
         assert_apart(page)
-
-
-@pytest.mark.parametrize(("width", "height"), mostly_thorough([(740, 440), (270, 320)], kept=[(270, 320)]))
-def test_text_of_a_datasheet_overlaps_nothing(draw: Callable[..., Page], width: int, height: int) -> None:
-    """The same holds while the roofs of another GPU are drawn too."""
-    spec = make_spec(samples.every_verdict(), ranks={"k0": 1}, datasheet=datasheet_lines())
-    assert_apart(draw(spec, width, height, datasheet="b200"))
 
 
 def assert_apart(page: Page) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from drawn_text import Drawn, troubles
-from planes import datasheet_lines, make_spec, random_kernels
+from planes import make_spec, random_kernels
 from support import samples
 from support.thorough import mostly_thorough
 
@@ -90,17 +90,6 @@ def test_roofs_are_named_with_value_and_clock() -> None:
     flats = [[place[0].replace("\u00a0", " ") for place in row["p"]["dram"]] for row in data["pipes"]]
     assert [one[0] for one in flats] == ["tensor bf16  312 TFLOP/s at 1.41 GHz", "FP32  19.5 TFLOP/s at 1.41 GHz"]
     assert [one[2] for one in flats] == ["tensor bf16  312 T", "FP32  19.5 T"]
-
-
-def test_datasheet_roofs_are_numbers_and_fit() -> None:
-    """The plane's range grows for the roofs of another GPU, of which the chart has the numbers alone."""
-    spec = make_spec(samples.every_verdict(), datasheet=datasheet_lines())
-    reach = next(param["value"] for param in spec["params"] if param["name"] == "reach")
-    assert reach["b200"][3] == pytest.approx(2.25e15 * 10**0.5)
-    ranges = next(param["value"] for param in spec["params"] if param["name"] == "ranges")
-    assert all(reach["b200"][3] > own[3] for own in ranges.values())
-    flat = [[2.25e15, "pipe 0", None], [8e13, "pipe 1", 2.25e15]]
-    assert spec["datasets"]["datasheet"] == [{"gpu": "b200", "name": "B200", "bytes": 8e12, "flop": flat}]
 
 
 def test_names_are_functions() -> None:

@@ -25,7 +25,6 @@
       picked: state.k || figure.defaults.get("picked"),
       level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
       move: Number(state.move) || 0,
-      datasheet: state.datasheet,
       boost: state.boost === "on",
       ranks: lens.ranks ? lens.ranks() : null,
     };

@@ -20,7 +20,7 @@
 const lens = (() => {
   const DEFAULTS = Object.freeze({
     gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
-    top: 100, q: "", k: "", only: "", move: "", datasheet: "", boost: "", sort: "", cols: "",
+    top: 100, q: "", k: "", only: "", move: "", boost: "", sort: "", cols: "",
   });
   const FILTERS = ["only", "gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
@@ -49,8 +49,6 @@ const lens = (() => {
     if (given.has("verdicts")) found.verdicts = given.get("verdicts").split(",").filter(Boolean);
     found.top = Math.min(100, Math.max(1, Math.round(Number(found.top)) || 100));
     if (!items.has(found.k)) found.k = "";
-    // A GPU that the page does not know is none, whatever word an address holds.
-    if (!(data("gpus") || []).includes(found.datasheet)) found.datasheet = "";
     return found;
   }
 

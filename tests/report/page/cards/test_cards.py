@@ -65,6 +65,13 @@ def test_a_card_names_the_page_of_its_family() -> None:
     assert "docs/kernels/" not in html_of(sample(1000, 1e9))
 
 
+def test_a_card_has_the_command_for_another_gpu() -> None:
+    """Its kernel's key is in the command, and `predict` takes it as it is; a kernel that failed has none."""
+    measured = replace(sample(1000, 1e9), key="copy-3f9a1c")
+    assert "rooflens predict --from REPORT --kernel copy-3f9a1c --gpu h100-sxm</code>" in html_of(measured)
+    assert "rooflens predict" not in html_of(samples.failed())
+
+
 def test_a_level_names_its_stage_where_it_has_several() -> None:
     """The share of a level with stages is that of its busiest; a level with one has nothing to name."""
     analysis = sample(1000, 1e9)
