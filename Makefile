@@ -38,7 +38,7 @@ help: ## list the targets
 
 install: $(STAMP) ## make the environment in .venv
 
-check: $(STAMP) ## the first door: style, types, and the fast tests of the model, in about a minute
+check: $(STAMP) ## the first door: style, types, and the fast tests of the model
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint core
 
 core: $(STAMP)
@@ -62,7 +62,7 @@ endif
 demo: $(STAMP) ## draw out/demo.html, a program before and after and a GEMM ladder, and out/gpus.html, figures of 18 GPUs
 	@mkdir -p $(OUT)
 	$(BIN)/rooflens report $(DEMO) $(LADDER) --output $(OUT)/demo.html --title "Before, after, and a GEMM ladder" --table --force
-	$(BIN)/rooflens report $(EVERY) --output $(OUT)/gpus.html --title "18 GPUs" --force
+	$(BIN)/rooflens report $(EVERY) --output $(OUT)/gpus.html --title "Published kernels" --force
 
 replay: $(STAMP) ## draw the page of WORKLOAD=attention, or MW_Baseline, from its stored report
 	@test -n "$(REPLAYED)" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from support.traces import kernel, write_trace
 
+from rooflens import cli
 from rooflens.cli.group import COMMANDS, main
 from rooflens.cli.usage import COMMON, HEADINGS, Command
 from rooflens.cli.welcome import welcome
@@ -91,6 +92,12 @@ def test_every_command_with_options_shows_examples() -> None:
     assert "rooflens predict gemm" in (main.get_command(click.Context(main), "predict") or main).get_help(
         click.Context(main)
     )
+
+
+def test_every_file_of_commands_is_one_that_help_lists() -> None:
+    """A file that the list lacks would be no command, and nobody would say so."""
+    files = {file.stem for file in (Path(cli.__file__).parent / "commands").glob("*.py")} - {"__init__"}
+    assert files == set(COMMANDS)
 
 
 def test_help_lists_every_command_in_its_section_and_cuts_none_off() -> None:

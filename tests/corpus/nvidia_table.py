@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,6 +44,8 @@ def main() -> None:
     """Print the table, and the lists that are asked for."""
     options = _options()
     folders = options.paths or folders_beside(Path(os.environ.get("ROOFLENS_CORPUS") or _CORPUS)) or [PUBLISHED]
+    if options.write and folders == [PUBLISHED]:
+        sys.exit("error: accuracy.md has the figures of the whole corpus, which is not here: give its folder")
     reports = read_all(folders, user_cache())
     if options.pairs:
         _print_pairs([nvidia for _, pairs in reports for nvidia, _ in pairs])
@@ -52,6 +55,8 @@ def main() -> None:
         write(by_report)
         return
     judged = [one for _, part_of in by_report for one in part_of]
+    aims = "; the goals are for the whole corpus, which is not here" if folders == [PUBLISHED] else ""
+    print(f"{len(by_report)} reports of {', '.join(map(str, folders))}{aims}")
     hits, quiet, old = list(expected(judged)), list(silent(judged)), list(unmatched(judged))
     _print_topics(hits, quiet, old, judged)
     _print_moves(judged)

@@ -97,7 +97,7 @@ def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bo
     from rooflens.ingest.reports.report import ReadOptions, Report
     from rooflens.ingest.reports.understood import Understood, understood
     from rooflens.model.needs import names_missing, unplaced, untold
-    from rooflens.report.text.listings import missing_table, understood_document, understood_tables, untold_table
+    from rooflens.report.text.listings import missing_document, understood_document, understood_tables, untold_table
 
     names: dict[str, Understood] = {}
 
@@ -117,7 +117,7 @@ def _print_understood(path: str, chip: str | None, gpu: str | None, *, whole: bo
         said, source = names[report.run.digest], report.run.source
         show(understood_document(source, len(kernels), len(said.used), said.unread, lacking))
         if missing:
-            show((missing_table(missing, asked),))
+            show(missing_document(missing, asked))
             _print_commands(missing, asked, kernels, report.run.command_line)
         elif lacking and on is None:
             say("hint: the GPU is not known: `--gpu NAME` or `--chip CHIP` says what to collect on it")

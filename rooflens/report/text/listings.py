@@ -11,7 +11,7 @@ from rooflens.model.findings.find import RULES
 from rooflens.model.findings.rule import IN_PROGRAM
 from rooflens.model.needs import Untold, tier_of
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES, Datasheet
-from rooflens.report.document import Column, Document, Heading, Table, bullets, code, few
+from rooflens.report.document import Column, Document, Heading, Table, bullets, code, few, rest_note
 
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 
@@ -20,6 +20,9 @@ _COSTS: tuple[tuple[Kind, str], ...] = (
     ("sampling", "warp sampling"),
 )
 """Kind -> what ncu runs for it beside the hardware passes."""
+
+_MISSING_SHOWN = 10
+"""Rows of what a report lacks: with the command that collects it they fit a screen."""
 
 
 def gpu_table(gpus: Sequence[Datasheet]) -> Table:
@@ -164,8 +167,8 @@ def understood_document(
     )
 
 
-def missing_table(missing: Mapping[str, Sequence[str]], metrics: Sequence[Metric]) -> Table:
-    """Make a table of what is missing, as ncu's metrics count it, and what each would tell."""
+def missing_document(missing: Mapping[str, Sequence[str]], metrics: Sequence[Metric]) -> Document:
+    """Tabulate what is missing, as ncu's metrics count it, and what each would tell."""
     meanings = {metric.name: metric.meaning.partition(":")[0] for metric in metrics}
     meanings |= {name: f"share of peak: {what}" for name, what in meanings.items() if ".pct_of_peak" in name}
     groups: list[tuple[dict[str, None], dict[str, None]]] = []
@@ -180,7 +183,8 @@ def missing_table(missing: Mapping[str, Sequence[str]], metrics: Sequence[Metric
         groups = [group for group in groups if group not in together]
         groups.insert(place, (meant, told))
     rows = tuple((few([*meant], 1), few([*told], 3)) for meant, told in groups)
-    return Table((Column("missing", fit="prose", least=24), Column("would tell", fit="prose", least=24)), rows)
+    columns = Column("missing", fit="prose", least=24), Column("would tell", fit="prose", least=24)
+    return Table(columns, rows[:_MISSING_SHOWN]), *rest_note(len(rows), _MISSING_SHOWN, " that `--all` lists")
 
 
 def untold_table(
