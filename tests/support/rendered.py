@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 
 from rooflens.model.records import AnalyzedReport
 from rooflens.report.page.page import render_page
 
-_PAGES: dict[str, str] = {}
+_PAGES: dict[bytes, str] = {}
 
 
 def rendered(reports: Sequence[AnalyzedReport], title: str) -> str:
     """Render the page of these reports, or return it where that was done before."""
-    key = repr((list(reports), title))
+    key = pickle.dumps((list(reports), title))
     if key not in _PAGES:
         _PAGES[key] = render_page(reports, title=title)
     return _PAGES[key]
