@@ -32,8 +32,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/unprofiled workloads",
     "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
-    "writing": "errors files format analyzing ingest/exports ingest/messages ingest/metrics ingest/reports "
-    "ingest/timelines model/* report/* workloads",
+    "writing": "errors files format analyzing ingest/messages ingest/metrics ingest/reports ingest/timelines model/* "
+    "report/* workloads",
     "api": "format errors addresses files analyzing writing collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",

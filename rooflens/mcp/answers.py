@@ -36,6 +36,7 @@ from rooflens.report.text.digest import (
     explain,
     file_of,
     hot_table,
+    in_report,
     short_name,
     tokens_of,
 )
@@ -189,7 +190,7 @@ class Answers:
         if chosen is None:
             raise InputError(f"`{path}` holds no kernel", "`list_reports` names other reports")
         others: list[Words] = [
-            (code(short_name(one.shown)), " (key ", code(one.analysis.key), *_in(one, several=len(reports) > 1), ")")
+            (code(short_name(one.shown)), " (key ", code(one.analysis.key), *in_report(one, reports), ")")
             for one in by_stake(summarize(analyses))
             if identity(one.analysis) != identity(chosen)
         ]
@@ -219,11 +220,6 @@ def _told(job: Job) -> tuple[str | Span, ...]:
     names = len({(kernel.gpu, kernel.name) for kernel in kernels})
     launches = f", {fmt.count(len(kernels), 'launch')}" if len(kernels) != names else ""
     return f"{written}, ", *gpus, f", {fmt.count(names, 'kernel')}{launches}"
-
-
-def _in(group: KernelSummary, *, several: bool) -> tuple[str | Span, ...]:
-    """Name the report of a kernel, where there are several."""
-    return (" in ", code(file_of(group.analysis.kernel.source))) if several else ()
 
 
 def _kernel_row(place: int, group: KernelSummary, *, several: bool) -> tuple[Words, ...]:

@@ -17,8 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.read import is_printed
-from rooflens.ingest.exports.tables import HEAD_BYTES
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.messages.sessions import Session
 from rooflens.ingest.messages.writing import (
@@ -36,10 +34,11 @@ from rooflens.ingest.metrics.code import Instructions
 from rooflens.ingest.metrics.figures import KIND, LINE_IN, OPCODE, uses
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Kind, Texts
 from rooflens.ingest.reports.container import KERNEL, Outline, Place, outline
+from rooflens.ingest.reports.inputs import is_table
 from rooflens.ingest.reports.protobuf import ResultReader
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.results import RawResult, is_wanted
-from rooflens.ingest.reports.unpacking import first_bytes, unpacked
+from rooflens.ingest.reports.unpacking import unpacked
 from rooflens.model.records import Kernel, Rule
 from rooflens.model.verdict.bottleneck import pipe_said
 from rooflens.model.verdict.nvidia_rules import read_nvidia
@@ -80,7 +79,7 @@ def shared(report: Path, *, names: bool = True) -> bytes:
             published="shared by its owner",
         )
 
-    if is_printed(first_bytes(report, HEAD_BYTES)):
+    if is_table(report):
         hint = "it is text: take out its columns Process Name and Host Name, and the lines around the table"
         raise InputError(f"`{report}` is an export, of which no report can be made", hint)
     try:

@@ -100,10 +100,10 @@ def _written(shown: tuple[Listing, ...], style: str, *, raw_cells: bool) -> str:
     from rooflens.report.ci.annotations import commands, inert, of_hotspots
     from rooflens.report.ci.places import checkout, outside_words
 
-    annotations = of_hotspots(shown)
-    if words := outside_words((one.file for one in annotations), checkout(), "line", "not annotated"):
+    annotations, root = of_hotspots(shown), checkout()
+    if words := outside_words((one.file for one in annotations), root, "line", "not annotated"):
         say(inert(words))
-    return commands(annotations, checkout())
+    return commands(annotations, root)
 
 
 def _nothing(analyses: Sequence[Analysis], by: Grain | None) -> InputError:

@@ -198,7 +198,7 @@ def has_name_of_report(path: Path) -> bool:
 
 def is_report(path: Path) -> bool:
     """Return whether a file is a report by its content or name, so that no output may overwrite it."""
-    return has_name_of_report(path) or is_packed(path) or first_bytes(path, len(MAGIC)) == MAGIC or _is_table(path)
+    return has_name_of_report(path) or is_packed(path) or first_bytes(path, len(MAGIC)) == MAGIC or is_table(path)
 
 
 def _is_exported(path: Path) -> bool:
@@ -206,12 +206,12 @@ def _is_exported(path: Path) -> bool:
     if not path.name.endswith(_TABLES):
         return False
     try:
-        return _is_table(path, next(chunks(path)) if is_packed(path) else None)
+        return is_table(path, next(chunks(path)) if is_packed(path) else None)
     except (InputError, OSError):
         return False
 
 
-def _is_table(path: Path, unpacked: bytes | None = None) -> bool:
+def is_table(path: Path, unpacked: bytes | None = None) -> bool:
     """Return whether ncu printed a file, by how it begins."""
     from rooflens.ingest.exports.read import is_printed  # noqa: PLC0415 - most reports are not exports
     from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above

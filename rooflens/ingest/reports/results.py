@@ -17,6 +17,7 @@ from rooflens.ingest.metrics.code import Code, Instructions
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, THREAD_TABLES, WARP_TABLE, Texts, Value
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.balance import STALLS
+from rooflens.model.counters.memory import SM_COUNTS
 from rooflens.model.counters.plausible import (
     BLOCK,
     CAPABILITY,
@@ -51,7 +52,6 @@ _GRID, _BLOCK = (tuple(f"launch__{what}_dim_{axis}" for axis in "xyz") for what 
 IDENTITY = (*_CAPABILITIES, *_DEVICES, *_GRID, *_BLOCK)
 """Metrics that tell where a result ran, and its launch size (`identity`)."""
 GPU = "device__attribute_display_name"
-_SM_COUNTS = ("device__attribute_multiprocessor_count", "launch__sm_count")
 _LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABILITY, CAPABILITY))
 """Prefixes of metrics that are read outside the table of counters, with their limits."""
 
@@ -130,12 +130,12 @@ def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
 
 def _with_sm_count(raw: RawResult) -> Mapping[str, float]:
     """Return the numbers of a result; how many SMs its GPU has, its datasheet says where an export does not."""
-    if any(name in raw.numbers for name in _SM_COUNTS):
+    if any(name in raw.numbers for name in SM_COUNTS):
         return raw.numbers
     from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - reports have the number
 
     gpu = datasheet_of(raw.texts.get(GPU))
-    return raw.numbers if gpu is None else {**raw.numbers, _SM_COUNTS[0]: gpu.sm_count.value}
+    return raw.numbers if gpu is None else {**raw.numbers, SM_COUNTS[0]: gpu.sm_count.value}
 
 
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:

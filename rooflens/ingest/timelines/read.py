@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.unpacking import HEAD_BYTES, first_bytes, foreign_format
+from rooflens.ingest.reports.unpacking import HEAD_BYTES, first_bytes, foreign_format, is_packed
 from rooflens.ingest.timelines.nsys import MAGIC, exported, read_export
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from rooflens.model.timeline import Timeline
 
 NSYS_REPORTS = (".nsys-rep", ".qdrep")
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
-"""How gzip and Zstandard begin."""
-
 _HINT = (
     "give an SQLite export of nsys (`nsys export --type sqlite REPORT.nsys-rep`) "
     "or a trace of the PyTorch profiler (`.json`, `.json.gz`)"
@@ -41,7 +38,7 @@ def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
             yield read_export(export, str(file))
     elif begin == MAGIC:
         yield read_export(file)
-    elif begin.startswith(_PACKED) or begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}:
+    elif is_packed(file) or begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}:
         from rooflens.ingest.timelines.chrome import read_trace  # noqa: PLC0415 - only where it is one
 
         yield read_trace(file)

@@ -39,6 +39,8 @@ NS_PER_S = 1e9
 SECTOR_BYTES = 32.0
 WAVEFRONT_BYTES = 128.0
 """Bytes one L1 data-stage wavefront carries at most: 32 banks of 4 bytes (Nsight Compute, memory tables)."""
+SM_COUNTS = ("device__attribute_multiprocessor_count", "launch__sm_count")
+"""Metrics with the number of SMs of the device, best first."""
 
 _RENAMED = GB20X | GR100
 """Chips that name the two parts of DRAM traffic anew."""
@@ -109,8 +111,7 @@ CLOCKS: tuple[Counter, ...] = (
     exact(
         "sm_count",
         "streaming multiprocessors of the device",
-        "device__attribute_multiprocessor_count",
-        "launch__sm_count",
+        *SM_COUNTS,
     ),
     exact(
         "sm_cycles_active_avg",

@@ -84,9 +84,9 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
         level.share is not None and not (level.stages and level.stages.keys() <= _PARTIAL[name])
         for name, level in (("l1", levels["l1"]), ("l2", levels["l2"]))
     )
-    stand_in = _memory_stand_in(facts.kernel)
-    is_of_dram = stand_in is not None and stand_in.resource == "dram" and levels["dram"].share is None
-    if are_caches_seen and not is_of_dram:
+    is_wanted = not are_caches_seen or levels["dram"].share is None
+    stand_in = _memory_stand_in(facts.kernel) if is_wanted else None
+    if are_caches_seen and stand_in is not None and stand_in.resource != "dram":
         stand_in = None
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in

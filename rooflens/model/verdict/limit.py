@@ -52,11 +52,11 @@ def find_limit(facts: Facts) -> Limit:
     if not time_ns:
         return Limit(missing="`gpu__time_duration.sum`")
     math_ns, math_by, is_about = _math(facts, time_ns)
-    needed_ns = _needed(facts, time_ns)
+    needed_ns, needed_by = _needed(facts, time_ns)
     if math_ns is not None and needed_ns is not None and _is_tiled_away(facts, math_ns, needed_ns):
         needed_ns = None
     integer_ns = _integer_share(facts) * time_ns or None
-    floors = [(math_ns, math_by), (needed_ns, _traffic(facts, needed_ns)), (integer_ns, INTEGERS)]
+    floors = [(math_ns, math_by), (needed_ns, needed_by), (integer_ns, INTEGERS)]
     known = [(floor_ns, by) for floor_ns, by in floors if floor_ns is not None]
     if not known:
         if facts.levels["dram"].amount_bytes is not None:
@@ -102,23 +102,16 @@ def _label(key: str) -> str:
     return key.replace("_", " ") if key.startswith("tensor") else key.upper()
 
 
-def _needed(facts: Facts, time_ns: float) -> float | None:
-    """Return how long DRAM takes at its peak for the bytes that the kernel needs; None where they are not known.
+def _needed(facts: Facts, time_ns: float) -> tuple[float | None, str]:
+    """Return how long DRAM takes at its peak for the bytes that the kernel needs, None where unknown, and for which.
 
     That is never more than to read and write once all that the GPU's memory holds.
     """
-    needed_ns, most_ns = _needed_of_traffic(facts, time_ns), _all_once(facts)
-    return needed_ns if needed_ns is None or most_ns is None else min(needed_ns, most_ns)
-
-
-def _all_once(facts: Facts) -> float | None:
-    gpu = datasheet_of(facts.kernel.gpu)
-    return 2 * gpu.dram_size.value / gpu.dram_bandwidth.value * NS_PER_S if gpu and gpu.dram_size else None
-
-
-def _traffic(facts: Facts, needed_ns: float | None) -> str:
-    """Say what DRAM is needed for: its traffic, or no more than all of it once."""
-    return ALL_ONCE if needed_ns is not None and needed_ns == _all_once(facts) else TRAFFIC
+    needed_ns, gpu = _needed_of_traffic(facts, time_ns), datasheet_of(facts.kernel.gpu)
+    if needed_ns is None or gpu is None or gpu.dram_size is None:
+        return needed_ns, TRAFFIC
+    once_ns = 2 * gpu.dram_size.value / gpu.dram_bandwidth.value * NS_PER_S
+    return (once_ns, ALL_ONCE) if once_ns <= needed_ns else (needed_ns, TRAFFIC)
 
 
 def _needed_of_traffic(facts: Facts, time_ns: float) -> float | None:

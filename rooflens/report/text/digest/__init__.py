@@ -2,7 +2,7 @@
 
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.text.digest.explained import explain, explain_document, hot_table
-from rooflens.report.text.digest.kernel import file_of, short_name
+from rooflens.report.text.digest.kernel import file_of, in_report, short_name
 from rooflens.report.text.digest.whole import digest, tokens_of
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "explain_document",
     "file_of",
     "hot_table",
+    "in_report",
     "short_name",
     "tokens_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from itertools import islice
 from pathlib import PurePath
 
@@ -44,7 +44,9 @@ def block(place: int, group: KernelSummary, page: Content) -> Document:
     verdict = group.analysis.verdict
     on = (" on ", code(fmt.cut_end(group.gpu, NAME_WIDTH))) if len(page.gpus) > 1 else ()
     return (
-        Heading((f"{place}. ", code(short_name(group.shown)), *on, *_of(group, page), f": {plain(takes(group))}")),
+        Heading(
+            (f"{place}. ", code(short_name(group.shown)), *on, *in_report(group, page.runs), f": {plain(takes(group))}")
+        ),
         paragraph(f"{plain(without_move(verdict), SENTENCE_WIDTH)} Confidence {verdict.confidence}."),
         bullets([*_lines(group)]),
     )
@@ -55,12 +57,12 @@ def row(place: int, group: KernelSummary, page: Content) -> Document:
     more = _two_numbers(group)
     more = f"; {more}" if more else ""
     words = plain(f"{takes(group)}; {verdict_words(group.analysis)}{more}", SENTENCE_WIDTH)
-    return (paragraph((f"{place}. ", code(short_name(group.shown)), *_of(group, page), f": {words}")),)
+    return (paragraph((f"{place}. ", code(short_name(group.shown)), *in_report(group, page.runs), f": {words}")),)
 
 
-def _of(group: KernelSummary, page: Content) -> tuple[str | Span, ...]:
+def in_report(group: KernelSummary, reports: Sized) -> tuple[str | Span, ...]:
     """Name the report of a kernel where there are several."""
-    return (" in ", code(file_of(group.analysis.kernel.source))) if len(page.runs) > 1 else ()
+    return (" in ", code(file_of(group.analysis.kernel.source))) if len(reports) > 1 else ()
 
 
 def file_of(source: str) -> str:
