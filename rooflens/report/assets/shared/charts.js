@@ -134,15 +134,17 @@
     for (const figure of figures) figure.turn = figure.turn.then(() => draw(figure, "light")).catch(reportError);
   }
 
+  // What has a width that it was not drawn for; of that an observer hears only in the next frame.
+  const stale = ({ box, room, theme }) => box.clientWidth && (box.clientWidth !== room || theme !== lens.theme());
+  const redraw = (figure) => {
+    if (stale(figure)) request(figure);
+  };
   lens.settled = async () => {
+    figures.forEach(redraw);
     for (const figure of figures) await figure.turn.then(() => figure.view?.runAsync());
   };
   const room = new ResizeObserver((entries) => {
-    for (const { target } of entries) {
-      const figure = figureOf(target);
-      const stale = target.clientWidth !== figure.room || figure.theme !== lens.theme();
-      if (target.clientWidth && stale) request(figure);
-    }
+    for (const { target } of entries) redraw(figureOf(target));
   });
   // A page is drawn as far as it is read: what stands below these scripts follows when all is.
   function adopt() {
