@@ -109,6 +109,7 @@ class _DeviceWork:
         self.kernels: list[_Launch] = []
         self.others: list[BusyEvent] = []
         self.launches: dict[Any, tuple[Any, int] | None] = {}
+        self.forwards: dict[str, tuple[Any, int] | None] = {}
         self.gpus: dict[int, str] = {}
         self.event_count = 0
         self._is_cut = False
@@ -126,6 +127,8 @@ class _DeviceWork:
         category = _category(event)
         if category in _RUNTIME:
             self._take_launch(event)
+        elif category in _OPERATORS:
+            self._take_forward(event)
         elif is_kernel(event):
             self._take_kernel(event)
         elif category in _OTHERS and (span := span_of(event)) is not None:
@@ -149,6 +152,19 @@ class _DeviceWork:
         known = self.launches.setdefault(correlation, (thread, middle))
         if known is not None and known[0] != thread:
             self.launches[correlation] = None
+
+    def _take_forward(self, event: dict[str, Any]) -> None:
+        """Keep where a step of the forward pass began: of operators in one another, the innermost has a backward step.
+
+        Each thread numbers its steps: a number that two threads used leads to none of them.
+        """
+        step, span = _step_of(event), span_of(event)
+        if not step or span is None or _is_backward(event):
+            return
+        thread = self._share((_id(event.get("pid")), _id(event.get("tid"))))
+        known = self.forwards.setdefault(step, (thread, span[0]))
+        if known is not None:
+            self.forwards[step] = (thread, max(span[0], known[1])) if known[0] == thread else None
 
     def _take_kernel(self, event: dict[str, Any]) -> None:
         """Keep a kernel."""
@@ -188,6 +204,16 @@ class _Around:
         """Return the text of the innermost event of a kind."""
         return self.innermost.get(kind, (0, None))[1]
 
+    @property
+    def module(self) -> str | None:
+        """The innermost module."""
+        return self.text("module") or self.text("hierarchy")
+
+    @property
+    def line(self) -> str | None:
+        """File and line of the innermost function that is neither PyTorch's nor Python's."""
+        return self.text("frame") or self.text("stack")
+
 
 class _Host:
     """What the host had open when it launched each kernel."""
@@ -196,17 +222,21 @@ class _Host:
         self._kernels = work.kernels
         self._around: dict[Any, _Around] = {}
         self._operators: dict[Any, _Around] = {}
-        threads: dict[Any, list[tuple[int, Any]]] = {}
+        self._forwards = {step: _Around() for step, began in work.forwards.items() if began is not None}
+        threads: dict[Any, list[tuple[int, _Around]]] = {}
         for one in work.kernels:
             if (launch := work.launches.get(one.correlation)) is not None:
                 if one.correlation not in self._around:
                     self._around[one.correlation] = _Around()
-                    threads.setdefault(launch[0], []).append((launch[1], one.correlation))
+                    threads.setdefault(launch[0], []).append((launch[1], self._around[one.correlation]))
             elif one.external not in {None, one.correlation}:
                 self._operators[one.external] = _Around()
+        for step, began in work.forwards.items():
+            if began is not None:
+                threads.setdefault(began[0], []).append((began[1], self._forwards[step]))
         self._threads = {
-            thread: ([moment for moment, _ in launches], [self._around[key] for _, key in launches])
-            for thread, launches in ((thread, sorted(found, key=itemgetter(0))) for thread, found in threads.items())
+            thread: ([moment for moment, _ in found], [around for _, around in found])
+            for thread, found in ((thread, sorted(found, key=itemgetter(0))) for thread, found in threads.items())
         }
         self._shared: dict[str, str] = {}
 
@@ -237,11 +267,12 @@ class _Host:
                 yield one.kernel
                 continue
             ranges = "/".join(name for *_, name in sorted(around.ranges))
+            forward = self._forwards.get(around.text("step") or "", around)
             yield one.kernel._replace(
                 nvtx_range=self._shared.setdefault(ranges, ranges) or None,
                 operator=around.text("operator"),
-                module=around.text("module") or around.text("hierarchy"),
-                code=self._code(one.kernel, around),
+                module=around.module or forward.module,
+                code=self._code(one.kernel, around) or forward.line,
             )
 
     def _code(self, kernel: KernelEvent, around: _Around) -> str | None:
@@ -249,7 +280,7 @@ class _Host:
         if generated := around.text("generated"):
             text = f"{generated}, {kernel.code}" if kernel.code else generated
             return self._shared.setdefault(text, text)
-        return kernel.code or around.text("frame") or around.text("stack")
+        return kernel.code or around.line
 
 
 def _texts_of(event: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -265,14 +296,32 @@ def _texts_of(event: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if frame := _own_frame(name):
             yield "frame", frame
     elif category in _OPERATORS:
-        yield "operator", name
-        args = _args(event)
-        for key, kind in (("kernel_file", "generated"), ("Module Hierarchy", "hierarchy")):
-            if isinstance(text := args.get(key), str) and text:
-                yield kind, text
-        stack = str(args.get("Call stack", "")).split(";")
-        if frame := next(filter(None, map(_own_frame, stack)), None):
-            yield "stack", frame
+        yield from _texts_of_operator(event, name)
+
+
+def _texts_of_operator(event: dict[str, Any], name: str) -> Iterator[tuple[str, str]]:
+    """Yield what an operator says of the launches in it."""
+    yield "operator", name
+    if _is_backward(event) and (step := _step_of(event)):
+        yield "step", step
+    args = _args(event)
+    for key, kind in (("kernel_file", "generated"), ("Module Hierarchy", "hierarchy")):
+        if isinstance(text := args.get(key), str) and text:
+            yield kind, text
+    stack = str(args.get("Call stack", "")).split(";")
+    if frame := next(filter(None, map(_own_frame, stack)), None):
+        yield "stack", frame
+
+
+def _step_of(event: dict[str, Any]) -> str:
+    """Return what an operator's step of the forward pass and its step backward share; empty where it has neither."""
+    number = _args(event).get("Sequence number")
+    return f"{event.get('pid')} {number}" if isinstance(number, int) and number >= 0 else ""
+
+
+def _is_backward(event: dict[str, Any]) -> bool:
+    """Return whether an operator runs backward: then it names the thread of its step forward."""
+    return bool(_args(event).get("Fwd thread id"))
 
 
 def _own_frame(text: str) -> str | None:

@@ -66,6 +66,36 @@ def test_operators_are_found_by_id_where_launches_are_missing(tmp_path: Path) ->
     assert [one.operator for one in timeline.kernels] == ["aten::mm", None]
 
 
+def test_a_backward_kernel_has_the_module_of_its_step_forward(tmp_path: Path) -> None:
+    """PyTorch numbers the steps of the forward pass, and those backward name them; one of two threads names none."""
+    numbers = [{"Sequence number": number, "Fwd thread id": 0} for number in (7, 8)]
+    back = {"Sequence number": 7, "Fwd thread id": 1}
+    events = [
+        host("python_function", "train.py(12): step", 0, 98),
+        host("python_function", "nn.Module: Net_0", 2, 90),
+        host("cpu_op", "aten::empty", 3, 1, **numbers[0]),
+        host("python_function", "nn.Module: Linear_0", 4, 20),
+        host("cpu_op", "aten::linear", 5, 15, **numbers[0]),
+        host("cpu_op", "aten::addmm", 6, 12, **numbers[0]),
+        host("python_function", "nn.Module: ReLU_0", 40, 20),
+        host("cpu_op", "aten::relu", 42, 15, **numbers[1]),
+        *(
+            one | {"tid": 2}
+            for one in (
+                host("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", 110, 20, **back),
+                host("cpu_op", "AddmmBackward0", 111, 18, **back),
+                host("cpu_op", "aten::mm", 112, 9),
+                launch(113, 1),
+            )
+        ),
+        kernel("gemm", 130, correlation=1),
+    ]
+    (gemm,) = read_trace(write_trace(tmp_path / "t.json", events)).kernels
+    assert (gemm.operator, gemm.module, gemm.code) == ("aten::mm", "Linear_0", "train.py:12")
+    twice = [*events, host("cpu_op", "aten::addmm", 6, 12, **numbers[0]) | {"tid": 3}]
+    assert next(iter(read_trace(write_trace(tmp_path / "t.json", twice)).kernels)).module is None
+
+
 def test_an_id_that_two_threads_launched_leads_to_none(tmp_path: Path) -> None:
     """Traces of several processes in one file share correlation ids: nothing is guessed."""
     events = [host("cpu_op", "aten::mm", 1, 9), launch(2, 1), launch(3, 1) | {"tid": 2}, kernel("a", 9, correlation=1)]

@@ -108,7 +108,9 @@ def test_gpu_selector_shows_the_gpu_and_its_plane(open_page: Callable[..., Page]
     )
     opened = Opened(open_page([*placed(), t4]))
     assert opened.page.locator(".plane:visible").count() == 1
-    at_once = "lens.set({ gpu: 'Tesla T4' }), lens.settled().then(() => document.querySelector('.plane:not([hidden]) svg'))"
+    at_once = (
+        "lens.set({ gpu: 'Tesla T4' }), lens.settled().then(() => document.querySelector('.plane:not([hidden]) svg'))"
+    )
     assert opened.page.evaluate_handle(at_once).as_element() is not None, "settled before the plane is drawn"
     opened.page.click("#clear")
     opened.page.select_option("[data-choice=gpu]", "Tesla T4")
