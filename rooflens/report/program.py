@@ -55,6 +55,16 @@ def _after(gaps: GapsAfter) -> str:
     return f"{name} ({duration(gaps.gap_ns)})"
 
 
+def place_of(analysis: Analysis) -> str:
+    """Return where in its program a kernel is launched: its NVTX ranges, and the module of the timeline.
+
+    As a path from the outermost in, `train/step/Linear_3`; empty where neither is known.
+    """
+    found = analysis.in_program
+    opened = analysis.kernel.nvtx_range or (found.nvtx_range if found else None)
+    return "/".join(filter(None, (opened, found.module if found else None)))
+
+
 def in_program_lines(analysis: Analysis) -> tuple[str, ...]:
     """Say what a kernel takes in its program, why that differs from its profile, and what launched it."""
     found = analysis.in_program

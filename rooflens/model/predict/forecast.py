@@ -388,9 +388,10 @@ def _known_peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float] | N
 def usual_dtype(operation: Operation, gpu: Datasheet) -> str:
     """Name the type to predict where none is given: the operation's, or where a GPU lacks it the faster of fp16, fp32.
 
-    Some chips compute fp16 at a small part of their fp32 rate.
+    A GPU has a type that it multiplies matrices in, whatever pipe the operation runs on. Some chips compute fp16 at a
+    small part of their fp32 rate.
     """
-    peaks = {dtype: _known_peak(operation.unit, dtype, gpu) for dtype in (operation.dtype, "fp16", "fp32")}
+    peaks = {dtype: _known_peak("matrix", dtype, gpu) for dtype in (operation.dtype, "fp16", "fp32")}
     known = {dtype: peak[1] for dtype, peak in peaks.items() if peak}
     return operation.dtype if operation.dtype in known else max(known, key=known.__getitem__, default=operation.dtype)
 

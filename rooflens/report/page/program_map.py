@@ -1,4 +1,4 @@
-"""The map of a program: NVTX ranges, and in each its kernels, as wide as their time."""
+"""The map of a program: NVTX ranges and modules, and in each its kernels, as wide as their time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rooflens import format as fmt
 from rooflens.model.summary import KernelSummary, Launch
 from rooflens.report.content import Content
 from rooflens.report.html.templates import render
+from rooflens.report.program import place_of
 
 MOST_RANGES = 24
 LEAST_PART = 0.002
@@ -35,7 +36,7 @@ class Cell(Struct, frozen=True):
 
 
 class Strip(Struct, frozen=True):
-    """One range with its kernels, the longest first; `value` is what the filter by range takes."""
+    """One range or module with its kernels, the longest first; `value` is what the filter by range takes."""
 
     label: str
     value: str
@@ -47,15 +48,21 @@ class Strip(Struct, frozen=True):
 def program_map(content: Content) -> Markup:
     """Draw the program as ranges and kernels; nothing where its launches lie in fewer than two ranges."""
     strips = _strips(content)
-    named = any(strip.value for strip in strips)
-    return render("report/program_map", strips=strips) if named and len(strips) > 1 else Markup()
+    if len(strips) < 2 or not any(strip.value for strip in strips):
+        return Markup()
+    longest = sorted(range(len(strips)), key=lambda place: -strips[place].time_ns)
+    return render(
+        "report/program_map",
+        strips=[strips[place] for place in sorted(longest[:MOST_RANGES])],
+        rest=[strips[place].part for place in longest[MOST_RANGES:]],
+    )
 
 
 def _strips(content: Content) -> list[Strip]:
     """Part the GPU time by range, in the order of their first launches, then by kernel."""
     launches: dict[str, defaultdict[str, list[Launch]]] = {}
     for launch in sorted(content.counted, key=lambda one: int(one.key[1:])):
-        by_kernel = launches.setdefault(launch.analysis.kernel.nvtx_range or "", defaultdict(list))
+        by_kernel = launches.setdefault(place_of(launch.analysis), defaultdict(list))
         by_kernel[launch.group_key].append(launch)
     groups = {group.key: group for group in content.kernels}
     strips = []
@@ -65,7 +72,7 @@ def _strips(content: Content) -> list[Strip]:
         seen = sorted((cell for cell in cells if cell.part >= LEAST_PART), key=lambda cell: -cell.time_ns)
         label = fmt.cut_middle(value or OUTSIDE, 60)
         strips.append(Strip(label, value, time_ns, time_ns / (content.total_ns or 1.0), tuple(seen)))
-    return [strip for strip in strips if strip.cells][:MOST_RANGES]
+    return [strip for strip in strips if strip.cells]
 
 
 def _cell(group: KernelSummary, launches: list[Launch], total_ns: float) -> Cell:

@@ -18,6 +18,7 @@ from rooflens.report.content import Content
 from rooflens.report.html.document import style_px
 from rooflens.report.html.templates import render
 from rooflens.report.page.charts import RooflineFigure
+from rooflens.report.program import place_of
 from rooflens.report.summary import earlier_versions, version_place
 
 LABEL_WIDTH = 40
@@ -161,7 +162,9 @@ def _pickers(content: Content, rows: list[dict[str, Any]]) -> Iterable[Picker]:
     present = {row["r"] for row in rows}
     labels = [label for label in content.report_labels.values() if label in present]
     yield Picker("report", "Report", tuple(_choice(label) for label in labels))
-    yield _picker("range", "NVTX range", rows)
+    programs = (launch.analysis.in_program for launch in content.launches)
+    has_modules = any(program is not None and program.module for program in programs)
+    yield _picker("range", "Range, module" if has_modules else "NVTX range", rows)
     yield _picker("process", "Process", rows)
     yield _picker("device", "Device", rows, "device {}".format)
 
@@ -215,7 +218,7 @@ def _item(content: Content, launch: Launch) -> dict[str, Any]:
         "r": content.report_labels.get(kernel.digest, ""),
         "bound": FAILED if launch.failed else launch.bound,
         "precision": precision(launch),
-        "range": kernel.nvtx_range or "",
+        "range": place_of(launch.analysis),
         "process": kernel.process or "",
         "device": "" if kernel.device is None else str(kernel.device),
         "ns": launch.duration_ns,

@@ -504,7 +504,8 @@ def test_the_usual_type_is_one_that_the_gpu_has() -> None:
         "note: Tesla T4: no published peak for bf16, so predicted in fp16",
         "note: NVIDIA GeForce GTX 1080: no published peak for bf16, so predicted in fp32",
     ]
-    assert run("predict", "softmax", "--width", "64", "--gpu", "t4").stderr == ""
+    on_cuda_cores = run("predict", "softmax", "--width", "64", "--gpu", "t4", "--gpu", "h100-sxm", "--format", "json")
+    assert [one["dtype"] for one in json.loads(on_cuda_cores.stdout)["predictions"]] == ["fp16", "bf16"]
     for gpu in load_datasheets():
         assert run(*GEMM, "--gpu", gpu.id).exit_code == 0, gpu.id
 
