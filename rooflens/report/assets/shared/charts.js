@@ -88,24 +88,26 @@
     await view.runAsync();
   }
 
-  async function draw(figure, theme) {
+  async function draw(figure) {
     const room = figure.box.clientWidth;
     if (!room) return;
     const narrow = room < NARROW_PX;
-    const fresh = !figure.view || figure.theme !== theme || figure.narrow !== narrow;
+    const fresh = !figure.view || figure.theme !== theme() || figure.narrow !== narrow;
     const fits = figure.room === room;
-    Object.assign(figure, { room, theme, narrow });
+    Object.assign(figure, { room, theme: theme(), narrow });
     if (fresh) await embed(figure);
     if (tell(figure)) await figure.view.runAsync();
     if (fresh || !fits) await fit(figure);
-    figure.box.dataset.drawn = theme;
+    figure.box.dataset.drawn = figure.theme;
   }
 
   // One drawing at a time, what is in sight first, with a breath between so that each is seen when it is ready.
   let queue = Promise.resolve();
   const breath = () => new Promise((resume) => setTimeout(resume));
-  function request(figure, theme) {
-    figure.turn = Promise.all([queue, figure.turn]).then(() => draw(figure, theme || lens.theme())).catch(reportError);
+  let isPaper = false;
+  const theme = () => (isPaper ? "light" : lens.theme());
+  function request(figure) {
+    figure.turn = Promise.all([queue, figure.turn]).then(() => draw(figure)).catch(reportError);
     queue = figure.turn.then(breath);
   }
   function requestAll(some = figures) {
@@ -130,15 +132,16 @@
   // Paper does not wait: what a browser prints must be drawn before its event ends, in promises alone. It holds the
   // rooflines of all GPUs unless one was chosen.
   function print() {
+    isPaper = true;
     showPlanes(lens.state.gpu === "");
-    for (const figure of figures) figure.turn = figure.turn.then(() => draw(figure, "light")).catch(reportError);
+    for (const figure of figures) figure.turn = figure.turn.then(() => draw(figure)).catch(reportError);
   }
 
   // What has a width that it was not drawn for; of that an observer hears only in the next frame.
-  const stale = ({ box, room, theme }) => box.clientWidth && (box.clientWidth !== room || theme !== lens.theme());
-  const redraw = (figure) => {
-    if (stale(figure)) request(figure);
-  };
+  function redraw(figure) {
+    const { clientWidth } = figure.box;
+    if (clientWidth && (clientWidth !== figure.room || figure.theme !== theme())) request(figure);
+  }
   lens.settled = async () => {
     figures.forEach(redraw);
     for (const figure of figures) await figure.turn.then(() => figure.view?.runAsync());
@@ -160,6 +163,7 @@
   addEventListener("lens:theme", () => requestAll());
   addEventListener("beforeprint", print);
   addEventListener("afterprint", () => {
+    isPaper = false;
     showPlanes();
     requestAll();
   });
