@@ -27,7 +27,7 @@ from rooflens.model.roofline.roofs import Roof
 from rooflens.model.summary import gpu_name
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words
-from rooflens.report.plane.axes import ZOOM, axes, seen
+from rooflens.report.plane.axes import DOTS, axes, seen
 from rooflens.report.plane.geometry import Line
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
@@ -569,7 +569,7 @@ def arrows_spec(found: Moves, *, title: str) -> Spec:
 def _plane_chart(found: Moves) -> alt.LayerChart:
     dots = _dots_layer(_at_level("dots"), found, axes(shares=found.in_shares))
     if not found.in_shares:
-        dots = dots.properties(name="dots").add_params(ZOOM)
+        dots = dots.properties(name=DOTS)
     names, ridges = (
         placed(_at_level("labels").transform_filter(f"datum.s === '{kind}'")) for kind in ("name", "ridge")
     )

@@ -16,7 +16,15 @@ LABELS_APART_PX = 6
 ACROSS_PX, UP_PX = 150, 64
 """Pixels of a decade, across and up, from which 2 and 5 are labelled too."""
 
-ZOOM = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]")
+DOTS = "dots"
+"""Name of the layer that a plane is zoomed by."""
+
+_ZOOM: Param = {
+    "name": "zoom",
+    "select": {"type": "interval", "zoom": "wheel![event.ctrlKey]"},
+    "bind": "scales",
+    "views": [DOTS],
+}
 """A drag pans, the wheel zooms while ctrl is held, a double click resets."""
 
 _ENDS = ("x0", "x1", "y0", "y1")
@@ -32,7 +40,7 @@ def seen(*, zooms: bool, is_log: bool = True, **before: str) -> list[Param]:
         ends = {name: f"zoom.{name[0]} ? zoom.{name[0]}[{name[1]}] : {end}" for name, end in ends.items()}
     spans = {"spanX": "log(x1 / x0) / LN10", "spanY": "log(y1 / y0) / LN10" if is_log else "y1 - y0"}
     turn = {"turn": "-atan2(h / spanY, w / spanX) * 57.2958"} if is_log else {}
-    return expressions(**before, slot=SLOT, **ends, **spans, **turn)
+    return [*expressions(**before, slot=SLOT, **ends, **spans, **turn), *([_ZOOM] if zooms else ())]
 
 
 def axes(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
-from altair.utils.schemapi import debug_mode
+from altair.utils.schemapi import SchemaBase, debug_mode
 
 from rooflens.report.plane.placement import LEAD_TO_PART
 
@@ -114,19 +114,37 @@ def expressions(**named: str) -> list[Param]:
     return [{"name": name, "expr": expression} for name, expression in named.items()]
 
 
-def layered(layers: Iterable[Drawing], **properties: Any) -> alt.LayerChart:
-    """Lay layers over one another, as they are.
+def _as_it_is(chart: Any, deep: Any = True, ignore: list[str] | None = None) -> Any:  # noqa: FBT002 - Altair's signature
+    """Copy a chart without its parts where that is enough."""
+    if deep is not False:
+        return SchemaBase.copy(chart, deep, ignore)
+    copied = type(chart)()
+    copied._kwds.update(chart._kwds)  # noqa: SLF001 - where Altair keeps what a chart has
+    return copied
 
-    `alt.layer` copies each of them several times, to lift the parameters that they share; here nothing is to be lifted.
-    """
-    chart = alt.LayerChart(**properties)
+
+class _Layers(alt.LayerChart):
+    """Layers that are final: Altair would copy each of them at every step, to lift parameters that they share."""
+
+    copy = _as_it_is
+
+
+class _Stack(alt.VConcatChart):
+    """Charts below one another that are final."""
+
+    copy = _as_it_is
+
+
+def layered(layers: Iterable[Drawing], **properties: Any) -> alt.LayerChart:
+    """Lay layers over one another, as they are."""
+    chart = _Layers(**properties)
     chart.layer = list(layers)
     return chart
 
 
 def stacked(charts: Iterable[alt.LayerChart], **properties: Any) -> alt.VConcatChart:
     """Put charts below one another, as they are."""
-    chart = alt.VConcatChart(spacing=24, **properties)
+    chart = _Stack(spacing=24, **properties)
     chart.vconcat = list(charts)
     return chart
 

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from rooflens.report.plane import expressions as text
-from rooflens.report.plane.axes import ZOOM, axes
+from rooflens.report.plane.axes import DOTS, axes
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
     AT,
@@ -73,7 +73,7 @@ def points_layer(plane: Plane) -> alt.LayerChart:
         if course_rows(plane)
         else []
     )
-    dots = _dots(plane).properties(name="dots").add_params(ZOOM)
+    dots = _dots(plane).properties(name=DOTS)
     ring = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED}")
     ring = ring.mark_point(style="ring", size=alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)"), **QUIET).encode(**AT)
     ghost = ghost_layers(f"({AT_NEAREST}) && {PICKED}", alt.ExprRef(f"pow(2 * {_radius(plane)}, 2)"))
