@@ -6,6 +6,7 @@ import ast
 import shutil
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -154,7 +155,8 @@ def _modules() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
 
 
-def _imports(path: Path) -> set[str]:
+@cache
+def _imports(path: Path) -> frozenset[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -162,9 +164,10 @@ def _imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = (f"{node.module}.{alias.name}" for alias in node.names)
             found |= {name if _file_of(name) else str(node.module) for name in names}
-    return found
+    return frozenset(found)
 
 
+@cache
 def _file_of(name: str) -> Path | None:
     """Find the file of a module of ours."""
     place = PACKAGE.parent.joinpath(*name.split("."))
@@ -178,6 +181,7 @@ def _room(path: Path) -> str:
     return (place.with_suffix("") if is_beside else place.parent).as_posix()
 
 
+@cache
 def _rooms_used(path: Path) -> dict[str, str]:
     """Give the other rooms that a file imports from, each with the module it wants there."""
     files = {name: _file_of(name) for name in _imports(path) if name.partition(".")[0] == "rooflens"}

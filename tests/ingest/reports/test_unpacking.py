@@ -270,25 +270,24 @@ _SKIPPED = b"\x50\x2a\x4d\x18" + (1 << 20).to_bytes(4, "little") + bytes(1 << 20
 """A frame of zstd's that unpacks to nothing."""
 
 
-def _bombs() -> dict[str, bytes]:
-    """Return some kilobytes that unpack to 64 MiB, made in several ways."""
-    content = b"NVR\0" + bytes(64 << 20)
-    return {
-        "zstd": packed(content),
-        "gzip": gzip.compress(content, 1),
-        "gzip in gzip": gzip.compress(gzip.compress(content, 1)),
-        "zstd in gzip": gzip.compress(packed(content)),
-        "gzip in zstd": packed(gzip.compress(content, 1)),
-        "many small ones": gzip.compress(content[: 1 << 20]) * 64,
-        "nothing in it": gzip.compress(packed(b"NVR\0") + _SKIPPED * 64, 1),
-    }
+_CONTENT = b"NVR\0" + bytes(64 << 20)
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "zstd": lambda: packed(_CONTENT),
+    "gzip": lambda: gzip.compress(_CONTENT, 1),
+    "gzip in gzip": lambda: gzip.compress(gzip.compress(_CONTENT, 1)),
+    "zstd in gzip": lambda: gzip.compress(packed(_CONTENT)),
+    "gzip in zstd": lambda: packed(gzip.compress(_CONTENT, 1)),
+    "many small ones": lambda: gzip.compress(_CONTENT[: 1 << 20]) * 64,
+    "nothing in it": lambda: gzip.compress(packed(b"NVR\0") + _SKIPPED * 64, 1),
+}
+"""Some kilobytes that unpack to 64 MiB, made in several ways."""
 
 
-@pytest.mark.parametrize("kind", _bombs())
-def test_what_unpacks_without_end_is_stopped_early(tmp_path: Path, scratch: Path, kind: str) -> None:
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_what_unpacks_without_end_is_stopped_early(tmp_path: Path, scratch: Path, bomb: Callable[[], bytes]) -> None:
     """However it is compressed, a file that grows is refused when its limit is met, and nothing of it stays."""
     file = tmp_path / "bomb"
-    file.write_bytes(_bombs()[kind])
+    file.write_bytes(bomb())
     with pytest.raises(InputError, match="unpacks to more than 4 MiB, the limit"):
         list(unpacking.chunks(file, 4 << 20))
     with pytest.raises(InputError, match="unpacks to more than 4 MiB"), unpacked(file, 4 << 20):
@@ -296,12 +295,14 @@ def test_what_unpacks_without_end_is_stopped_early(tmp_path: Path, scratch: Path
     assert list(scratch.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", _bombs())
-def test_a_bomb_is_known_by_how_much_it_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_a_bomb_is_known_by_how_much_it_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bomb: Callable[[], bytes]
+) -> None:
     """Long before the limit, what grows as no report does is refused, and what of it was unpacked is little."""
     monkeypatch.setattr(unpacking, "_UNSUSPECTED_BYTES", 4 << 20)
     file, sizes = tmp_path / "bomb", list[int]()
-    file.write_bytes(_bombs()[kind])
+    file.write_bytes(bomb())
     with pytest.raises(InputError, match="unpacks to more than 200 times its size") as caught:
         sizes.extend(len(chunk) for chunk in unpacking.chunks(file))
     assert "`zstd -d`" in caught.value.hint
