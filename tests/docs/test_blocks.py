@@ -78,7 +78,7 @@ def test_the_code_runs_and_prints_what_is_shown(
     run = [block for block in blocks(page) if not block.mark]
     if not run:
         return
-    here, names = shell.Shell(tmp_path), {"__name__": "docs"}
+    here, names = shell.Shell(tmp_path, monkeypatch), {"__name__": "docs"}
     _furnish(tmp_path, page)
     if any(re.search(r"store\b|\bruns\b", block.code) for block in run):
         for name in ("store", "runs"):
@@ -87,15 +87,15 @@ def test_the_code_runs_and_prints_what_is_shown(
     for block in run:
         monkeypatch.chdir(here.folder)
         try:
-            _run(block, here, names, monkeypatch)
+            _run(block, here, names)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - all blocks of a page are tried, and all offenders named
             failed.append(f"{_named(block)}: {type(error).__name__}: {error}")
     assert not failed, "\n".join(failed)
 
 
-def _run(block: Block, here: shell.Shell, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def _run(block: Block, here: shell.Shell, names: dict[str, Any]) -> None:
     if block.language in {"sh", "console"}:
-        _run_shell(block, here, monkeypatch)
+        _run_shell(block, here)
     elif block.language == "python":
         exec(compile(block.code, _named(block), "exec"), names)  # noqa: S102 - the documentation's own code
     elif block.language == "pycon":
@@ -150,14 +150,13 @@ def _check_calls(block: Block) -> None:
                 assert shell.unknown_option(words[words.index("rooflens") + 1 :]) is None, line
 
 
-def _run_shell(block: Block, here: shell.Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def _run_shell(block: Block, here: shell.Shell) -> None:
     typed = shell.commands(block.code, prompted=block.language == "console")
     for command, following in zip(typed, [*typed[1:], None], strict=True):
         printed = here.run(command.typed)
         if command.shown.strip() and not shell.as_shown(command.shown, printed):
-            with monkeypatch.context() as wide:
-                shell.widen(wide, 120)
-                printed = here.run(command.typed)
+            here.is_wide = not here.is_wide  # as on a terminal, and so most likely what follows on this page
+            printed = here.run(command.typed)
             assert shell.as_shown(command.shown, printed), f"$ {command.typed}\n{printed}"
         asked = following is not None and following.typed == "echo $?"
         assert asked or not here.exit_code, f"{command.typed} ends with {here.exit_code}:\n{printed}"

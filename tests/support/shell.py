@@ -74,9 +74,11 @@ def unknown_option(arguments: list[str]) -> str | None:
 class Shell:
     """A folder in which lines are run one after the other."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self.exit_code = 0
+        self.is_wide = False  # prints as on a terminal of 120 columns, else as for a pipe
+        monkeypatch.setattr(console, "terminal_width", lambda: 120 if self.is_wide else None)
 
     def run(self, typed: str) -> str:
         """Run a line; return what it prints, stdout and stderr together.
