@@ -20,7 +20,7 @@ import record
 import stored
 import unattended
 from msgspec.structs import replace
-from support import fake_ncu
+from support import fake_ncu, fake_nsys
 from support.recorded import only
 from truth import Measured
 
@@ -28,7 +28,15 @@ from rooflens.model.records import Kernel
 from rooflens.processes import Command, run
 from rooflens.workloads.registry import find_workload, load_workloads
 
-QUICK = "import sys; sys.stdout.write('loss 1\\n')"  # stands in for the user's script, which trains for seconds
+QUICK = "import sys; sys.stdout.write('loss 1\\n')"
+
+
+def quick_script(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a program of no time stand in for the user's script, and an nsys, without which PyTorch would trace it."""
+    script = gpu_box / "train_transformer.py"
+    script.write_text(QUICK)
+    fake_nsys.install(gpu_box / "bin", [("saxpy", 8, 128, 3, 1000)])
+    monkeypatch.setattr(first_light, "_SCRIPT", script)
 
 
 def chosen(output: Path, *names: str) -> list[unattended.Step]:
@@ -284,9 +292,7 @@ def test_a_step_leaves_to_later_ones_what_they_keep(gpu_box: Path, capsys: pytes
 
 def test_everything_runs_once_through_stand_ins(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step ends in its time and leaves its part; what the stand-ins cannot show is called wrong or missing."""
-    script = gpu_box / "train_transformer.py"
-    script.write_text(QUICK)
-    monkeypatch.setattr(first_light, "_SCRIPT", script)
+    quick_script(gpu_box, monkeypatch)
     monkeypatch.setattr(costs, "PROGRAMS", ("saxpy", "fp16_fma"))
     monkeypatch.setattr(costs, "COMPARED", ("saxpy",))
     output = gpu_box / "light"
@@ -331,9 +337,7 @@ def test_clocks_are_logged_while_the_steps_run(gpu_box: Path) -> None:
 
 def test_where_no_page_can_be_drawn_the_script_is_collected(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bare GPU box keeps the script's reports; the page comes later."""
-    script = gpu_box / "train_transformer.py"
-    script.write_text(QUICK)
-    monkeypatch.setattr(first_light, "_SCRIPT", script)
+    quick_script(gpu_box, monkeypatch)
     monkeypatch.setattr(first_light, "_DRAWING", ("no_such_module",))
     assert first_light._script(gpu_box / "light", None) == 0
     assert len(list(gpu_box.glob("light/script/*/train_transformer.ncu-rep"))) == 3
