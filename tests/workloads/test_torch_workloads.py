@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import subprocess
@@ -41,6 +42,13 @@ FIELDS = {
     "tolerance": float,
     "ok": bool,
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _only_what_cases_leave_is_collected() -> None:
+    """Leave what tests made before out of the collection before each case, which took longer than the cases."""
+    gc.collect()
+    gc.freeze()
 
 
 def _arguments(workload: Workload, case: Case, *more: str) -> list[str]:

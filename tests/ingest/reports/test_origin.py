@@ -12,7 +12,7 @@ import ncu_report
 import pytest
 from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpec, encode_report, write_report
 
-from rooflens.ingest.load import ingest_reports
+from rooflens.ingest.load import Loaded, ingest_reports
 from rooflens.ingest.messages.sessions import range_path
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.inputs import find_inputs
@@ -158,11 +158,8 @@ def test_origins_agree_with_nvidias_command_line(corpus: Path) -> None:
 
 
 @pytest.mark.corpus
-def test_every_published_report_says_process_and_gpu(corpus: Path) -> None:
+def test_every_published_report_says_process_and_gpu(loaded: Loaded) -> None:
     """Kernels, ranges and command lists of every version name both, failed ones too."""
-    reports = [
-        path for path in sorted(corpus.glob("*rep*")) if path.suffix != ".csv" and path.read_bytes()[:3] == b"NVR"
-    ]
-    assert len(reports) >= 30
-    for path in reports:
-        assert all(kernel.process and kernel.device is not None for kernel in _read(path)), path.name
+    assert len(loaded.reports) >= 30
+    for run, kernels in loaded.reports:
+        assert all(kernel.process and kernel.device is not None for kernel in kernels), run.source
