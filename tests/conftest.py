@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import gc
 import os
 import pickle
 import signal
@@ -39,12 +38,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("thorough"):
                 item.add_marker(pytest.mark.skip(reason=f"thorough: `make test-all` runs it, or {THOROUGH}=1"))
-
-
-def pytest_collection_finish() -> None:
-    """Leave what collecting made out of further garbage collections: a million objects, which stay to the end."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,6 @@ class Runner:
             "PATH": f"{bin_folder}:/usr/bin:/bin",
             "PYTHONPATH": str(ROOT),
             "HOME": str(folder),
-            "PIP_RETRIES": "0",
             "ROOFLENS_HOME": str(folder / "home"),
             "GITHUB_ACTION_PATH": str(ROOT),
             "GITHUB_EVENT_PATH": str(event),

@@ -429,8 +429,7 @@ def test_the_whole_corpus_as_json(corpus: Path) -> None:
     """All 250 kernels, valid JSON, exit code 1 for the one damaged file, which is named."""
     result = run("analyze", *filter(has_name_of_report, sorted(corpus.iterdir())), "--format", "json")
     document = json.loads(result.stdout)
-    # Every fifth kernel: the schema takes ten times as long as the answer.
-    jsonschema.validate(document | {"kernels": document["kernels"][::5]}, SCHEMA)
+    jsonschema.validate(document, SCHEMA)
     errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert len(document["kernels"]) == 250
     assert result.exit_code == 1

@@ -28,7 +28,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 ARGUMENTS = (
     "--no-sandbox",  # containers run as root
     "--disable-gpu",
-    "--js-flags=--single-threaded --no-opt --no-maglev",
+    "--js-flags=--single-threaded --no-opt --no-maglev",  # no page lives long enough to be worth compiling
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",

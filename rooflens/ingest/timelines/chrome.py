@@ -109,7 +109,7 @@ class _DeviceWork:
         self.kernels: list[_Launch] = []
         self.others: list[BusyEvent] = []
         self.launches: dict[Any, tuple[Any, int] | None] = {}
-        self.forwards: dict[str, tuple[Any, int] | None] = {}
+        self.forwards: dict[Any, tuple[Any, int] | None] = {}
         self.gpus: dict[int, str] = {}
         self.event_count = 0
         self._is_cut = False
@@ -147,24 +147,24 @@ class _DeviceWork:
         correlation, span = _id(_args(event).get("correlation")), span_of(event)
         if correlation is None or span is None or "launch" not in str(event.get("name")).lower():
             return
-        thread = self._share((_id(event.get("pid")), _id(event.get("tid"))))
         middle = span[0] + span[1] // 2  # its start may be rounded to that of its operator, or to the end of the last
-        known = self.launches.setdefault(correlation, (thread, middle))
-        if known is not None and known[0] != thread:
-            self.launches[correlation] = None
+        self._keep(self.launches, correlation, event, middle)
 
     def _take_forward(self, event: dict[str, Any]) -> None:
-        """Keep where a step of the forward pass began: of operators in one another, the innermost has a backward step.
-
-        Each thread numbers its steps: a number that two threads used leads to none of them.
-        """
+        """Keep where a step of the forward pass began: of operators within one another, the innermost one has it."""
         step, span = _step_of(event), span_of(event)
         if not step or span is None or _is_backward(event):
             return
+        self._keep(self.forwards, step, event, span[0])
+        if (known := self.forwards[step]) is not None:
+            self.forwards[step] = (known[0], max(known[1], span[0]))
+
+    def _keep(self, places: dict[Any, tuple[Any, int] | None], key: Any, event: dict[str, Any], moment: int) -> None:
+        """Keep on which thread something happened, and when; a key that several threads gave leads to none of them."""
         thread = self._share((_id(event.get("pid")), _id(event.get("tid"))))
-        known = self.forwards.setdefault(step, (thread, span[0]))
-        if known is not None:
-            self.forwards[step] = (thread, max(span[0], known[1])) if known[0] == thread else None
+        known = places.setdefault(key, (thread, moment))
+        if known is not None and known[0] != thread:
+            places[key] = None
 
     def _take_kernel(self, event: dict[str, Any]) -> None:
         """Keep a kernel."""
@@ -222,7 +222,7 @@ class _Host:
         self._kernels = work.kernels
         self._around: dict[Any, _Around] = {}
         self._operators: dict[Any, _Around] = {}
-        self._forwards = {step: _Around() for step, began in work.forwards.items() if began is not None}
+        self._forwards: dict[str, _Around] = {}
         threads: dict[Any, list[tuple[int, _Around]]] = {}
         for one in work.kernels:
             if (launch := work.launches.get(one.correlation)) is not None:
@@ -233,7 +233,8 @@ class _Host:
                 self._operators[one.external] = _Around()
         for step, began in work.forwards.items():
             if began is not None:
-                threads.setdefault(began[0], []).append((began[1], self._forwards[step]))
+                around = self._forwards[step] = _Around()
+                threads.setdefault(began[0], []).append((began[1], around))
         self._threads = {
             thread: ([moment for moment, _ in found], [around for _, around in found])
             for thread, found in ((thread, sorted(found, key=itemgetter(0))) for thread, found in threads.items())

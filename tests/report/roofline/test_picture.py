@@ -84,6 +84,7 @@ def test_several_gpus_stand_below_one_another(monkeypatch: pytest.MonkeyPatch) -
     assert bottoms[-1] == float(root.attrib["height"])
     assert len(set(clips)) == len(clips)
     assert stack.notes == ("the picture shows 2 of 3 GPUs: give fewer reports to see the others",)
+    assert Picture(stack.svg).png().startswith(b"\x89PNG")
 
 
 def test_a_gpu_without_a_place_is_named() -> None:
