@@ -65,7 +65,8 @@ def find(path: str, mark: str) -> int | None:
     for page in range(1, MAX_PAGES + 1):
         comments = ask("GET", f"{path}?per_page={PAGE}&page={page}")
         for comment in comments:
-            if comment["body"].startswith(mark) and comment["user"]["login"] == author:
+            body, user = comment.get("body") or "", comment.get("user") or {}  # null: a deleted account, an empty body
+            if body.startswith(mark) and user.get("login") == author:
                 return int(comment["id"])
         if len(comments) < PAGE:
             break

@@ -7,12 +7,13 @@ two write the same file at once, the last one's is there in the end, whole.
 from __future__ import annotations
 
 import os
+import reprlib
 import stat
 import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,19 @@ _PRIVATE = 0o600
 
 MAX_TEXT_BYTES = 64 << 20
 """No text that is read here comes near this: a larger file is something else."""
+
+
+def path_text(given: object) -> str:
+    """Return the text of a path that a user gave.
+
+    Raises:
+        UsageError: It is empty, which Python takes for the current folder, or no path at all.
+    """
+    if not isinstance(given, (str, os.PathLike)) or not isinstance(text := os.fspath(given), str):
+        raise UsageError(f"{reprlib.repr(given)} is not a path", 'for example "last-week.ncu-rep"')
+    if not text:
+        raise UsageError("one of the paths is empty", "`.` is the current folder")
+    return text
 
 
 def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:

@@ -184,6 +184,10 @@ def test_a_regression_fails_with_one_comment_that_stays_one(base: str, tmp_path:
     """Slower: exit 5, summary and comment say so; on the next push the same comment holds the new words, exit 0."""
     comments = github.comments  # type: ignore[attr-defined]
     comments += [{"id": i, "user": {"login": "a"}, "body": "hello"} for i in range(100)]
+    comments += [
+        {"id": 150, "user": None, "body": "<!-- rooflens: rooflens -->\ngone"},
+        {"id": 151, "user": {}, "body": None},
+    ]
     comments.append({"id": 200, "user": {"login": "mallory"}, "body": "<!-- rooflens: rooflens -->\nmine"})
     slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000])
     (tmp_path / "first").mkdir()

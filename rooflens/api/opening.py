@@ -14,6 +14,7 @@ from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thr
 from rooflens.api import notebook, rendering
 from rooflens.api.report import Report
 from rooflens.errors import UsageError
+from rooflens.files import path_text
 from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
@@ -84,7 +85,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         it, and `Report.failures` holds it.
 
     Raises:
-        UsageError: No path is given, or a pattern cannot be parsed.
+        UsageError: No path is given, one is empty or not a path, or a pattern cannot be parsed.
         InputError: A path does not exist, nothing there can be read, or no kernel matches.
         EnvironmentMissingError: The timeline is one that only nsys reads, and it is not here.
 
@@ -99,7 +100,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         raise UsageError("no report given", 'for example `rooflens.open("last-week.ncu-rep")`')
     limits = None if thresholds is None else read_thresholds(Path(thresholds))
     timed_by = None if timeline is None else read_timeline(timeline)
-    found, places = _read([os.fspath(path) for path in paths], ReadOptions(gpu=gpu), limits, timed_by)
+    found, places = _read([path_text(path) for path in paths], ReadOptions(gpu=gpu), limits, timed_by)
     if not found.reports and found.failures:
         raise found.failures[0][1]
     if found.failures:

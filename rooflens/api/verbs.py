@@ -129,7 +129,7 @@ def ingest(
 
     Raises:
         InputError: A path does not exist, no folder holds a report, or the store cannot be written to.
-        UsageError: There is no such executor.
+        UsageError: There is no such executor, or a path is empty or not one.
 
     >>> import rooflens as rl, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -137,6 +137,7 @@ def ingest(
     ...     stored.report_count, len(rl.open(f"{folder}/store")) == stored.kernel_count
     (1, True)
     """
+    from rooflens.files import path_text
     from rooflens.ingest.load import ingest_reports
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.ingest.reports.inputs import find_inputs
@@ -144,6 +145,6 @@ def ingest(
     from rooflens.model.store.dataset import Store
 
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    jobs = find_inputs([os.fspath(path) for path in given]).jobs
-    place = Store(os.fspath(store))
+    jobs = find_inputs([path_text(path) for path in given]).jobs
+    place = Store(path_text(store))
     return ingest_reports(jobs, place, unprofiled_of=read_unprofiled, options=ReadOptions(raw=raw), executor=executor)

@@ -12,6 +12,7 @@ import click
 from rooflens.cli.console import progress, say, show_failures
 from rooflens.cli.usage import GPUS, completed_by_files
 from rooflens.errors import InputError, NoMatchError, UsageError
+from rooflens.files import path_text
 from rooflens.format import count, some
 from rooflens.ingest.reports.unpacking import is_incomplete
 
@@ -133,8 +134,8 @@ def find_reports(
 
     if not paths:
         raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
-    if "" in paths:
-        raise UsageError("one of the paths is empty", "`.` is the current folder")
+    for path in paths:
+        path_text(path)
     pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
     inputs = find_inputs(paths, pipes)
     _name_ignored(inputs.ignored, "no report")

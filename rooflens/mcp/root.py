@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import InputError, near_names
-from rooflens.format import some
+from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import sidecar
@@ -23,6 +23,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of the last change in nanoseconds and size in bytes of each file that was read."""
 
 _LISTED = "`list_reports` names the reports"
+_NAMED_CHARACTERS = 200
 _KEPT = 8
 """How many places keep their analyses: a client asks several things about one report."""
 
@@ -53,8 +54,9 @@ class Root:
         """
         try:
             place = (self.folder / given).resolve()
+            place.exists()  # refuses what is longer than the system takes
         except (OSError, ValueError, RuntimeError) as error:
-            raise InputError(f"`{given}` is not a path", _LISTED) from error
+            raise InputError(f"`{cut_middle(given, _NAMED_CHARACTERS)}` is not a path", _LISTED) from error
         if not place.is_relative_to(self.folder):
             raise InputError(f"`{given}` is outside the folder that this server reads", _LISTED)
         return place

@@ -156,3 +156,11 @@ def test_reading_tells_nothing_twice(attention: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert rl.open(attention).warnings == ()
+
+
+@pytest.mark.parametrize("given", ["", None, 5, b"report.ncu-rep"])
+def test_what_is_no_path_is_told_so(given: object, tmp_path: Path) -> None:
+    """An empty text is not the current folder, and nothing else than a path is taken for one: a clear error says so."""
+    for ask in (rl.open, lambda path: rl.ingest([path], tmp_path / "store")):
+        with pytest.raises(UsageError, match=r"one of the paths is empty|is not a path"):
+            ask(given)  # type: ignore[arg-type]

@@ -32,6 +32,8 @@ from rooflens.report.text.digest import tokens_of
 READER = "For anyone who wonders what a model sees of a report when it asks."
 TRANSCRIPT = Path(__file__).parent / "transcript.md"
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
+TOO_LONG = "a" * 300
+"""A name has 255 bytes at most."""
 ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("list_reports", {}),
     ("list_reports", {"offset": 3}),
@@ -51,6 +53,7 @@ ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("open_report", {"path": "link.ncu-rep"}),
     ("open_report", {"path": "linked"}),
     ("open_report", {"path": "a\0b"}),
+    ("open_report", {"path": TOO_LONG}),
     ("open_report", {"path": "before.ncu-rep", "kernel": "re:(a+)+$"}),
     ("open_report", {"path": "before.ncu-rep", "kernel": "gemn"}),
     ("open_report", {"path": "cut.ncu-rep"}),
@@ -357,10 +360,11 @@ def test_two_recordings_are_compared_and_operations_predicted(said: Said) -> Non
 
 
 def test_no_path_leads_out_of_the_root(said: Said) -> None:
-    """Steps up, absolute paths, links to files and to folders, and what is not a path are refused."""
+    """Steps up, absolute paths, links to files and to folders, and what is no path or too long for one are refused."""
     for path in ("../outside/secret.ncu-rep", "/etc/passwd", "link.ncu-rep", "linked"):
         assert "outside the folder that this server reads" in said.refused("open_report", path=path)
     assert "is not a path" in said.refused("open_report", path="a\0b")
+    assert "is not a path" in said.refused("open_report", path=TOO_LONG)
 
 
 def test_what_a_client_can_mend_is_an_error_with_a_hint(said: Said) -> None:

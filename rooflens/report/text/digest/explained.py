@@ -84,7 +84,7 @@ def _head(report: AnalyzedReport, analysis: Analysis) -> Document:
             ),
             plain(_time(report, analysis)),
             *(plain(f"{line[:1].upper()}{line[1:]}") for line in in_program_lines(analysis)),
-            plain(_launch(analysis)),
+            _launch(analysis),
             (strong("Synthetic data"), ": written by a generator, not recorded on a GPU.") if kernel.synthetic else "",
         ),
     )
@@ -106,7 +106,8 @@ def _time(report: AnalyzedReport, analysis: Analysis) -> str:
     return f"{fmt.duration(analysis.kernel.duration_ns)}, {share}"
 
 
-def _launch(analysis: Analysis) -> str:
+def _launch(analysis: Analysis) -> Words:
+    """Say how it was launched; the text of its NVTX range is the program's, and stands as code."""
     kernel, counters = analysis.kernel, analysis.kernel.counters
     sizes = [
         f"{name} {'x'.join(map(str, size))}" for name, size in (("grid", kernel.grid), ("block", kernel.block)) if size
@@ -127,8 +128,10 @@ def _launch(analysis: Analysis) -> str:
         for name in ("achieved_occupancy", "theoretical_occupancy")
         if name in counters
     ]
-    opened = [f"NVTX {kernel.nvtx_range}"] if kernel.nvtx_range else []
-    return ", ".join((*sizes, *numbers, *occupancy, *opened))
+    launched = plain(", ".join((*sizes, *numbers, *occupancy)))
+    if not kernel.nvtx_range:
+        return launched
+    return (f"{launched}, NVTX " if launched else "NVTX ", code(kernel.nvtx_range))
 
 
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
