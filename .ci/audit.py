@@ -1,22 +1,35 @@
-"""Look up known holes in what is installed with rooflens: `.venv/bin/python .ci/audit.py`.
+"""Look up known holes in what is installed with rooflens, and in what it ships: `.venv/bin/python .ci/audit.py`.
 
-Only a hole fails. Where pip-audit, or the database it asks, cannot be had, this says so and is content.
+Audited are the packages that are installed, those that the action pins, and those in the bundle of the pages' scripts.
+Exit status 1 where there is a hole, or where nobody looked at the vendored scripts for a year; 75 where one of the
+three could not be looked up, which is no pass.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[1]
+VENDOR = ROOT / "rooflens" / "report" / "assets" / "vendor" / "vendor.toml"
+BUNDLED = ROOT / "tests" / "support" / "vega"
+CONSTRAINTS = ROOT / "action" / "constraints.txt"
 LONGEST_S = 120
-"""For each of the two programs that ask the network."""
+"""For each of the programs that ask the network."""
+OLDEST_DAYS = 365
+FAILURES = (OSError, subprocess.SubprocessError, ValueError, KeyError)
+"""What comes of a tool that is missing, or that an index does not answer."""
+NOT_AUDITED = 75
+"""As of commands that ask to be tried again: `EX_TEMPFAIL`."""
 
 
 def installed(project: str) -> list[str]:
@@ -35,38 +48,80 @@ def installed(project: str) -> list[str]:
     return sorted(f"{name}=={version}" for name, version in found.items() if name != project)
 
 
+def pinned(text: str) -> list[str]:
+    """Return the pins of a file of constraints."""
+    return [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
+
+
 def audit(requirements: list[str], folder: Path) -> list[dict[str, Any]]:
     """Return what pip-audit knows of each package.
 
     Raises:
-        OSError, subprocess.SubprocessError, ValueError: It cannot be had, or has no answer.
+        OSError, subprocess.SubprocessError, ValueError, KeyError: It cannot be had, or has no answer.
     """
-    venv.create(folder / "tool", with_pip=True)
     tool = folder / "tool" / "bin"
-    install = [str(tool / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pip-audit"]
-    subprocess.run(install, check=True, capture_output=True, timeout=LONGEST_S)
-    pinned = folder / "requirements.txt"
-    pinned.write_text("\n".join(requirements), encoding="utf-8")
-    ask = [str(tool / "pip-audit"), "--no-deps", "--disable-pip", "--format", "json", "--requirement", str(pinned)]
+    if not (tool / "pip-audit").exists():
+        venv.create(folder / "tool", with_pip=True)
+        install = [str(tool / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pip-audit"]
+        subprocess.run(install, check=True, capture_output=True, timeout=LONGEST_S)
+    listed = folder / "requirements.txt"
+    listed.write_text("\n".join(requirements), encoding="utf-8")
+    ask = [str(tool / "pip-audit"), "--no-deps", "--disable-pip", "--format", "json", "--requirement", str(listed)]
     done = subprocess.run(ask, check=False, capture_output=True, text=True, timeout=LONGEST_S)
     found: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
     return found
 
 
+def npm_audit() -> list[str]:
+    """Return the holes in the packages of the bundle; the tool that bundles them is not in it.
+
+    Raises:
+        OSError, subprocess.SubprocessError, ValueError, KeyError: There is no npm, or it has no answer.
+    """
+    ask = ["npm", "audit", "--omit=dev", "--package-lock-only", "--json"]
+    done = subprocess.run(ask, cwd=BUNDLED, check=False, capture_output=True, text=True, timeout=LONGEST_S)
+    found = json.loads(done.stdout)["vulnerabilities"]
+    return [f"{name}: {one['severity']}, {one['range']}" for name, one in sorted(found.items())]
+
+
+def too_old(today: dt.date) -> list[str]:
+    """Say when somebody looked at the vendored scripts, if that is over a year ago."""
+    looked_at = tomllib.loads(VENDOR.read_text(encoding="utf-8"))["looked_at"]
+    if (today - looked_at).days <= OLDEST_DAYS:
+        return []
+    return [f"the vendored scripts were last looked at on {looked_at}: renew them, and the date in {VENDOR.name}"]
+
+
 def main() -> int:
     """Print what was audited, and the holes."""
-    requirements = installed("rooflens")
+    holes, unaudited = too_old(dt.datetime.now(tz=dt.UTC).date()), []
+    lists = {
+        "installed": installed("rooflens"),
+        "pinned by the action": pinned(CONSTRAINTS.read_text(encoding="utf-8")),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for what, requirements in lists.items():
+            try:
+                found = [one for one in audit(requirements, Path(folder)) if "vulns" in one]
+            except FAILURES as error:
+                found = []
+                print(f"{what}: {type(error).__name__} {error}".splitlines()[0])
+            print(f"{what}: audited {len(found)} of {len(requirements)} packages; the index knows no others")
+            unaudited += [] if found else [what]
+            holes += [
+                f"{one['name']} {one['version']}: {hole['id']}, mended in {', '.join(hole['fix_versions']) or 'none'}"
+                for one in found
+                for hole in one["vulns"]
+            ]
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            found = audit(requirements, Path(folder))
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        print(f"no audit: {str(error).splitlines()[0]}")
-        return 0
-    print(f"audited {sum('vulns' in one for one in found)} of {len(requirements)} packages; the index knows no others")
-    holes = [(one, hole) for one in found for hole in one.get("vulns", ())]
-    for one, hole in holes:
-        print(f"{one['name']} {one['version']}: {hole['id']}, mended in {', '.join(hole['fix_versions']) or 'none'}")
-    return 1 if holes else 0
+        holes += npm_audit()
+    except FAILURES as error:
+        print(f"the pages' scripts: {type(error).__name__} {error}".splitlines()[0])
+        unaudited.append("the pages' scripts")
+    print("\n".join(holes) or "no holes are known")
+    if unaudited:
+        print(f"NOT AUDITED, which is no pass: {', '.join(unaudited)}")
+    return 1 if holes else NOT_AUDITED if unaudited else 0
 
 
 if __name__ == "__main__":

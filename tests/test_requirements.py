@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import tomllib
+from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 @pytest.mark.parametrize(
@@ -22,3 +26,43 @@ def test_no_release_with_a_known_hole_is_enough(package: str, mended: tuple[int,
     """The least version that the project asks for is the one that mended the hole, or a later one."""
     (least,) = (found[1] for one in PROJECT["dependencies"] if (found := re.match(rf"{package}>=([\d.]+)", one)))
     assert tuple(map(int, least.split("."))) >= mended
+
+
+@pytest.fixture
+def audit() -> ModuleType:
+    """Return the script that looks up known holes."""
+    spec = importlib.util.spec_from_file_location("audit", ROOT / ".ci" / "audit.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
+
+
+def test_an_audit_that_audited_nothing_is_no_pass(
+    audit: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Packages that the index does not know, and an npm without an answer, are named, and the exit status is not 0."""
+    known = [{"name": "click", "version": "8.2", "vulns": []}]
+    monkeypatch.setattr(audit, "npm_audit", list)
+    for found, status in ((known, 0), ([{"name": "click", "skip_reason": "not found"}], 75), ([], 75)):
+        monkeypatch.setattr(audit, "audit", lambda *_, found=found: found)
+        assert audit.main() == status
+        assert ("NOT AUDITED" in capsys.readouterr().out) is (status == 75)
+    holed = [{**known[0], "vulns": [{"id": "CVE-1", "fix_versions": ["8.3"]}]}]
+    monkeypatch.setattr(audit, "audit", lambda *_: holed)
+    assert audit.main() == 1
+
+
+def test_the_audit_reads_what_the_action_pins(audit: ModuleType) -> None:
+    """Every pin of the action is audited: those are the packages that run on the machines of others."""
+    pins = audit.pinned((ROOT / "action" / "constraints.txt").read_text(encoding="utf-8"))
+    names = {re.split("[=>;]", one)[0] for one in PROJECT["dependencies"]}
+    assert names <= {pin.partition("==")[0] for pin in pins}
+
+
+def test_vendored_scripts_that_nobody_looked_at_for_a_year_fail_the_audit(audit: ModuleType) -> None:
+    """A year after the day that the list names, the audit asks for another look."""
+    looked_at = tomllib.loads(audit.VENDOR.read_text(encoding="utf-8"))["looked_at"]
+    assert not audit.too_old(looked_at + timedelta(days=365))
+    assert audit.too_old(looked_at + timedelta(days=366))

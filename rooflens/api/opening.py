@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ from rooflens.model.selecting import Selection, select
 from rooflens.model.store import store_at
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from rooflens.analyzing import Timed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from rooflens.ingest.messages.messages import message
@@ -10,6 +11,8 @@ _LENGTH_BYTES = 4
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _EDGES = (0, 1, 2, 127, 128, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1)
 _DOUBLES = (b"\0" * 8, b"\xff" * 8, b"\0" * 6 + b"\xf0\x7f", b"\0" * 6 + b"\xf0\xff", b"\xff" * 6 + b"\xef\x7f")
+_VALUE = re.compile(rb'": ("(?:[^"\\]|\\.)*"|[-\w.]+)')
+_VALUES = (b"null", b"-1", b"1e999", b"NaN", b"true", b'"\\q"', b'"\xff"', b"[]", b"{}", b"[[[[]]]]", b"9" * 400)
 _CELLS = ("", '"', "nan", "inf", "-1", "1e999", "0x1p3", "1,234,567", "1.234,5", "n/a", "\0", "\r", "\ufeff", "9" * 400)
 
 Field = tuple[int, int, bytes]
@@ -45,6 +48,20 @@ def mutated_table(data: bytes, chance: Random) -> bytes:
         cells[place] = chance.choice(_CELLS).encode() if kind == 3 else chance.choice(lines[other].split(b'","'))
         lines[at] = b'","'.join(cells)
     return b"".join(lines)
+
+
+def mutated_json(data: bytes, chance: Random) -> bytes:
+    """Change a trace: a value of it, an event twice or in another's place, or any of its bytes."""
+    values = list(_VALUE.finditer(data))
+    if not values or chance.random() < 0.3:
+        return mutated_bytes(data, chance)
+    if chance.random() < 0.7:
+        value = chance.choice(values)
+        return data[: value.start(1)] + chance.choice(_VALUES) + data[value.end(1) :]
+    events = data.split(b"}, {")
+    at, other = chance.randrange(len(events)), chance.randrange(len(events))
+    events.insert(at, events[other])
+    return b"}, {".join(events)
 
 
 def mutated_bytes(data: bytes, chance: Random) -> bytes:

@@ -1,56 +1,65 @@
-"""The vendored Vega: `make vendor` writes it anew from the vl-convert that is installed, and a test makes it again.
+"""The vendored Vega: `make vendor` writes it anew from the packages that `vega/package-lock.json` names; needs npm.
 
-After that `vendor.toml` takes the version of vl-convert, the digest and the packages that are printed; where packages
-came or went, `vega.LICENSE.txt` takes their licences (`npm install vega vega-lite vega-embed` shows them all).
+To renew it, write newer versions into `vega/package.json`, run `npm install` there (`npm audit` says which of them have
+known holes), and `make vendor`. It prints the digest and the packages for `vendor.toml`; where packages came or went,
+`vega.LICENSE.txt` takes their licences, which `vega/node_modules` shows.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
+import json
+import shutil
+import subprocess
 import sys
-from importlib.metadata import version
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-import vl_convert
-
-from rooflens.report.html.embed import VEGA_LITE
+from msgspec import Struct
 
 VEGA = "vega.min.js"
+SOURCES = Path(__file__).parent / "vega"
+NPM = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+ESBUILD = ("node_modules/.bin/esbuild", "entry.js", "--bundle", "--minify", "--format=iife", "--legal-comments=none")
+LONGEST_S = 300
 
 
-def bundle() -> str:
-    """Bundle Vega, Vega-Lite and vega-embed into one script that needs no network; this takes seconds."""
-    made: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE.rpartition(".")[0])
-    return made
+class Bundle(Struct, frozen=True):
+    """One script that needs no network, and `name version` of each package in it by its licence."""
+
+    code: bytes
+    packages: dict[str, list[str]]
 
 
-_MODULE = re.compile(rb"Original file: /npm/([\w.-]+@[\w.-]+)/(.*?)//# sourceMappingURL=", re.DOTALL)
-_IMPORT = re.compile(rb'(?:from|import)"/npm/([\w.-]+@[\w.-]+)/')
+def bundle() -> Bundle:
+    """Bundle Vega, Vega-Lite and vega-embed.
 
-
-def packages_of(name: str) -> list[str]:
-    """Follow the imports of `a 1.0 with b 2.0 and c 3.0` through what vl-convert carries: `a 1.0`, each package once.
-
-    vl-convert carries every Vega-Lite it can write for, and gives vega-embed the one that was asked for.
+    Raises:
+        OSError, subprocess.SubprocessError: There is no npm here, or its packages cannot be had.
     """
-    (binary,) = Path(vl_convert.__file__).parent.glob("vl_convert.*.so")
-    imports = {found[1]: set(_IMPORT.findall(found[2])) for found in _MODULE.finditer(binary.read_bytes())}
-    left = {"@".join(pair).encode() for pair in re.findall(r"([\w-]+) ([\d.]+)", name)}
-    found: set[bytes] = set()
-    while left:
-        package = left.pop()
-        found.add(package)
-        left |= {one for one in imports[package] if not one.startswith(b"vega-lite@")} - found
-    return sorted(package.decode().replace("@", " ") for package in found)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        shutil.copytree(SOURCES, folder, dirs_exist_ok=True)
+        for command in (NPM, (*ESBUILD, "--metafile=meta.json", f"--outfile={VEGA}", "--log-level=warning")):
+            subprocess.run(command, cwd=folder, check=True, timeout=LONGEST_S)  # noqa: S603 - ours
+        (made,) = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["outputs"].values()
+        used = (name for name, about in made["inputs"].items() if about["bytesInOutput"])
+        return Bundle((folder / VEGA).read_bytes(), _by_licence(folder, used))
+
+
+def _by_licence(folder: Path, files: Iterable[str]) -> dict[str, list[str]]:
+    """Name the packages that files are of; npm may hold one in two versions."""
+    found: dict[str, set[str]] = {}
+    for file in files:
+        above = next((one for one in Path(file).parents if one.parent.name == "node_modules"), None)
+        if above is not None:
+            about = json.loads((folder / above / "package.json").read_text(encoding="utf-8"))
+            found.setdefault(about["license"], set()).add(f"{about['name']} {about['version']}")
+    return {licence: sorted(packages) for licence, packages in sorted(found.items())}
 
 
 if __name__ == "__main__":
-    code = bundle().encode()
-    (Path(__file__).parents[2] / "rooflens" / "report" / "assets" / "vendor" / VEGA).write_bytes(code)
-    digest = hashlib.sha256(code).hexdigest()
-    sys.stdout.write(f"vl-convert-python {version('vl-convert-python')}, sha256 {digest}\n")
-    parts = (
-        f"vega {vl_convert.get_vega_version()} vega-embed {vl_convert.get_vega_embed_version()} vega-lite {VEGA_LITE}"
-    )
-    sys.stdout.writelines(f"{package}\n" for package in packages_of(parts))
+    made = bundle()
+    (Path(__file__).parents[2] / "rooflens" / "report" / "assets" / "vendor" / VEGA).write_bytes(made.code)
+    sys.stdout.write(f"sha256 {hashlib.sha256(made.code).hexdigest()}\n{json.dumps(made.packages, indent=2)}\n")

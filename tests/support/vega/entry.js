@@ -1,0 +1,1 @@
+import embed from "vega-embed"; window.vegaEmbed = embed;
