@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
@@ -29,6 +30,7 @@ _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
 _ONE_HEADER = b"Kernel Name"
 _AGAIN = "export again with `ncu --import REPORT --page raw --csv --print-units base`"
 _MOST_NAMED = 3
+_PROFILED = re.compile(r'\s*==PROF== Profiling (".*"|\S+) - (\d+)\b')
 
 
 class Export(Struct):
@@ -51,6 +53,7 @@ class Export(Struct):
     _is_unknown: bool = False
     _capabilities: dict[str, None] = field(default_factory=dict)
     _incomplete: list[str] = field(default_factory=list)
+    _absent: int = 0
 
     def __iter__(self) -> Iterator[ExportedKernel]:
         """Yield the launches in the order of the text.
@@ -69,6 +72,7 @@ class Export(Struct):
             raise InputError(f"the table cannot be read: {error}", _AGAIN) from error
         if not count:
             raise refusal(self._data)
+        self._absent = max(0, self._announced() - count)
         if not self.names_gpu and not self._opens:
             raise InputError(
                 f"the export does not name its GPU{self._capability}, and holds no share of a peak: it has no roofs",
@@ -93,12 +97,18 @@ class Export(Struct):
     @property
     def loss(self) -> InputError | None:
         """What launches lack because the file was cut; None where nothing is missing. Known after the last launch."""
-        lost = [*self._incomplete, *(f"`{name}` (nothing but its name is there)" for name in self._facts.empty)]
-        if not lost:
-            return None
-        named = ", ".join(lost[:_MOST_NAMED]) + (f" and {len(lost) - _MOST_NAMED} more" if lost[_MOST_NAMED:] else "")
         hint = "it was cut: export it again, or copy all of it"
-        return InputError(f"{count_of(len(lost), 'kernel')} not complete: {named}", hint)
+        lost = [*self._incomplete, *(f"`{name}` (nothing but its name is there)" for name in self._facts.empty)]
+        absent = f"{count_of(self._absent, 'launch')} that ncu says it profiled not in it" if self._absent else ""
+        if not lost:
+            return InputError(absent, hint) if absent else None
+        named = ", ".join(lost[:_MOST_NAMED]) + (f" and {len(lost) - _MOST_NAMED} more" if lost[_MOST_NAMED:] else "")
+        incomplete = f"{count_of(len(lost), 'kernel')} not complete: {named}"
+        return InputError("; ".join(filter(None, (absent, incomplete))), hint)
+
+    def _announced(self) -> int:
+        """Count the launches that ncu's messages number, each once; none where they were not copied."""
+        return len({found.groups() for line in open_text(self._data) if (found := _PROFILED.match(line))})
 
     @property
     def pct_digits(self) -> int:

@@ -355,6 +355,19 @@ def test_every_cut_is_an_error_or_named() -> None:
         assert (export.loss is not None) == (whole < len(found) or bool(export._facts.empty)), cut
 
 
+def test_a_cut_between_kernels_shows_by_the_launches_that_ncu_numbered() -> None:
+    """Where ncu says which launches it profiled, those that are not there are counted, in a text and in a table."""
+    said = "".join(
+        f'==PROF== Profiling "{name}" - {number} (1/3): 0%....100% - 9 passes\n' for number, name in enumerate(NAMES)
+    )
+    last = TEXT.rindex("\n\n\n", 0, TEXT.rindex("Section: GPU Speed"))
+    for whole, cut in ((TEXT, TEXT[:last]), (EXPORT, EXPORT[: EXPORT.index('\n"2"') + 1])):
+        assert read_bytes(f"{said}{whole}".encode(), "x").loss is None
+        report = read_bytes(f"{said}{cut}".encode(), "x")
+        assert len(report.kernels) == 2
+        assert "1 launch that ncu says it profiled not in it" in str(report.loss)
+
+
 @for_all("mark", ["Section: Scheduler", "One or More", "Block Size    ", "# SMs", "Section: Occupancy", "Achieved Occ"])
 def test_a_cut_last_kernel_is_partial(mark: str) -> None:
     """Cut within a table or between two sections, the last kernel is partial, named, and says what it lacks."""
