@@ -32,22 +32,21 @@ _MADE = "<!-- Written by `make docs`"
 ONE = "fixtures/synthetic/attention.synthetic.ncu-rep"
 OTHER = "fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep"
 REAL = "fixtures/published/GPU_workshop__MW_Baseline.ncu-rep"
-_FORMATS = ("--format json", "--format csv", "--format md", "--format digest", "--format sarif")
+_FORMATS = ("--format json", "--format csv", "--format md", "--format digest")
 
 _CALLS = {
     f"analyze {ONE}": ("", "--columns name,dram_bytes", "--predict gemm:m=64,n=64,k=64", "--launches", *_FORMATS),
     f"analyze {REAL}": ("", "--format digest --max-tokens 600", "--reader direct", "--format json"),
     "analyze": ("fixtures/synthetic/failed_kernel.synthetic.ncu-rep", "fixtures/synthetic", "nowhere.ncu-rep"),
     f"explain {REAL}": ("--format table", "--format md"),
-    f"hotspots {REAL}": ("", "--by sass --format json", "--format csv", "--format github"),
+    f"hotspots {REAL}": ("", "--by sass --format json", "--format csv"),
     f"report {ONE} -o OUT/one": (".html", ".md", ".json", ".svg", ".png --theme dark"),
     "report": (f"{REAL} -o OUT/real.html --title real", f"{ONE} {OTHER} -o OUT/two.html --table"),
     "ingest --store OUT/store": (f"{ONE} {REAL}", f"{OTHER} --raw all"),
     "analyze --store OUT/store": ("", "--format json --kernel attention"),
     "report --store OUT/store": ("-o OUT/store.html",),
     "history --store OUT/store": ("", "--kernel attention", "-o OUT/history.html"),
-    f"compare {ONE} {ONE}": ("", "--format json", "--format md", "--format github --fail-on 5%", "-o OUT/compare.html"),
-    f"check {ONE}": ("--min-share 60%", "--format json"),
+    f"compare {ONE} {ONE}": ("", "--format json", "--format md", "--format md --fail-on 5%", "-o OUT/compare.html"),
     "predict gemm --m 4096 --n 4096 --k 4096": ("", "--gpu all --format csv", "--dtype fp8,bf16 --format json"),
     "predict": ("gemm --n 128:8192:x2 --m n --k n -o OUT/gemm.html", "decode --tensor-parallel 1,2,4,8"),
     "collect --dry-run --chip gh100": ("-- python train.py",),

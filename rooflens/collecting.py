@@ -30,7 +30,6 @@ from rooflens.ingest.ncu.command import (
     find_ncu,
     known_metrics,
     names_kernels,
-    profiles_one_of_each,
 )
 from rooflens.ingest.ncu.failures import NO_PERMISSION, PERMISSION_HINT
 from rooflens.ingest.ncu.nsys import trace
@@ -143,7 +142,7 @@ class Plan:
 
     Attributes:
         gpu: The GPU of this machine; None where it is not known.
-        chip: Chip that the counters are of; empty where recorded options are repeated.
+        chip: Chip that the counters are of.
         program: Command of the un-profiled run; that of the profile is in `collection`.
         warnings: Why this machine or its ncu leaves counters out, in sentences.
         limit: Time limit for everything that is run.
@@ -457,8 +456,6 @@ def check_machine(plan: Plan, on_progress: Callable[[Progress], None] = lambda _
     if counters_are_open() is False and not may_administer():
         raise EnvironmentMissingError(NO_PERMISSION, PERMISSION_HINT)
     check_place(plan.collection.output)
-    if plan.collection.recorded:
-        return ()
     key = build_argv(plan.ncu, _trial(plan.collection, Path("trial.ncu-rep")))
     said = () if key in _tried else _try(plan, on_progress)
     _tried.add(key)
@@ -676,13 +673,13 @@ def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
     """Say what the collection will cost: launches x passes x time + saved memory, and what of it is not known."""
     collection = plan.collection
     most, which = collection.launch_count or collection.max_launches, "launches"
-    if profiles_one_of_each(collection):
+    if collection.one_of_each:
         which = "distinct launches"
     launches = kernel_ns = None
     if unprofiled is not None and unprofiled.launches:
         launches = unprofiled.launches // unprofiled.iterations
         distinct = sum(not waits_for_ranks(entry.name) for entry in unprofiled.launch_counts)
-        most = min(distinct if profiles_one_of_each(collection) else launches, most)
+        most = min(distinct if collection.one_of_each else launches, most)
         timed_ns = sum(map(_total_ns, unprofiled.launch_counts))
         kernel_ns = (unprofiled.kernel_ns or timed_ns) // unprofiled.iterations or None
     passes = _passes(plan.chip, collection.metrics)

@@ -280,6 +280,93 @@ def test_the_examples_call_what_there_is(file: str) -> None:
         assert set(used) <= set(ACTION["inputs"])
 
 
+def annotate(compared: Mapping[str, Any], checkout: Path) -> str:
+    """Run the script of the action on a comparison's JSON, and return what the runner would read."""
+    return subprocess.run(  # noqa: S603 - the action's own script
+        [sys.executable, str(ROOT / "action" / "annotate.py")],
+        input=json.dumps(compared),
+        env={"GITHUB_WORKSPACE": str(checkout)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def slower(*files: str, runs: int = 3, lost_ns: float = 500e3, name: str = "k", **line: Any) -> dict[str, Any]:
+    """Give the JSON of a comparison in which a kernel of 1 ms lost time at line 10 of each file."""
+    time = {
+        "base_ns": {"median": 1e6},
+        "head_ns": {"median": 1e6 + lost_ns},
+        "change": lost_ns / 1e6,
+        "outcome": "slower" if runs > 1 else "single",
+        "threshold": 0.03,
+    }
+    given = {"line": 10, "before_ns": 200e3, "after_ns": 750e3, "share": 0.5, "matched_by_text": True} | line
+    kernel = {
+        "launches": {"base": 1, "head": 1},
+        "mean_launch": time,
+        "head": {"name": name},
+        "slower_lines": [{"file": file, **given} for file in files],
+        "sentence": "1.50x slower",
+    }
+    return {"gate": None, "programs": [{"kernels": [kernel]}]}
+
+
+def test_a_line_that_got_slower_is_annotated(tmp_path: Path) -> None:
+    """Beyond noise it is a warning, of single runs a notice; what no gate would fail is left alone."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "k.cu").touch()
+    words = "::this line: 200.0 us -> 750.0 us, 50%25 of the time lost; the kernel: 1.50x slower\n"
+    for file in (str(tmp_path / "src" / "k.cu"), "/build/src/k.cu", "C:\\build\\src\\k.cu"):
+        assert annotate(slower(file), tmp_path) == f"::warning file=src/k.cu,line=10,title=slower%3A k{words}", file
+    assert annotate(slower("src/k.cu", runs=1), tmp_path).startswith("::notice file=src/k.cu,line=10,")
+    assert annotate(slower("src/k.cu", lost_ns=20e3), tmp_path) == ""
+    assert annotate(slower("src/k.cu") | {"gate": {"floor_ns": 600e3}}, tmp_path) == ""
+    unknown = annotate(slower("src/k.cu", before_ns=None, matched_by_text=False), tmp_path)
+    assert "not among the hottest -> 750.0 us, 50%25 of the time lost; lines are matched by number; " in unknown
+
+
+def test_annotations_are_few_and_of_the_checkout(tmp_path: Path) -> None:
+    """GitHub shows ten, and each line once; a header of CUDA, or a way out of the checkout, is counted and named."""
+    files = [f"{i}.cu" for i in range(12)]
+    for file in files:
+        (tmp_path / file).touch()
+    assert annotate(slower(*files, *files), tmp_path).count("::warning ") == 10
+    outside = annotate(slower("/usr/local/cuda/include/cuda_fp16.hpp", "../0.cu", "x\0y"), tmp_path)
+    assert (
+        outside
+        == "lines outside this checkout that got slower: 3, the first in /usr/local/cuda/include/cuda_fp16.hpp\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("a,b:c%2C.cu", "k<ns::a, b>"), ("::error file=x::y", "%0A::error::y"), ("x\n::error::y", "k\r\n::error::\x85z")],
+)
+def test_hostile_names_stay_in_their_annotation(tmp_path: Path, file: str, name: str) -> None:
+    """Read as GitHub's runner does it, an annotation has three properties, the file's name, and nothing else."""
+    (tmp_path / file).touch()
+    (line,) = annotate(slower(file, name=name), tmp_path).splitlines()
+    command, _, _ = line[2:].partition("::")
+    level, _, properties = command.partition(" ")
+    given = dict(one.split("=", 1) for one in properties.split(","))
+    assert (level, list(given)) == ("warning", ["file", "line", "title"])
+    read = given["file"]
+    for mark in (":", ",", "\r", "\n", "%"):
+        read = read.replace(f"%{ord(mark):02X}", mark)
+    assert read == file
+
+
+def test_a_name_in_the_log_is_no_command(tmp_path: Path) -> None:
+    """While the comparison prints, GitHub obeys no line of the log; then it does again."""
+    base, head = record(tmp_path / "a", [1_000_000]), record(tmp_path / "b", [2_000_000])
+    runner = Runner(tmp_path, {"base": base, "head": head, "package": "none", "comment": "false"})
+    assert runner.run() == 5
+    stopped, _, rest = runner.log.partition("::stop-commands::")[2].partition("\n")
+    assert len(stopped) == 32
+    assert f"::{stopped}::" in rest
+
+
 @pytest.mark.corpus
 def test_the_published_pair_goes_through_the_action(corpus: Path, tmp_path: Path, github: HTTPServer) -> None:
     """MW_Baseline against MW_DivToMult: faster beyond chance, so it holds; backwards it fails, with the line."""

@@ -31,14 +31,13 @@ MAY_IMPORT: dict[str, str] = {
     "collecting": "errors local_gpu ingest/ncu ingest/reports ingest/timelines model/cases model/counters model/keys "
     "model/records model/timeline "
     "model/unprofiled workloads",
-    "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
     "writing": "errors files format analyzing ingest/messages ingest/metrics ingest/reports ingest/timelines model/* "
     "report/* workloads",
     "api": "format errors addresses files analyzing writing collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",
-    "cli/commands": "format errors addresses files cli analyzing writing collecting gating doctor mcp "
+    "cli/commands": "format errors addresses files cli analyzing writing collecting doctor mcp "
     "ingest/* model/* report/* workloads",
     "ingest": "errors format machine ingest/reports model/records model/failed model/unprofiled model/store",
     "ingest/exports": "errors format model/records model/roofline",
@@ -106,7 +105,6 @@ MAY_IMPORT: dict[str, str] = {
     "mcp": "errors format analyzing ingest/* model/* report/*",
     "report/comparison": "format model/* report/labels report/ladder report/html report/plane report/roofline "
     "report/summary report/text",
-    "report/ci": "format model/* report/data report/document report/findings report/text report/writers",
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",
     "report/history": "format model/* report/labels report/ladder report/html report/plane report/text",
 }
@@ -145,7 +143,6 @@ ONLY_IN = {
     "pydantic": {"mcp/answers.py"},
     "multiprocessing": {"ingest/running.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/ncu/probe.py", "ingest/reports/child.py", "api/marking.py"},
-    "pytest": {"gating/pytest_plugin.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""

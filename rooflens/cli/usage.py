@@ -89,7 +89,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         "--raw",
         "--executor",
     ),
-    "How sides are judged": ("--per-kernel", "--floor", "--confirm", "--threshold", "--anyway"),
+    "How sides are judged": ("--per-kernel", "--floor", "--threshold", "--anyway"),
     "How it is written": ("--columns", "--max-tokens", "--csv-raw-cells", "--title", "--theme", "--table", "--force"),
     "What ncu does": (
         "--metrics",

@@ -39,7 +39,6 @@ COMMANDS = (
     (("report", BEFORE, "-o", "page.md"), b""),
     (("ingest", BEFORE, AFTER, "--store", "store", "--executor", "process:2"), b""),
     (("compare", BEFORE, AFTER), b"GPU time 1.22x faster"),
-    (("check", BEFORE), b"compute_tendencies_x_279_gpu"),
     (("metrics", "--chip", "gh100"), b"passes"),
     (("predict", "gemm", "--m", "4096", "--n", "4096", "--k", "4096", "--gpu", "h100-sxm"), b"compute-bound"),
     (("gpus", "h100"), b"H100"),

@@ -44,8 +44,8 @@ REPORTS = (
     "published/speedy_scan__profile.ncu-rep",
     "synthetic/attention.synthetic.ncu-rep",
 )
-OF_EACH = ("analyze", "analyze --launches", "explain", "hotspots", "hotspots --by sass", "check", "metrics --report")
-OF_ALL = ("analyze", "check")
+OF_EACH = ("analyze", "analyze --launches", "explain", "hotspots", "hotspots --by sass", "metrics --report")
+OF_ALL = ("analyze",)
 BOTH = "published/GPU_workshop__MW_Baseline.ncu-rep published/GPU_workshop__MW_DivToMult.ncu-rep"
 OTHERS = (
     "",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.cuda_emulator import build_for_cpu, rewrite
+from support.loops import for_all
 
 from rooflens.model.cases import Case, Workload
 from rooflens.workloads.registry import RANGE_NAME, find_workload, load_workloads
@@ -50,9 +51,9 @@ def program(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_for_cpu(WORKLOADS, tmp_path_factory.mktemp("emulated"), compiler)
 
 
-def _run(program: Path, workload: str, arguments: dict[str, int]) -> subprocess.CompletedProcess[str]:
+def _run(program: Path, workload: str, arguments: dict[str, int], **variables: str) -> subprocess.CompletedProcess[str]:
     pairs = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
-    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", **variables}
     return subprocess.run(  # noqa: S603 - our program
         [program, workload, *pairs], capture_output=True, text=True, check=False, env=environment
     )
@@ -92,6 +93,7 @@ def test_unchecked_result_has_no_error(program: Path) -> None:
     [
         ("fma", {"n": 6}, "`--n` must be a multiple of 4"),
         ("roofline", {"n": 6}, "`--n` must be a multiple of 4"),
+        ("roofline", {"n": 4, "table": 1}, "`--table` needs a `--n` of 8 or more"),
         ("fp16_fma", {"n": 12}, "`--n` must be a multiple of 8"),
         ("fp16_fma", {"iters": 1025}, "`--iters` must be 1 to 1024"),
         ("gemm_ladder", {"n": 200}, "`--n` must be a multiple of 128"),
@@ -185,8 +187,69 @@ def test_the_same_sources_are_a_program_of_hip(compiler: str, tmp_path: Path) ->
     rows = [line for line in done.stderr.splitlines() if line.endswith((" memory", " compute"))]
     steps = [0.1667, *(2.0**power for power in range(-2, 8))]
     assert [float(row.split()[0]) for row in rows] == steps
+    assert len([line for line in done.stderr.splitlines() if line.startswith(("pass", "FAIL"))]) == 6
     text = (find_workload("roofline").folder.parent / "hip.cuh").read_text(encoding="utf-8")
     assert "cuda" not in "".join(line for line in text.splitlines() if line.startswith("using"))
+
+
+STEPS_MS = (1.0, *(0.5,) * 7, 0.6, 1.2, 2.4)
+"""SAXPY, and chains of 1 to 512 multiply-adds: the last three are at 0.853 n FLOP/us, so that they gain nothing."""
+FURTHER_MS = (1.0, 1.0, 1.2, 4.8)
+"""SAXPY twice more, and the longest chain at half and at double the elements."""
+
+
+def _checklist(program: Path, steps_ms: tuple[float, ...], further_ms: tuple[float, ...]) -> list[str]:
+    """Run `roofline --table 1` where these are the times of the fastest runs, and return the lines of its checklist."""
+    given = " ".join(map(str, (*steps_ms, *further_ms)))
+    done = _run(program, "roofline", {"n": 64, "iterations": 1, "table": 1, "repeats": 1}, EMULATED_MS=given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line for line in done.stderr.splitlines() if line.startswith(("pass", "FAIL"))]
+
+
+def test_the_checklist_passes_where_both_roofs_can_be_trusted(program: Path) -> None:
+    """Equal runs, a flat end, the same at other sizes; 12 n bytes in 1 ms and 1,024 n FLOP in 2.4 ms meet at 35.6."""
+    assert _checklist(program, STEPS_MS, FURTHER_MS) == [
+        "pass  SAXPY's slowest of 3 runs, of the GB/s of the best: 100.0 %, at least 60 %",
+        "pass  a chain of 256, over the GFLOP/s of one of 128: 0.0 %, less than 3 %",
+        "pass  a chain of 512, over the GFLOP/s of one of 256: 0.0 %, less than 3 %",
+        "pass  the longest chain at half the elements: 0.0 %, within 3 %",
+        "pass  the longest chain at double the elements: 0.0 %, within 3 %",
+        "pass  SAXPY is bound by memory: 0.1667 FLOP/B, the ridge is at 35.6",
+    ]
+
+
+@for_all(
+    "steps_ms, further_ms, failed",
+    [
+        (STEPS_MS, (1.66, 1.0, 1.2, 4.8), ""),
+        (STEPS_MS, (1.68, 1.0, 1.2, 4.8), "SAXPY's slowest of 3 runs, of the GB/s of the best: 59.5 %, at least 60 %"),
+        ((*STEPS_MS[:9], 1.168, 2.336), (1.0, 1.0, 1.168, 4.672), ""),
+        (
+            (*STEPS_MS[:9], 1.163, 2.326),
+            (1.0, 1.0, 1.163, 4.652),
+            "a chain of 256, over the GFLOP/s of one of 128: 3.2 %, less than 3 %",
+        ),
+        (
+            (*STEPS_MS[:10], 2.326),
+            (1.0, 1.0, 1.163, 4.652),
+            "a chain of 512, over the GFLOP/s of one of 256: 3.2 %, less than 3 %",
+        ),
+        (STEPS_MS, (1.0, 1.0, 1.236, 4.8), ""),
+        (STEPS_MS, (1.0, 1.0, 1.24, 4.8), "the longest chain at half the elements: -3.2 %, within 3 %"),
+        (STEPS_MS, (1.0, 1.0, 1.2, 4.65), "the longest chain at double the elements: 3.2 %, within 3 %"),
+        (
+            (0.004, *STEPS_MS[1:]),
+            (0.004, 0.004, 1.2, 4.8),
+            "SAXPY is bound by memory: 0.1667 FLOP/B, the ridge is at 0.142",
+        ),
+    ],
+)
+def test_the_checklist_fails_beyond_each_limit(
+    program: Path, steps_ms: tuple[float, ...], further_ms: tuple[float, ...], failed: str
+) -> None:
+    """60 % of the best run, 3 % from one length or size to another, and the ridge: each on both sides of its limit."""
+    found = [line for line in _checklist(program, steps_ms, further_ms) if line.startswith("FAIL")]
+    assert found == ([f"FAIL  {failed}"] if failed else [])
 
 
 def test_launches_are_rewritten() -> None:

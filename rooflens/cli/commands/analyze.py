@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "style",
-    type=click.Choice(["table", "json", "csv", "md", "digest", "sarif"]),
+    type=click.Choice(["table", "json", "csv", "md", "digest"]),
     default="table",
     show_default=True,
-    help="`digest` is short Markdown for a model or a chat message; `sarif` puts the findings at source lines.",
+    help="`digest` is short Markdown for a model or a chat message.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N kernels of each GPU.")
 @click.option(
@@ -153,7 +153,7 @@ def _check_options(
     if columns is not None and style not in {"table", "md"}:
         hint = "CSV and JSON hold all of them; `md` takes --columns"
         raise UsageError(f"--columns works with the table, not with --format {style}", hint)
-    if top is not None and style in {"json", "csv", "sarif"}:
+    if top is not None and style in {"json", "csv"}:
         hint = "it lists every launch: select with `jq`, `sort` or `head`, or use `--format md`, which takes --top"
         raise UsageError(f"--top works with tables of kernels, not with --format {style}", hint)
     if max_tokens is not None and style != "digest":
@@ -161,7 +161,7 @@ def _check_options(
 
 
 def _document(found: Analyzed, style: str, top: int | None, columns: Sequence[str], *, raw_cells: bool) -> str:
-    """Write reports as JSON for people, as CSV, SARIF or Markdown."""
+    """Write reports as JSON for people, as CSV or Markdown."""
     analyses = found.analyses
     if style == "json":
         from rooflens.report.data import to_json
@@ -171,15 +171,6 @@ def _document(found: Analyzed, style: str, top: int | None, columns: Sequence[st
         from rooflens.report.data import to_csv
 
         return to_csv(analyses, raw_cells=raw_cells)
-    if style == "sarif":
-        from rooflens.report.ci.annotations import inert
-        from rooflens.report.ci.places import checkout
-        from rooflens.report.ci.sarif import to_sarif
-
-        text, left_out = to_sarif(analyses, checkout())
-        if left_out:
-            say(inert(left_out))
-        return f"{text}\n"
     from rooflens.model.summary import summarize
     from rooflens.report.text.table import kernels_document
     from rooflens.report.writers.markdown import to_markdown

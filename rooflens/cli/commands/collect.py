@@ -504,14 +504,13 @@ def _said(unprofiled: Unprofiled | None) -> str:
 
 
 def _sum_up(recording: Recording, covered: Covered | None) -> None:
-    from rooflens.ingest.ncu.command import profiles_one_of_each
 
     plan, collected = recording.plan, recording.collected
     for warning in collected.warnings:
         say(f"warning: ncu: {warning}")
     cap = plan.collection.max_launches
     at_cap = plan.collection.launch_count is None and (collected.profiled_count or 0) >= cap
-    if collected.capped or (at_cap and not profiles_one_of_each(plan.collection)):
+    if collected.capped or (at_cap and not plan.collection.one_of_each):
         say(f"warning: stopped at --max-launches {cap}: there may be more kernels")
     count = "some kernels (the log does not say how many)"
     if collected.profiled_count is not None:

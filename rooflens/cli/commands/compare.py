@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from itertools import zip_longest
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from rooflens.addresses import shown
-from rooflens.cli.commands.collect import Shown
-from rooflens.cli.console import check_output, deliver, echo, say, show, show_bugs, show_failures, with_output
+from rooflens.cli.console import check_output, deliver, say, show, show_bugs, show_failures, with_output
 from rooflens.cli.loading import load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, completed_by_files, examples
-from rooflens.errors import InputError, RooflensError, UsageError
+from rooflens.errors import InputError, UsageError
 from rooflens.format import count
 from rooflens.model.store import store_at
 
@@ -25,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.compare.gate import Compared, Gate, Gated
+    from rooflens.model.compare.gate import Gate, Gated
     from rooflens.model.compare.ladder import Sides
     from rooflens.model.compare.pairing import Pair
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
 
-FORMATS = ("table", "json", "md", "html", "github")
+FORMATS = ("table", "json", "md", "html")
 GATE_FAILED = 5
 
 
@@ -69,11 +65,6 @@ GATE_FAILED = 5
     help="With --fail-on: fail only if at least this much time is lost (2us, 500ns, 0).",
 )
 @click.option(
-    "--confirm",
-    is_flag=True,
-    help="With --fail-on: record a failing head again, with the command line from its reports.",
-)
-@click.option(
     "--threshold", metavar="PER_CENT", default="3%", show_default=True, help="Smaller changes count as no change."
 )
 @click.option("--anyway", is_flag=True, help="Compare even recordings that were not collected alike.")
@@ -89,7 +80,6 @@ def compare(
     fail_on: str | None,
     per_kernel: bool,
     floor: str,
-    confirm: bool,
     threshold: str,
     anyway: bool,
     reading: ReadOptions,
@@ -108,11 +98,10 @@ def compare(
     from rooflens.model.compare.ladder import set_sides
     from rooflens.model.compare.pairing import compare_pairs, last_of_each, reports_of
     from rooflens.report.text.comparison import comparison_document
+    from rooflens.writing.comparisons import render
 
-    # GitHub's summary is Markdown: a file ending in .md fits it.
-    formats = tuple(name for name in FORMATS if style != "github" or name != "md")
-    style = check_output(output, style, formats, "compare.html", force=force)
-    gate = _gate(fail_on, floor, per_kernel=per_kernel, confirm=confirm)
+    style = check_output(output, style, FORMATS, "compare.html", force=force)
+    gate = _gate(fail_on, floor, per_kernel=per_kernel)
     smallest = parse_per_cent(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
@@ -123,28 +112,20 @@ def compare(
         )
     sides, pairs = _paired(places, selection, timelines, reading)
     for unpaired in sides.unpaired:
-        _say(f"warning: {unpaired.words}")
+        say(f"warning: {unpaired.words}")
     compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares them regardless")
     gated = gate.judge(last_of_each(compared)) if gate else None
-    if gated is not None and confirm:
-        gated = _confirmed(gated, compared)
     sides = replace(sides, ladders=tuple(set_sides(pairs, compared)))
-    text, annotations = _text(compared, gated, style=style, sides=sides)
     show_bugs(analysis for report in reports_of(pairs) for analysis in report.analyses)
     if style == "table":
         show(comparison_document(compared, None, replace(sides, unpaired=())))
     else:
-        deliver(text, output)
-    if style == "github":
-        if place := os.environ.get("GITHUB_STEP_SUMMARY"):
-            with Path(place).open("a", encoding="utf-8") as file:
-                file.write(f"{text}\n")
-        echo(annotations, nl=False)
+        deliver(render(compared, style, sides, gated), output)
     if gated is not None:
         _tell(gated)
 
 
-def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -> Gate | None:
+def _gate(fail_on: str | None, floor: str, *, per_kernel: bool) -> Gate | None:
     """Make the gate that was asked for.
 
     Raises:
@@ -156,11 +137,7 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -
     if fail_on is not None:
         return Gate(parse_per_cent(fail_on, "--fail-on"), per_kernel, floor_ns)
     is_floor_given = click.get_current_context().get_parameter_source("floor") is ParameterSource.COMMANDLINE
-    for is_given, option in (
-        (per_kernel, "--per-kernel"),
-        (confirm, "--confirm"),
-        (is_floor_given, f"--floor {floor}"),
-    ):
+    for is_given, option in ((per_kernel, "--per-kernel"), (is_floor_given, f"--floor {floor}")):
         if is_given:
             raise UsageError(f"{option} needs --fail-on", f"for example `--fail-on 5% {option}`")
     return None
@@ -212,75 +189,13 @@ def _reports(
     return list(found.reports)
 
 
-def _text(compared: list[Compared], gated: Gated | None, *, style: str, sides: Sides) -> tuple[str, str]:
-    """Write the comparison in one of the formats, with GitHub's annotations for its summary; a table is shown."""
-    if style == "table":
-        return "", ""
-    if style != "github":
-        from rooflens.writing.comparisons import render
-
-        return render(compared, style, sides, gated), ""
-    from rooflens.model.compare.gate import DEFAULT_FLOOR_NS
-    from rooflens.report.ci import github
-    from rooflens.report.ci.annotations import commands
-    from rooflens.report.ci.places import checkout, outside_words
-
-    root = checkout()
-    lines = github.hot_lines(compared, gated.gate.floor_ns if gated else DEFAULT_FLOOR_NS)
-    summary = github.to_summary(compared, gated, sides, lines, root)
-    annotations = github.annotations_of(lines)
-    if words := outside_words((one.file for one in annotations), root, "line", "not annotated"):
-        _say(words)
-    return summary, commands(annotations, root)
-
-
-def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
-    """Record the head of each program that fails anew, and take back what does not fail again.
-
-    Where that cannot be done the failure stands, and the next step is told.
-    """
-    from msgspec.structs import replace
-
-    from rooflens.gating.confirming import record_again, reruns
-    from rooflens.model.compare.compare import compare as compare_sides
-
-    if not gated.failed:
-        return gated
-    again, recordings = [], 0
-    failing = {one.program for one in gated.judged if one.failed}
-    with TemporaryDirectory(prefix="rooflens-") as name:
-        for one in (one for one in compared if one.program in failing):
-            comparison = one.comparison
-            try:
-                planned = reruns(comparison.head, Path(name))
-                for rerun in planned:
-                    _say(f"recording again: {shlex.join(rerun.argv)}")
-                with Shown() as shown:
-                    head = record_again(comparison.head, planned, shown)
-            except RooflensError as error:
-                _say(f"note: {one.program}: not confirmed: {error}")
-                _say(f"hint: {error.hint or 'record the head again yourself, then compare again'}")
-                continue
-            recordings += len(planned)
-            anew = compare_sides(comparison.base, head, comparison.threshold)
-            again.append(replace(one, comparison=anew))
-    return gated.confirmed_by(gated.gate.judge(again), recordings) if again else gated
-
-
-def _say(line: str) -> None:
-    """Print a line to stderr, which GitHub reads too: nothing in a name is a command to it."""
-    from rooflens.report.ci.annotations import inert
-
-    say(inert(line))
-
-
 def _tell(gated: Gated) -> None:
     """Say what the gate found; exit with 5 where it failed."""
     for line in gated.failures:
-        _say(f"gate failed: {line}")
+        say(f"gate failed: {line}")
     for line in gated.let_through:
-        _say(f"gate passed:  {line}")
+        say(f"gate passed:  {line}")
     for line in gated.unjudged:
-        _say(f"note: {line}")
+        say(f"note: {line}")
     if gated.failed:
         click.get_current_context().exit(GATE_FAILED)

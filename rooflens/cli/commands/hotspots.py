@@ -47,10 +47,9 @@ _NONE_HINT = (
 @click.option(
     "--format",
     "style",
-    type=click.Choice(["table", "json", "csv", "github"]),
+    type=click.Choice(["table", "json", "csv"]),
     default="table",
     show_default=True,
-    help="`github` annotates the lines in a GitHub workflow.",
 )
 @RAW_CELLS
 @with_reading
@@ -70,7 +69,6 @@ def hotspots(
     from rooflens.report.text.hotspots import hotspots_document, listings
 
     found = load_analyzed(paths, store, reading=reading, selection=selection)
-    by = "line" if style == "github" else by
     try:
         shown = listings(found.analyses, by, top)
         show_bugs(found.analyses)
@@ -95,15 +93,7 @@ def _written(shown: tuple[Listing, ...], style: str, *, raw_cells: bool) -> str:
 
     if style == "csv":
         return to_csv(shown, raw_cells=raw_cells)
-    if style == "json":
-        return to_json(shown) + "\n"
-    from rooflens.report.ci.annotations import commands, inert, of_hotspots
-    from rooflens.report.ci.places import checkout, outside_words
-
-    annotations, root = of_hotspots(shown), checkout()
-    if words := outside_words((one.file for one in annotations), root, "line", "not annotated"):
-        say(inert(words))
-    return commands(annotations, root)
+    return to_json(shown) + "\n"
 
 
 def _nothing(analyses: Sequence[Analysis], by: Grain | None) -> InputError:

@@ -155,7 +155,6 @@ class Collection:
         environment: Variables for ncu and the program, in addition to our own.
         kill: Kill the program once the launches asked for are profiled.
         keep_log: Keep ncu's messages beside the report even if all went well.
-        recorded: Options of a command line to repeat; they replace all of the above but program and output.
     """
 
     program: tuple[str, ...]
@@ -181,7 +180,6 @@ class Collection:
     environment: Mapping[str, str] = field(default_factory=dict)
     kill: bool = False
     keep_log: bool = False
-    recorded: tuple[str, ...] = ()
 
 
 def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Ncu:
@@ -275,8 +273,6 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
     """
     if not collection.program:
         raise UsageError("no program to profile", "give a workload, or a command after `--`")
-    if collection.recorded:
-        return ncu.path, *collection.recorded, *_files(collection, log_file), *collection.program
     return (
         ncu.path,
         *collection.options,
@@ -303,11 +299,6 @@ def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
     return "--export", export, "--force-overwrite", *log
 
 
-def profiles_one_of_each(collection: Collection) -> bool:
-    """Return whether each kernel is profiled once in each shape, however often it runs."""
-    return collection.one_of_each or _PER_SHAPE[1] in collection.recorded
-
-
 def can_profile_one_of_each(collection: Collection) -> bool:
     """Return whether ncu can be asked for the first launch of each kernel and shape.
 
@@ -317,7 +308,7 @@ def can_profile_one_of_each(collection: Collection) -> bool:
     chosen = collection.launch_skip is not None or collection.launch_count is not None or collection.kill
     in_part = collection.nvtx_include or not collection.from_start or collection.replay_mode in RANGE_MODES
     has_colon = ":" in (collection.kernel or "").removeprefix(REGEX)
-    return not (chosen or in_part or names_kernels(collection.options) or collection.recorded or has_colon)
+    return not (chosen or in_part or names_kernels(collection.options) or has_colon)
 
 
 def names_kernels(options: Sequence[str]) -> bool:

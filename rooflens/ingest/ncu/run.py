@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
 from rooflens.files import give_back, make_folder, write_whole
-from rooflens.ingest.ncu.command import build_argv, profiles_one_of_each
+from rooflens.ingest.ncu.command import build_argv
 from rooflens.ingest.ncu.failures import explain, stuck, too_slow
 from rooflens.ingest.ncu.log import LogFollower
 from rooflens.ingest.ncu.ranks import ONE_NCU, waits_for_ranks
@@ -123,7 +123,7 @@ def collect(
         done = _Run(build_argv(ncu, replace(collection, output=partial), words[0]), words, LogFollower(words[0]))
         # ncu has no cap of its own on distinct launches. In application replay no kernel is complete before the last
         # run of the program: stopping would lose all.
-        may_be_capped = profiles_one_of_each(collection) and collection.replay_mode == "kernel"
+        may_be_capped = collection.one_of_each and collection.replay_mode == "kernel"
         limit = collection.max_launches if may_be_capped else None
         in_step = any(option.startswith(ONE_NCU) for option in collection.options)
 
@@ -156,7 +156,7 @@ def _accept(done: _Run, finished: Finished, collection: Collection, left: Path, 
     good_end = (_WRITTEN in done.log) if capped or killed else finished.status == 0
     if not good_end or not left.exists():
         error = explain(done.log, done.streams, finished.status, collection.kernel)
-        if (finished.status or 0) < 0 and follower.profiled_count and not profiles_one_of_each(collection):
+        if (finished.status or 0) < 0 and follower.profiled_count and not collection.one_of_each:
             skip = (collection.launch_skip or 0) + follower.profiled_count
             error.hint += f"; `--launch-skip {skip}` goes on after the last kernel that was profiled"
         raise error

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens.errors import UsageError
 from rooflens.format import duration, exact_duration, given_percent, plain_name
@@ -71,10 +70,9 @@ class Judged(Struct, frozen=True):
 
     Attributes:
         change: The kernel; None for the program's whole GPU time.
-        outcome: `slower` fails, unless a new recording took that back.
+        outcome: `slower` fails.
         fail_on: The gate's limit for it as a fraction, widened where its grid is below one wave.
         floor_ns: Time that it must have lost to fail.
-        anew: Its time with the head recorded again, where that took its failure back.
     """
 
     program: str
@@ -83,19 +81,11 @@ class Judged(Struct, frozen=True):
     outcome: Outcome
     fail_on: float
     floor_ns: float
-    anew: Timing | None = None
-
-    @property
-    def what(self) -> tuple[str, str, str]:
-        """The program, and the kernel's names before and after; empty ones for the whole program."""
-        sides = (self.change.base, self.change.head) if self.change else (None, None)
-        before, after = (side.kernel.name if side else "" for side in sides)
-        return self.program, before, after
 
     @property
     def failed(self) -> bool:
         """True where it fails the gate: slower beyond noise, or, with a single run on a side, beyond the band."""
-        return self.anew is None and (self.outcome == "slower" or self._is_beyond_band)
+        return self.outcome == "slower" or self._is_beyond_band
 
     @property
     def band(self) -> float:
@@ -145,8 +135,6 @@ class Judged(Struct, frozen=True):
     @property
     def reason(self) -> str:
         """Say why the gate does not judge it, or lets it through although it grew; empty otherwise."""
-        if self.anew is not None:
-            return f"recorded anew, {growth_words(self.anew)}"
         if self.outcome == "single":
             return f"a single run on a side{self._against_band}"
         if self.outcome == "unknown":
@@ -165,12 +153,10 @@ class Gated(Struct, frozen=True):
 
     Attributes:
         judged: Each program's total, and its kernels where the gate judges them too.
-        confirmed: How many new recordings of the head were made to confirm failures; None where that was not done.
     """
 
     gate: Gate
     judged: tuple[Judged, ...]
-    confirmed: int | None = None
 
     @property
     def failed(self) -> bool:
@@ -192,7 +178,7 @@ class Gated(Struct, frozen=True):
     @property
     def let_through(self) -> list[str]:
         """Name what grew by more than the gate's limit and its noise but is let through, with the reason."""
-        known = (one for one in self.judged if one.reason and (one.anew or one.outcome == "same"))
+        known = (one for one in self.judged if one.reason and one.outcome == "same")
         return [f"{one.words}: {one.reason}" for one in known]
 
     @property
@@ -203,7 +189,7 @@ class Gated(Struct, frozen=True):
     @property
     def unjudged_totals(self) -> list[Judged]:
         """The totals that the gate cannot judge, and does not fail on."""
-        totals = (one for one in self.judged if one.change is None and not one.failed and one.anew is None)
+        totals = (one for one in self.judged if one.change is None and not one.failed)
         return [one for one in totals if one.outcome in {"single", "unknown"} and not one.is_faster]
 
     @property
@@ -213,17 +199,6 @@ class Gated(Struct, frozen=True):
             return "failed"
         totals = [one for one in self.judged if one.change is None]
         return "not judged" if len(self.unjudged) == len(totals) else "holds"
-
-    def confirmed_by(self, again: Gated, recordings: int) -> Gated:
-        """Withdraw failures that new recordings of the head do not confirm."""
-        known = {one.what: one for one in again.judged}
-        judged = tuple(
-            replace(one, anew=anew.timing)
-            if one.failed and (anew := known.get(one.what)) is not None and not anew.failed
-            else one
-            for one in self.judged
-        )
-        return replace(self, judged=judged, confirmed=recordings)
 
 
 class Gate(Struct, frozen=True):

@@ -84,11 +84,6 @@ def split_command(command_line: str | None) -> tuple[tuple[str, ...], tuple[str,
     return (tuple(tokens[1:begin]), tuple(tokens[begin:])) if begin is not None and begin < len(tokens) else None
 
 
-def has_value(option: str) -> bool:
-    """Return whether a value follows an option of ncu that `split_command` knows."""
-    return "=" not in option and option not in _FLAGS.split()
-
-
 def _is_profiler(token: str, *, windows: bool) -> bool:
     name = PureWindowsPath(token.strip('"')).name if windows else PurePosixPath(token).name
     return name.removesuffix(".exe") in _PROFILERS

@@ -72,8 +72,6 @@ class Thresholds(Struct, frozen=True):
     matrix_pipe_share: float
     matrix_fma_part: float
     matrix_special_part: float
-    rating_near_share: float
-    rating_room_share: float
 
     @property
     def digest(self) -> str:

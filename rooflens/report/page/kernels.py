@@ -312,23 +312,20 @@ class Row(Struct, frozen=True):
     """One kernel with its cells, and what opens below it.
 
     Attributes:
+        keys: Keys of its launches that the page draws.
         cells: The text of the columns that are shown from the start.
         parts: Its time by verdict, as fractions of the longest kernel's.
         cards: The card of its worst launch first.
     """
 
     group: KernelSummary
+    keys: str
     cells: tuple[tuple[Column, Cell], ...]
     flags: tuple[str, ...]
     at_roof: bool
     parts: Sequence[tuple[str, float]]
     cards: tuple[Markup, ...]
     launches: Launches | None
-
-    @property
-    def keys(self) -> str:
-        """Keys of its launches."""
-        return " ".join(launch.key for launch in self.group.launches)
 
     @property
     def opens(self) -> bool:
@@ -383,6 +380,8 @@ def _row(row: Subject, cells: Sequence[tuple[Column, Cell]], written: Cards, lon
     )
     return Row(
         group=group,
+        # Where one launch is drawn for all of its kernel, the scripts know no other.
+        keys=" ".join(launch.key for launch in group.launches) if lists else group.representative.key,
         cells=tuple(cells),
         flags=row.flags,
         at_roof=row.analysis.verdict.at_roof,

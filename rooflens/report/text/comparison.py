@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rooflens.format import (
-    count,
     duration,
     exact_duration,
     given_percent,
@@ -16,6 +15,7 @@ from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Tim
 from rooflens.model.compare.findings import FindingChange, FindingChanges, changed_findings, findings_sentence
 from rooflens.model.compare.gate import Compared, Gated, Judged
 from rooflens.model.compare.ladder import NO_SIDES, Ladder, Point, Rung, Series, Sides
+from rooflens.model.compare.lines import SlowerLine, slower_lines
 from rooflens.model.compare.sentences import (
     change_sentence,
     spread_words,
@@ -156,7 +156,6 @@ def _gate(gated: Gated) -> dict[str, Any]:
         "failures": gated.failures,
         "let_through": gated.let_through,
         "unjudged": gated.unjudged,
-        "confirmed_by_recordings": gated.confirmed,
         "judged": [_judged(one) for one in gated.judged],
     }
 
@@ -171,7 +170,6 @@ def _judged(one: Judged) -> dict[str, Any]:
         "lost_ns": one.timing.lost_ns if one.timing.change is not None else None,
         "fail_on": one.fail_on,
         "floor_ns": one.floor_ns,
-        "change_anew": one.anew.change if one.anew else None,
         "reason": one.reason or None,
     }
 
@@ -222,7 +220,20 @@ def _change(change: Change, comparison: Comparison) -> dict[str, Any]:
         "base": _kernel(change.base),
         "head": _kernel(change.head),
         "findings": _findings(changed_findings(change)),
+        "slower_lines": [_slower_line(line) for line in slower_lines(change)],
         "sentence": change_sentence(change, comparison),
+    }
+
+
+def _slower_line(line: SlowerLine) -> dict[str, Any]:
+    """Write a source line that takes more of its kernel's time than it did, with its part of what the kernel lost."""
+    return {
+        "file": line.hotspot.file,
+        "line": line.hotspot.line,
+        "before_ns": line.before_ns,
+        "after_ns": line.after_ns,
+        "share": line.share,
+        "matched_by_text": line.by_text,
     }
 
 
@@ -273,12 +284,13 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
 
 
 def comparison_document(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> Document:
-    """Show the ladder of each program with more than two sides, else what became of its kernels, and the gate."""
-    blocks = [block for ladder in sides.climbed for block in ladder_blocks(ladder, compared)]
+    """Show the gate, then the ladder of each program with more than two sides, else what became of its kernels."""
+    blocks = [*(gate_document(gated) if gated else ())]
+    blocks += [block for ladder in sides.climbed for block in ladder_blocks(ladder, compared)]
     blocks += [block for one in compared if not sides.climbs(one.comparison) for block in _blocks(one)]
     if sides.unpaired:
         blocks.append(bullets([one.words for one in sides.unpaired]))
-    return (*blocks, *(gate_document(gated) if gated else ()))
+    return tuple(blocks)
 
 
 def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator[Block]:
@@ -364,9 +376,8 @@ def gate_document(gated: Gated) -> Document:
     gate = gated.gate
     floor = f" and {exact_duration(gate.floor_ns)}" if gate.floor_ns else ""
     limit = f"{given_percent(round(100 * gate.fail_on, 6))}{floor}"
-    anew = f", confirmed by {count(gated.confirmed, 'new recording')} of the head" if gated.confirmed else ""
     word, what = _ENDED[gated.word]
-    ended = f": {what} by more than {limit} and {gated.excess}{anew}"
+    ended = f": {what} by more than {limit} and {gated.excess}"
     blocks: list[Block] = [paragraph((strong(f"The gate {word}"), ended))]
     for words, found in (("", gated.failures), ("Let through:", gated.let_through), ("Not judged:", gated.unjudged)):
         more = [f"and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []

@@ -18,8 +18,6 @@ from rooflens.model.catalogue import KERNEL
 from rooflens.model.keys import first_key
 from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
 from rooflens.model.selecting import Selection, select
-from rooflens.report.ci.annotations import commands, of_hotspots
-from rooflens.report.text.hotspots import Listing
 
 HOTTEST = {
     "samples": 80.0,
@@ -181,27 +179,6 @@ def test_a_store_shows_what_its_reports_do(tmp_path: Path) -> None:
     assert run("hotspots", "--store", tmp_path / "store").stdout == shown
 
 
-def test_annotations_name_lines_of_the_checkout(tmp_path: Path) -> None:
-    """Each hot line is one workflow command; what would end it or a property of it is escaped."""
-    hotspot = Hotspot("line", f"{tmp_path}/src/a,b.cu", 7, measures=HOTTEST)
-    kernel = Kernel("0" * 64, "a", 0, "k<a::b>", "k", "ok", code_totals={"samples": 100.0}, hotspots=(hotspot,))
-    text = commands(of_hotspots([Listing(kernel, "line", (hotspot,))]), tmp_path)
-    assert text == (
-        "::warning file=src/a%2Cb.cu,line=7,title=k<a%3A%3Ab>::"
-        "80 %25 of the samples; it mostly waits for global memory\n"
-    )
-
-
-def test_a_hostile_name_stays_in_its_annotation(tmp_path: Path) -> None:
-    """A line break in a file's name starts no command of its own."""
-    hotspot = Hotspot("line", f"{tmp_path}/x\n::error::gone", 7, measures=HOTTEST)
-    kernel = Kernel("0" * 64, "a", 0, "k\r\n::error::y", "k", "ok", code_totals={"samples": 100.0}, hotspots=(hotspot,))
-    text = commands(of_hotspots([Listing(kernel, "line", (hotspot,))]), tmp_path)
-    assert text.count("\n") == 1
-    assert text.endswith("\n")
-    assert text.count("::") == 2
-
-
 def test_the_short_name_heads_and_the_full_one_is_said_once() -> None:
     """Tables of one kernel are headed by its short name; its full name is below the first of them."""
     report = Path(__file__).parents[3] / "fixtures" / "published" / "cutlass__384.ncu-rep"
@@ -209,30 +186,3 @@ def test_the_short_name_heads_and_the_full_one_is_said_once() -> None:
     heads = [line.partition(": ")[0] for line in text.splitlines() if "samples (result" in line]
     assert heads == ["B2bGemm<32x384x64>", "Gemm<128x96x64>", "Gemm<128x96x64>"]
     assert text.count("full name: cutlass::Kernel<") == 2
-
-
-def test_lines_that_are_not_in_the_checkout_are_said_on_stderr(
-    fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A step that annotates nothing says why, for `compare` and SARIF too; with the file in place it says nothing."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    base, head = (fixtures / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("DivToMult", "Baseline"))
-    file = "miniWeather_mpi_openacc.F90"
-    hotspots, compare, sarif = (
-        ("hotspots", head, "--format", "github", "--kernel", "x_279", "--top", 1),
-        ("compare", base, head, "--format", "github"),
-        ("analyze", head, "--format", "sarif"),
-    )
-    assert run(*hotspots).stdout == ""
-    left_out = {hotspots: "1 line not annotated", compare: "1 line not annotated", sarif: "left out"}
-    for command, words in left_out.items():
-        assert f"{words}: {file} is not in this checkout\n" in run(*command).stderr
-    assert json.loads(run(*sarif).stdout)["runs"][0]["results"] == []
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there" / file).touch()
-    monkeypatch.chdir(tmp_path / "there")
-    assert run(*hotspots).stdout.startswith(f"::warning file={file},line=288,")
-    assert "checkout" not in "".join(run(*command).stderr for command in left_out)
-    assert len(json.loads(run(*sarif).stdout)["runs"][0]["results"]) > 1

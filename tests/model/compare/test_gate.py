@@ -115,23 +115,6 @@ def test_launches_share_the_floor_where_counts_differ() -> None:
         assert [one.failed for one in judged if one.change] == [failed]
 
 
-def test_what_does_not_fail_again_is_taken_back() -> None:
-    """Of two kernels that fail, the one that fails again stays; the other is let through with its new time."""
-    base = [[kernel(100 + e, name="a"), kernel(100 + e, name="b")] for e in (0, 0.1)]
-    first, second = (
-        Gate(0.05, per_kernel=True).judge(
-            [program(base, [[kernel(t + e, name=n) for n, t in times] for e in (0, 0.1)])]
-        )
-        for times in ((("a", 120), ("b", 120)), (("a", 120), ("b", 101)))
-    )
-    assert [one.what[2] for one in first.judged if one.failed] == ["", "a", "b"]
-    gated = first.confirmed_by(second, 2)
-    assert [one.what[2] for one in gated.judged if one.failed] == ["", "a"]
-    assert gated.confirmed == 2
-    assert [line for line in gated.let_through if "recorded anew, takes 1.0 % more" in line] == gated.let_through
-    assert first.confirmed_by(Gate(0.05).judge([]), 0).failures == first.failures  # not recorded: nothing is taken back
-
-
 def test_single_runs_are_not_judged_and_named() -> None:
     """Within its band a program with one run each is not judged; beside one that holds it says which."""
     single = program([[kernel(100)]], [[kernel(109)]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -49,6 +50,19 @@ def test_pages_grow_neither_with_launches_nor_with_kernels() -> None:
 def test_the_largest_page_of_single_launches_is_under_the_limit() -> None:
     """As many launches as are drawn one by one, with long names, stay well under five megabytes."""
     assert len(rendered(samples.many(MAX_LAUNCHES)).encode()) < 4_000_000
+
+
+def test_rows_name_no_launch_that_is_not_drawn() -> None:
+    """Where one launch stands for all of its kernel the scripts know no other: to look one up would end them."""
+    named = [
+        replace(one, kernel=replace(one.kernel, name=f"k{i % 6}", function_name=f"k{i % 6}"))
+        for i, one in enumerate(samples.many(MAX_LAUNCHES + 1))
+    ]
+    html = rendered([*named, *(samples.failed(index=i) for i in range(1000, 1000 + MAX_FAILED + 3))])
+    items = json.loads(re.findall(r'<script type="application/json" id="items">(.*?)</script>', html, re.DOTALL)[0])
+    rows = re.findall(r'<tr data-k="(\w+)" data-g="\w+"(?: data-launches="([^"]*)")?', html)
+    assert len(rows) == 7
+    assert {key for row in rows for key in " ".join(row).split()} <= {item["k"] for item in items}
 
 
 def test_few_launches_need_no_note() -> None:

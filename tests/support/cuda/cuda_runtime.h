@@ -15,6 +15,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -188,7 +189,10 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cu
 inline cudaError_t cudaEventRecord(cudaEvent_t event) {
   return *event = std::chrono::steady_clock::now(), cudaSuccess;
 }
+// EMULATED_MS says what the first events measure, one number each; those after them are timed.
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  static std::istringstream given(std::getenv("EMULATED_MS") != nullptr ? std::getenv("EMULATED_MS") : "");
+  if (given >> *milliseconds) return cudaSuccess;
   return *milliseconds = std::chrono::duration<float, std::milli>(*end - *start).count(), cudaSuccess;
 }
 

@@ -1,1 +1,0 @@
-"""What the machines behind a pull request read: GitHub's annotations and job summary, and SARIF."""
