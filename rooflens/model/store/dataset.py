@@ -445,15 +445,15 @@ class Store:
         return "/".join((self._root, *names))
 
     def _content(self, *names: str) -> bytes:
-        """Read a file; Arrow takes an answer of S3 that breaks off for the end of the file.
+        """Read a file; of an answer of S3 that breaks off within its head, Arrow makes a file of no bytes.
 
         Raises:
             OSError: It cannot be read to its end.
         """
         with self._files.open_input_file(self._path(*names)) as file:
             content: bytes = file.read()
-            if len(content) != file.size():
-                raise OSError(f"{len(content)} of its {file.size()} bytes came")
+            if len(content) != file.size() or not (content or self._is_local):
+                raise OSError(f"only {len(content)} bytes of it came")
             return content
 
     def _is_marked(self) -> bool:
@@ -610,7 +610,7 @@ class Store:
         """Return the failure for a file that was not read, with its remedy; without `runs` its content is unknown."""
         name, runs_file = (self.text_of(part, f"{file_id}.parquet") for part in (table, "runs"))
         said = "it is missing" if isinstance(why, FileNotFoundError) else without_secrets(why, self._given)
-        if isinstance(why, OSError) and self._is_whole(table, file_id):
+        if isinstance(why, OSError | pa.ArrowException) and self._is_whole(table, file_id):
             hint = "it is not damaged: try again, and check that it may be read"
             return name, UnreachedError(f"cannot read the store file `{name}`: {said}", hint, len(runs) or None)
         hint = f"remove `{runs_file if runs else name}` and ingest {_sources(runs)} again"
