@@ -101,7 +101,8 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
         untold = sum(error.report_count is None for _, error in read.failures)
         more = [f"all in {count(untold, 'file')} of the store"] if untold else []
         told = [f"{lost} of {count(lost + read.report_count + read.skipped_count, 'report')}"] if lost else []
-        say(f"{' and '.join((*told, *more))} could not be read")
+        if told or more:
+            say(f"{' and '.join((*told, *more))} could not be read")
     if last_line:
         say(last_line)
     if read.failures:

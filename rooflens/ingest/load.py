@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
-from rooflens.format import as_unicode
+from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.jobs import MEMORY, Job, Outcome, bytes_of, fetched, said
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report, lacks_texts
@@ -38,8 +38,12 @@ if TYPE_CHECKING:
 _MUCH_BYTES = 256 << 20
 """From here on several processes save more than the second that they take to start."""
 
-_MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 2_000, 4 << 20, 128 << 20
+_MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 500, 4 << 20, 128 << 20
 _GROUPS_PER_WORKER = 4
+
+
+_PART_REPORTS, _PART_KERNELS = 500, 20_000
+"""So many reports, or kernels, are committed before more are read: some seconds to a minute of one core."""
 
 
 class Remarks(Struct, kw_only=True):
@@ -85,11 +89,13 @@ class Ingested(Remarks, kw_only=True):
     Attributes:
         report_count: How many reports were stored.
         kernel_count: How many kernels they have.
+        part_count: In how many commits.
         warnings: Path of a report, and why a file beside it is not stored with it.
     """
 
     report_count: int = 0
     kernel_count: int = 0
+    part_count: int = 0
     warnings: list[tuple[str, InputError]] = field(default_factory=list)
 
 
@@ -170,7 +176,7 @@ def _no_unprofiled(_: Path) -> None:
     """Find no un-profiled run."""
 
 
-def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their defaults
+def ingest_reports(  # noqa: PLR0913 - the last four say how, and have their defaults
     jobs: Sequence[Job],
     store: Store,
     on_read: Callable[[Job], None] = lambda _: None,
@@ -178,10 +184,11 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
     *,
     options: ReadOptions | None = None,
     executor: ExecutorChoice | Workers | None = None,
+    on_commit: Callable[[Ingested], None] = lambda _: None,
 ) -> Ingested:
-    """Read reports into a store, in one commit; those that it holds already are skipped.
+    """Read reports into a store, some hundred in each commit; those that it holds already are skipped.
 
-    Memory does not grow with the number of reports.
+    What is committed stays, whatever becomes of the rest. Memory does not grow with the number of reports.
 
     Args:
         jobs: Files to read.
@@ -191,26 +198,58 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
             raises InputError, the report is stored without.
         options: What to read of each report; by default its values too.
         executor: Where to read them; by default in this process.
+        on_commit: Called with what became of the reports so far, after each commit that more may follow.
+
+    Raises:
+        InputError: The store cannot be written to; the message says what it has taken before.
     """
     tabulate = partial(tabulate_group, options or ReadOptions(raw="values"), unprofiled_of)
     ingested, held = Ingested(), _Held(store, unprofiled_of)
-    unread: list[tuple[str, InputError]] = []
-    with store.writing() as writer:
-        for batch in _batches(tabulate, jobs, _new(jobs, held, ingested), executor, on_read):
-            counts = [writer.add_reports(tables)["kernel_count"].to_pylist() for tables in batch.tables]
-            new = [count for one in counts for count in one]
-            ingested.report_count += len(new)
-            ingested.kernel_count += sum(new)
-            ingested.skipped_count -= len(new)
-            ingested.warnings += batch.warnings
-            for outcome in batch.outcomes:
-                if ingested.take(outcome) is not None:
-                    ingested.skipped_count += 1  # unless it is among those just written
-                else:
-                    unread.append(ingested.failures[-1])
-        held.write(writer, unread)
+    batches = _batches(tabulate, jobs, _new(jobs, held, ingested), executor, on_read)
+    is_over = False
+    while not is_over:
+        before = ingested.report_count
+        try:
+            with store.writing(held.whole) as writer:
+                is_over = _add_part(batches, writer, held, ingested)
+        except InputError as error:
+            if before:
+                kept = f"{count(before, 'report')} of this ingest were stored before that, and stay"
+                raise InputError(f"{error}; {kept}", error.hint) from error
+            raise
+        held.whole |= writer.run_ids
+        if writer.run_ids:
+            ingested.part_count += 1
+            if not is_over:
+                on_commit(ingested)
+    for name in held.remove_replaced():
+        ingested.notes.append((name, "lacks files; its reports are stored anew, but it could not be removed"))
     ingested.failures.sort(key=lambda failure: failure[0])
     return ingested
+
+
+def _add_part(batches: Iterator[Batch], writer: Writer, held: _Held, ingested: Ingested) -> bool:
+    """Write reports until they are enough for a commit; return whether they were the last."""
+    unread: list[tuple[str, InputError]] = []
+    kernel_count = 0
+    for batch in batches:
+        counts = [writer.add_reports(tables)["kernel_count"].to_pylist() for tables in batch.tables]
+        new = [count for one in counts for count in one]
+        kernel_count += sum(new)
+        ingested.report_count += len(new)
+        ingested.kernel_count += sum(new)
+        ingested.skipped_count -= len(new)
+        ingested.warnings += batch.warnings
+        for outcome in batch.outcomes:
+            if ingested.take(outcome) is not None:
+                ingested.skipped_count += 1  # unless it is among those just written
+            else:
+                unread.append(ingested.failures[-1])
+        if len(writer.run_ids) >= _PART_REPORTS or kernel_count >= _PART_KERNELS:
+            held.write(writer, unread)
+            return False
+    held.write(writer, unread)
+    return True
 
 
 def tabulate_group(
@@ -343,41 +382,59 @@ def _new(jobs: Sequence[Job], held: _Held, ingested: Ingested) -> Iterator[Job]:
 
 
 class _Held:
-    """What a store holds before an ingest, and what the ingest adds to it besides new reports."""
+    """What a store holds before an ingest, and what the ingest adds to it besides new reports.
+
+    Attributes:
+        whole: The run of each report that need not be stored again, by its digest.
+    """
 
     def __init__(self, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> None:
+        self.whole, self._lacking = store.held()
         self._store = store
         self._unprofiled_of = unprofiled_of
-        self._run_ids = store.run_ids()
         self._unprofiled = store.unprofiled()
         self._later: dict[str, Unprofiled] = {}
+        self._is_new = not self.whole and not self._lacking
 
     def has(self, job: Job, notes: list[tuple[str, str]]) -> bool:
         """Return whether a report is stored; its un-profiled run may have been written since, and is noted then."""
-        if not self._run_ids:
+        if self._is_new:
             return False
         try:
             with fetched(job) as path:
-                if not path.is_file() or (digest := _digest(path)) not in self._run_ids:
-                    return False
+                digest = _digest(path) if path.is_file() else ""
+            if digest not in self.whole and digest not in self._lacking:
+                return False
             found = self._unprofiled_of(job.path)
         except (OSError, InputError):
             return False  # the reader says why it cannot be read
-        if found is not None and found != self._unprofiled.get(self._run_ids[digest]):
+        if digest not in self.whole:
+            kept = self._unprofiled.get(self._lacking[digest])
+            if found is None and kept is not None:
+                self._later[digest] = kept
+            return False
+        if found is not None and found != self._unprofiled.get(self.whole[digest]):
             self._later[digest] = found
             notes.append((job.source, "is stored already; its run without the profiler is new, and stored too"))
         return True
 
     def write(self, writer: Writer, unread: Iterable[tuple[str, InputError]]) -> None:
         """Write un-profiled runs that came later, and failures, each once however often it was tried."""
-        if self._later:
-            self._store.keep_unprofiled(writer, self._later)
-        known = {*self._store.failures()}
+        run_ids = self.whole | writer.run_ids
+        if later := {digest: self._later.pop(digest) for digest in [*self._later] if digest in run_ids}:
+            from rooflens.model.store.tables import unprofiled_table  # noqa: PLC0415 - pyarrow: as below
+
+            writer.add("unprofiled", unprofiled_table(later), run_ids)
         rows = [(as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)) for source, error in unread]
+        known = {*self._store.failures()} if rows else ()
         if new := [row for row in rows if row[:2] not in known]:
             from rooflens.model.store.tables import failure_table  # noqa: PLC0415 - pyarrow: only where there are some
 
             writer.add_rows("failures", failure_table(new))
+
+    def remove_replaced(self) -> list[str]:
+        """Remove what the ingest has replaced; name what could not be removed."""
+        return self._store.remove_replaced() if self._lacking else []
 
 
 def _digest(path: Path) -> str:

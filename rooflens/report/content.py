@@ -126,7 +126,7 @@ class Content(Struct, frozen=True):
     @property
     def unread_count(self) -> int:
         """Reports that could not be read, as far as that is known."""
-        return sum(error.report_count or 1 for _, error in self.unread)
+        return sum(1 if error.report_count is None else error.report_count for _, error in self.unread)
 
 
 def build_content(

@@ -18,12 +18,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from support.hungry import write_csv
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
 from support.thorough import mostly_thorough
 
 import rooflens
 from rooflens.analyzing import analyze_store
+from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest import load
 from rooflens.ingest.load import ingest_reports, load_reports
@@ -33,7 +35,7 @@ from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.running import ExecutorChoice
 from rooflens.model.records import Run
-from rooflens.model.store import tables
+from rooflens.model.store import MARKER, tables
 from rooflens.model.store.dataset import Store, StoredReport
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import override_thresholds
@@ -160,9 +162,112 @@ def test_a_damaged_store_file_costs_its_reports_and_can_be_mended(tmp_path: Path
     assert one.run.source.endswith("more/000.ncu-rep")
     assert ("damaged store file" in str(error), error.report_count) == (True, 2)
     assert "000.ncu-rep" in error.hint
-    (store / "runs" / file.name).unlink()
     assert _ingest(folder, store) == (2, 0, 0)
     assert len(_stored(store)) == 3
+    assert not (store / "runs" / file.name).exists()
+
+
+def test_a_store_with_a_missing_file_is_mended_by_ingesting_again(tmp_path: Path) -> None:
+    """Reads name the file and the mend, give what needs no lost file, and an ingest stores anew what lacks one."""
+    folder = _reports(tmp_path / "reports", 2)
+    jobs = find_inputs([str(folder)]).jobs
+    wrong = []
+    for table in ("kernels", "hotspots", "metrics", "unprofiled"):
+        store = tmp_path / table
+        ingest_reports(jobs, Store(store), unprofiled_of=lambda _: Unprofiled(wall_ns=1))
+        expected = _stored(store)
+        (file,) = (store / table).iterdir()
+        file.unlink()
+        (name, error), *left = Store(store).reports()
+        lost = 2 if table in {"kernels", "hotspots"} else 0
+        if (name, error.report_count, len(left)) != (str(file), lost, 2 - lost):
+            wrong.append(f"{table}: {name}, {error.report_count} lost, {len(left)} read")
+        if "it is missing" not in str(error) or "ingest `" not in error.hint:
+            wrong.append(f"{table}: {error}; {error.hint}")
+        if table == "metrics":
+            with pytest.raises(InputError, match="it is missing"):
+                Store(store).metrics(expected[0].run.digest)
+        done = ingest_reports(jobs[:1], Store(store), unprofiled_of=lambda _: Unprofiled(wall_ns=1))
+        if len(list((store / "runs").iterdir())) != 2:
+            wrong.append(f"{table}: an ingest whose reports are not all stored anew was removed")
+        again = ingest_reports(jobs, Store(store), unprofiled_of=lambda _: Unprofiled(wall_ns=1))
+        if (done.report_count, again.report_count, again.skipped_count) != (1, 1, 1) or _stored(store) != expected:
+            wrong.append(f"{table}: not mended")
+        if len(list((store / "runs").iterdir())) != 2:
+            wrong.append(f"{table}: SQL would meet the ingest that was replaced")
+    assert not wrong
+
+
+def test_a_run_without_the_profiler_outlives_the_ingest_of_its_report(tmp_path: Path) -> None:
+    """It was stored later, its file beside the report is gone, and then the report is stored anew."""
+    jobs, store = find_inputs([str(_reports(tmp_path / "reports", 1))]).jobs, Store(tmp_path / "store")
+    ingest_reports(jobs, store)
+    ingest_reports(jobs, store, unprofiled_of=lambda _: Unprofiled(wall_ns=7))
+    (kernels,) = (tmp_path / "store" / "kernels").iterdir()
+    kernels.unlink()
+    ingest_reports(jobs, store)
+    assert [one.unprofiled for one in _stored(tmp_path / "store")] == [Unprofiled(wall_ns=7)]
+
+
+def test_a_store_without_its_marker_gets_it_from_the_next_ingest(tmp_path: Path) -> None:
+    """Readers say so; a folder with anything in it that no ingest wrote is left alone."""
+    folder, store = _reports(tmp_path / "reports", 1), tmp_path / "store"
+    _ingest(folder, store)
+    (store / MARKER).unlink()
+    (store / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match="neither empty nor a store"):
+        _ingest(folder, store)
+    (store / "mine.txt").unlink()
+    with pytest.raises(InputError, match=r"rooflens-store\.json` is missing"):
+        Store.existing(store)
+    assert _ingest(folder, store) == (0, 0, 1)
+    assert len(_stored(store)) == 1
+
+
+def test_a_large_ingest_is_committed_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part says what is stored by then, and stays when the ingest is killed; copies in several count once."""
+    monkeypatch.setattr(load, "_PART_REPORTS", 3)
+    monkeypatch.setattr(load, "_MOST_JOBS", 2)
+    folder = _reports(tmp_path / "reports", 9)
+    shutil.copy(folder / "000.ncu-rep", folder / "008.ncu-rep")
+    jobs, said = find_inputs([str(folder)]).jobs, list[int]()
+
+    def die(so_far: load.Ingested) -> None:
+        said.append(so_far.report_count)
+        if len(said) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ingest_reports(jobs, Store(tmp_path / "killed"), on_commit=die)
+    assert said == [4, 8]
+    assert len(_stored(tmp_path / "killed")) == 8
+    done = ingest_reports(jobs, Store(tmp_path / "whole"))
+    assert (done.report_count, done.skipped_count, done.part_count) == (8, 1, 2)
+    assert len(_stored(tmp_path / "whole")) == 8
+    told = CliRunner().invoke(main, ["ingest", str(folder), "--store", str(tmp_path / "told")])
+    assert told.exit_code == 0
+    assert "committed 4 reports so far; more follow" in told.stderr
+    assert "stored 8 reports with 8 kernels, in 2 commits" in told.stderr
+
+
+def test_an_ingest_that_fails_in_a_later_part_says_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error counts the reports of the parts before."""
+    monkeypatch.setattr(load, "_PART_REPORTS", 1)
+    monkeypatch.setattr(load, "_MOST_JOBS", 2)
+    jobs, real = find_inputs([str(_reports(tmp_path / "reports", 6))]).jobs, Store._put_all
+    left = iter([real, real])
+
+    def put(store: Store, files: dict[str, Path], file_id: str) -> None:
+        if (one := next(left, None)) is None:
+            raise OSError(28, "No space left on device")
+        one(store, files, file_id)
+
+    monkeypatch.setattr(Store, "_put_all", put)
+    with pytest.raises(InputError, match="No space left on device; 4 reports of this ingest were stored before that"):
+        ingest_reports(jobs, Store(tmp_path / "store"))
+    assert len(_stored(tmp_path / "store")) == 4
 
 
 def test_a_store_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

@@ -137,7 +137,8 @@ def analyze(
         echo(digest(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures), nl=False)
     else:
         echo(_document(found, style, top, names, raw_cells=raw_cells), nl=False)
-    finish(found, f"wrote {shown(store)}" if store and keep and timeline is None and found.not_kept is None else "")
+    is_kept = keep and timeline is None and found.not_kept is None and found.reports
+    finish(found, f"wrote {shown(store)}" if store and is_kept else "")
 
 
 def _check_options(

@@ -47,20 +47,28 @@ if TYPE_CHECKING:
 def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, reading: ReadOptions) -> None:
     """Read reports, or folders of them, into a Parquet store.
 
-    A report that is already stored is skipped; a damaged one is named and the rest are read.
+    A report that is already stored is skipped; a damaged one is named and the rest are read. Some hundred reports at a
+    time are committed: what was committed stays, whatever ends the command.
     """
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
-    from rooflens.ingest.load import ingest_reports, processes_for
+    from rooflens.ingest.load import Ingested, ingest_reports, processes_for
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.model.store.dataset import Store
 
     inputs, options = find_reports(paths, reading), replace(reading, raw=raw)
+
+    def tell(so_far: Ingested) -> None:
+        say(f"committed {count(so_far.report_count, 'report')} so far; more follow")
+
     with progress(len(inputs.jobs)) as advance:
         workers = executor or processes_for(inputs.jobs, options)
-        loaded = ingest_reports(inputs.jobs, Store(store), advance, read_unprofiled, options=options, executor=workers)
+        loaded = ingest_reports(
+            inputs.jobs, Store(store), advance, read_unprofiled, options=options, executor=workers, on_commit=tell
+        )
     stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
+    stored += f", in {loaded.part_count} commits" if loaded.part_count > 1 else ""
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
     say(f"{stored}{skipped}")
     print_remarks(loaded)

@@ -115,6 +115,8 @@ def fetched(job: Job) -> Iterator[Path]:
         except OSError as error:
             why = without_secrets(error, job.address)
             raise InputError(f"cannot be fetched: {why}", "check the address, and that TMPDIR has room") from error
+        if job.byte_count not in {0, got := path.stat().st_size}:  # Arrow may take an answer that breaks off for whole
+            raise InputError(f"cannot be fetched: {got} of its {job.byte_count} bytes came", "read it again")
         yield path
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rooflens.addresses import is_address, opened, shown
+from rooflens.addresses import is_address, opened, shown, without_secrets
 from rooflens.errors import InputError
 
 MARKER = "rooflens-store.json"
@@ -26,10 +26,17 @@ def store_at(given: str) -> tuple[str, str] | None:
 
     Returns:
         The store, and the digits, empty for the whole store; None where there is no store.
+
+    Raises:
+        InputError: The address cannot be opened, or read now.
     """
     if is_address(given):
         files, root = opened(given)
-        return (given, "") if files.get_file_info(f"{root}/{MARKER}").is_file else None
+        try:
+            return (given, "") if files.get_file_info(f"{root}/{MARKER}").is_file else None
+        except OSError as error:
+            message = f"`{shown(given)}` cannot be read: {without_secrets(error, given)}"
+            raise InputError(message, "check the address") from error
     place = Path(given)
     if (place / MARKER).is_file():
         return given, ""

@@ -7,6 +7,9 @@
 Nothing is locked, and no file that has its place is changed. Readers take what `runs` names, of a report that was
 stored twice the first run: a killed or doubled ingest shows nothing half or twice. Of two analyses of a run, and of two
 runs without the profiler, the later one counts.
+
+A file that commits others notes their sizes. An ingest that lacks one of them counts only for reports that no other
+ingest holds: they are read as far as they can be, and stored anew when they are ingested again.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from operator import attrgetter
@@ -30,6 +33,7 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.addresses import opened, shown, without_secrets
 from rooflens.errors import InputError
@@ -46,9 +50,17 @@ from rooflens.model.store.tables import (
     roofline_table,
     runs_from_table,
     unprofiled_from_row,
-    unprofiled_table,
 )
-from rooflens.model.store.writing import STAMP, Writer, begun_unix_ns, leaves, new_id
+from rooflens.model.store.writing import (
+    ALWAYS,
+    COMMITTING,
+    FILES,
+    STAMP,
+    Writer,
+    begun_unix_ns,
+    leaves,
+    new_id,
+)
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.model.verdict.thresholds import Thresholds
 
@@ -62,6 +74,12 @@ _ROWS_AT_ONCE = 2048
 
 _KEPT_AT_ONCE = 4096
 """Kernels whose verdicts are made into rows together."""
+
+_SENT_AT_ONCE = 32 << 20
+"""Bytes of a file that are read before they are sent. A file in `runs` is smaller: all of it is there, or none."""
+
+_OF_KERNELS = ("kernels", "hotspots")
+"""Tables without which no kernel is read."""
 
 _NAMED = 3
 """Reports that a hint names; there may be thousands."""
@@ -86,16 +104,22 @@ Failure: TypeAlias = tuple[str, InputError]
 """A file as messages show it, and what is wrong with it."""
 
 
+class UnreachedError(InputError):
+    """A file of the store is not damaged, but cannot be read now."""
+
+
 class Commit(Struct, frozen=True):
     """One ingest.
 
     Attributes:
         id: The name of its files.
-        runs: Its reports by `run_id`, without those that an earlier ingest stored.
+        runs: Its reports by `run_id`, without those that count in another ingest.
+        lacks: What is wrong with its files, by table: they are gone, or not as large as they were.
     """
 
     id: str
     runs: Mapping[str, Run]
+    lacks: Mapping[str, str]
 
 
 class Store:
@@ -123,12 +147,18 @@ class Store:
         """
         store = cls(place)
         if not store._is_marked():
+            if store._lacks_its_marker():
+                message = f"damaged store: `{store.text_of(MARKER)}` is missing"
+                raise InputError(message, f"`rooflens ingest REPORT --store {store}` writes it anew")
             raise InputError(f"`{store}` is not a store", "make one with `rooflens ingest REPORT --store FOLDER`")
         return store
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
+    def writing(self, stored: Collection[str] = ()) -> Iterator[Writer]:
         """Give a writer; its files get their places when the block ends, all of them or none.
+
+        Args:
+            stored: Digests of reports that it leaves out.
 
         Raises:
             InputError: The folder is neither empty nor a store of this version, or cannot be written to.
@@ -136,14 +166,12 @@ class Store:
         try:
             file_id = new_id()
             with self._scratch(file_id) as folder:
-                writer = Writer(folder, file_id)
+                writer = Writer(folder, file_id, stored)
                 yield writer
-                for table, path in writer.close().items():
-                    self._put(path, table, f"{file_id}.parquet")
+                self._put_all(writer.close(), file_id)
         except OSError as error:
             why = without_secrets(error.strerror or error, self._given)
-            message = f"cannot write to the store `{self}`: {why}"
-            raise InputError(message, "give a folder that can be written with --store") from error
+            raise InputError(f"cannot write to the store `{self}`: {why}", self._write_hint()) from error
 
     def commits(self) -> tuple[list[Commit], list[Failure]]:
         """Return the ingests in their order, and what is wrong with files in `runs`.
@@ -151,23 +179,62 @@ class Store:
         Raises:
             InputError: The store cannot be listed.
         """
-        known: set[str] = set()
         found: list[Commit] = []
         failures: list[Failure] = []
-        for file_id in self._ids("runs"):
+        sizes = _Sizes(self)
+        for file_id in self._ids("runs"):  # before the folders of what they name, which ingests fill before this one
             try:
-                rows = self._table("runs", file_id)
+                rows, notes = self._noted("runs", file_id)
                 runs = dict(zip(rows[RUN_ID.name].to_pylist(), runs_from_table(rows), strict=True))
+                found.append(Commit(file_id, runs, sizes.lacks(file_id, notes, ALWAYS)))
             except _DAMAGE as error:
                 failures.append(self._damaged("runs", file_id, error))
-                continue
-            found.append(Commit(file_id, {run_id: run for run_id, run in runs.items() if run.digest not in known}))
-            known.update(run.digest for run in runs.values())
+        whole = {run.digest for commit in found if not commit.lacks for run in commit.runs.values()}
+        known: set[str] = set()
+        for at, commit in enumerate(found):
+            others = known | whole if commit.lacks else known
+            found[at] = replace(commit, runs={i: run for i, run in commit.runs.items() if run.digest not in others})
+            known.update(run.digest for run in found[at].runs.values())
         return found, failures
 
+    def held(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the run of each report that is stored whole, and of each whose ingest lacks files, by their digests.
+
+        Raises:
+            InputError: The store, or what an ingest stored, cannot be reached now.
+        """
+        commits, failures = self.commits()
+        _raise_unreached(failures)
+        whole, lacking = (
+            {run.digest: i for one in commits if bool(one.lacks) is lacks for i, run in one.runs.items()}
+            for lacks in (False, True)
+        )
+        return whole, lacking
+
+    def remove_replaced(self) -> list[str]:
+        """Remove from `runs` each ingest that lacks files and whose reports all count in others; name those that stay.
+
+        Until then SQL, which knows nothing of that, would take its rows.
+        """
+        left = []
+        for commit in self.commits()[0]:
+            if commit.lacks and not commit.runs:
+                try:
+                    self._files.delete_file(self._path("runs", f"{commit.id}.parquet"))
+                except FileNotFoundError:
+                    continue  # another ingest was faster
+                except OSError:
+                    left.append(self.text_of("runs", f"{commit.id}.parquet"))
+        return left
+
     def run_ids(self) -> dict[str, str]:
-        """Return the run that counts for each report, by its digest."""
-        return {run.digest: run_id for commit in self.commits()[0] for run_id, run in commit.runs.items()}
+        """Return the run that counts for each report, by its digest.
+
+        Raises:
+            InputError: The store, or what an ingest stored, cannot be reached now.
+        """
+        whole, lacking = self.held()
+        return whole | lacking
 
     def kernel_count(self) -> int:
         """Return how many kernels it holds."""
@@ -189,12 +256,23 @@ class Store:
         yield from (*failures, *unreadable)
         for commit in commits:
             wanted = {run_id: run for run_id, run in commit.runs.items() if run.digest.startswith(digits)}
-            if wanted:
+            if not wanted:
+                continue
+            is_read = not any(table in commit.lacks for table in _OF_KERNELS)
+            if commit.lacks:
+                yield self._lacking(commit, tuple(wanted.values()), is_read=is_read)
+            if is_read:
                 yield from self._reports_of(commit.id, wanted, unprofiled)
 
     def unprofiled(self) -> dict[str, Unprofiled]:
-        """Return the runs without the profiler, by the `run_id` of their reports."""
-        return self._unprofiled()[0]
+        """Return the runs without the profiler, by the `run_id` of their reports.
+
+        Raises:
+            InputError: They cannot be reached now.
+        """
+        found, failures = self._unprofiled()
+        _raise_unreached(failures)
+        return found
 
     def metrics(self, digest: str) -> pa.Table | None:
         """Return the rows of `metrics` of a report; None where the store does not hold the report.
@@ -202,16 +280,21 @@ class Store:
         Raises:
             InputError: Its file is damaged.
         """
-        run_id = self.run_ids().get(digest)
-        if run_id is None:
-            return None
-        file_id = run_id.partition("-")[0]
-        if f"{file_id}.parquet" not in self._names("metrics"):
+        for commit in self.commits()[0]:
+            for run_id, run in commit.runs.items():
+                if run.digest == digest:
+                    return self._metrics_of(commit, run_id, run)
+        return None
+
+    def _metrics_of(self, commit: Commit, run_id: str, run: Run) -> pa.Table:
+        if "metrics" in commit.lacks:
+            raise self._lacking(commit, (run,), is_read=False)[1]
+        if f"{commit.id}.parquet" not in self._names("metrics"):
             return TABLES["metrics"].empty_table()
         try:
-            return self._table("metrics", file_id, [run_id])
+            return self._table("metrics", commit.id, [run_id])
         except _DAMAGE as error:
-            raise self._damaged("metrics", file_id, error)[1] from error
+            raise self._damaged("metrics", commit.id, error)[1] from error
 
     def failures(self) -> list[tuple[str, str]]:
         """Return the source and the message of each report that could not be read; damaged files are left out."""
@@ -229,11 +312,6 @@ class Store:
     def text_of(self, *names: str) -> str:
         """Return the path of a file as messages show it."""
         return "/".join((str(self).rstrip("/"), *names))
-
-    def keep_unprofiled(self, writer: Writer, found: Mapping[str, Unprofiled]) -> None:
-        """Store runs without the profiler that came after their reports, by digest."""
-        run_ids = self.run_ids()
-        writer.add("unprofiled", unprofiled_table(found), {digest: run_ids[digest] for digest in found})
 
     def keep(self, reports: Sequence[AnalyzedReport], limits: Thresholds, known: str) -> None:
         """Write the verdicts and findings of reports, unless their last ones depend on the same things.
@@ -262,11 +340,12 @@ class Store:
     def _stamps(self) -> dict[str, str]:
         """Return what the last verdicts of each run depend on; unreadable files are left out, and written again."""
         found: dict[str, str] = {}
+        sizes = _Sizes(self)
         for file_id in self._ids("roofline"):
-            with suppress(*_DAMAGE), self._files.open_input_file(self._path("roofline", f"{file_id}.parquet")) as file:
-                parquet = pq.ParquetFile(file, read_dictionary=[RUN_ID.name])
-                stamp = (parquet.metadata.metadata or {}).get(STAMP, b"").decode()
-                found |= dict.fromkeys(parquet.read([RUN_ID.name])[RUN_ID.name].unique().to_pylist(), stamp)
+            with suppress(*_DAMAGE):
+                rows, notes = self._noted("roofline", file_id, [RUN_ID.name])
+                stamp = "" if sizes.lacks(file_id, notes) else notes.get(STAMP, b"").decode()
+                found |= dict.fromkeys(rows[RUN_ID.name].unique().to_pylist(), stamp)
         return found
 
     def _reports_of(
@@ -306,6 +385,16 @@ class Store:
                 failures.append(self._damaged("unprofiled", file_id, error))
         return found, failures
 
+    def _noted(
+        self, table: str, file_id: str, columns: Sequence[str] | None = None
+    ) -> tuple[pa.Table, Mapping[bytes, bytes]]:
+        """Read a file that commits others, or columns of it, and its notes."""
+        with self._files.open_input_file(self._path(table, f"{file_id}.parquet")) as file:
+            parquet = pq.ParquetFile(
+                file, read_dictionary=columns, page_checksum_verification=True, pre_buffer=not self._is_local
+            )
+            return parquet.read(columns), parquet.metadata.metadata or {}
+
     def _table(self, table: str, file_id: str, wanted: Collection[str] | None = None) -> pa.Table:
         """Read a file, or the rows of some runs."""
         return self._scanner(table, file_id, wanted).to_table()
@@ -331,21 +420,41 @@ class Store:
         Raises:
             InputError: It cannot be listed.
         """
+        return sorted(self.sizes_of(*folder))
+
+    def sizes_of(self, *folder: str) -> dict[str, int | None]:
+        """Return what a folder holds by name, and how many bytes that has.
+
+        Raises:
+            InputError: It cannot be listed.
+        """
         path = self._path(*folder)
         try:
             if self._is_local:  # Arrow fails on names that are not UTF-8, which files of others may have
                 with os.scandir(path) as entries:
-                    return sorted(entry.name for entry in entries)
+                    return {entry.name: _size_of(entry) for entry in entries}
             selector = pafs.FileSelector(path, allow_not_found=True)
-            return sorted(info.base_name for info in self._files.get_file_info(selector))
+            return {info.base_name: info.size for info in self._files.get_file_info(selector)}
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            return {}
         except OSError as error:
             why = without_secrets(error, self._given)
             raise InputError(f"cannot read the store `{self}`: {why}", "give a store that can be read") from error
 
     def _path(self, *names: str) -> str:
         return "/".join((self._root, *names))
+
+    def _content(self, *names: str) -> bytes:
+        """Read a file; of an answer of S3 that breaks off within its head, Arrow makes a file of no bytes.
+
+        Raises:
+            OSError: It cannot be read to its end.
+        """
+        with self._files.open_input_file(self._path(*names)) as file:
+            content: bytes = file.read()
+            if len(content) != file.size() or not (content or self._is_local):
+                raise OSError(f"only {len(content)} bytes of it came")
+            return content
 
     def _is_marked(self) -> bool:
         """Return whether it is a store of this version.
@@ -354,8 +463,7 @@ class Store:
             InputError: It is one of another version, or its marker cannot be read.
         """
         try:
-            with self._files.open_input_stream(self._path(MARKER)) as stream:
-                version = json.loads(stream.read())["schema_version"]
+            version = json.loads(self._content(MARKER))["schema_version"]
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
@@ -379,7 +487,7 @@ class Store:
             OSError: It cannot be written to.
         """
         is_new = not self._is_marked()
-        if is_new and any(not name.startswith(_WRITING) for name in self._names()):
+        if is_new and not self._lacks_its_marker() and any(not name.startswith(_WRITING) for name in self._names()):
             message = f"`{self}` is neither empty nor a store: nothing was written"
             raise InputError(message, "give an empty folder, or a new name, with --store")
         if self._is_local:
@@ -408,26 +516,172 @@ class Store:
             if is_ours and time.time_ns() - begun_unix_ns(file_id) > _LEFT_AFTER_NS:
                 shutil.rmtree(self._path(name), ignore_errors=True)
 
+    def _put_all(self, files: Mapping[str, Path], file_id: str) -> None:
+        """Put whole files in their places; the one that commits comes when the others are there, and as large as here.
+
+        Raises:
+            InputError: One is not there, or that cannot be found out.
+            OSError: One could not be put.
+        """
+        sent: dict[str, int] = {}
+        for table, path in files.items():
+            if table in COMMITTING:
+                self._check_sent(sent)
+            byte_count = path.stat().st_size
+            self._put(path, table, f"{file_id}.parquet")
+            sent = {**({} if table in COMMITTING else sent), self._path(table, f"{file_id}.parquet"): byte_count}
+        self._check_sent(sent)
+
+    def _check_sent(self, sent: Mapping[str, int]) -> None:
+        """Check that files are as large at an address as they are here."""
+        if self._is_local or not sent:
+            return
+        try:
+            there = {info.path: info.size for info in self._files.get_file_info([*sent])}
+        except OSError as error:
+            why = without_secrets(error, self._given)
+            raise InputError(f"cannot check what was written to `{self}`: {why}", self._write_hint()) from error
+        for path, byte_count in sent.items():
+            if there.get(path) != byte_count:
+                name = self.text_of(path[len(self._root) + 1 :])
+                message = f"`{name}` was sent with {byte_count} bytes, and has {there.get(path) or 0} there"
+                raise InputError(message, self._write_hint())
+
+    def _write_hint(self) -> str:
+        if self._is_local:
+            return "give a folder that can be written with --store"
+        return "check its address, keys and room, and run this again: what is stored already is skipped"
+
     def _put(self, path: Path, *names: str) -> None:
         """Put a whole file in its place: it is moved, or sent to an object store, where it shows when it is whole."""
         place = self._path(*names)
         if not self._is_local:
-            local = pafs.LocalFileSystem()
-            pafs.copy_files(str(path), place, source_filesystem=local, destination_filesystem=self._files)
+            self._send(path, place)
             return
         Path(place).parent.mkdir(exist_ok=True)
         _sync(str(path))
         os.replace(path, place)  # noqa: PTH105 - places of this class are texts
         _sync(os.path.dirname(place))  # noqa: PTH120 - as above
 
-    def _damaged(self, table: str, file_id: str, why: object, runs: Sequence[Run] = ()) -> Failure:
-        """Return the failure for a damaged file, with its remedy; without `runs` its content is unknown."""
+    def _send(self, path: Path, place: str) -> None:
+        """Send a file to an object store.
+
+        `pyarrow.fs.copy_files` reports success when S3 refuses it; a stream raises. But it has no way to give up: what
+        was written by then shows when the stream is closed, as it is in any case.
+        """
+        with path.open("rb") as source:
+            first = source.read(_SENT_AT_ONCE)
+            try:
+                with self._files.open_output_stream(place) as target:
+                    target.write(first)
+                    shutil.copyfileobj(source, target, _SENT_AT_ONCE)
+            except BaseException:
+                with suppress(OSError):
+                    self._files.delete_file(place)
+                raise
+
+    def _lacks_its_marker(self) -> bool:
+        """Return whether a folder holds nothing but what ingests of this version wrote, and no marker.
+
+        Raises:
+            InputError: It cannot be listed.
+        """
+        tables = [name for name in self._names() if not name.startswith(_WRITING)]
+        if not tables or not all(table in TABLES for table in tables):
+            return False
+        if not all(_FILE_NAME.fullmatch(name) for table in tables for name in self._names(table)):
+            return False
+        try:
+            versions = [self._noted("runs", file_id, ["schema_version"])[0] for file_id in self._ids("runs")]
+        except _DAMAGE:
+            return False
+        return all(rows["schema_version"].unique().to_pylist() == [SCHEMA_VERSION] for rows in versions)
+
+    def _lacking(self, commit: Commit, runs: Sequence[Run], *, is_read: bool) -> Failure:
+        """Return the failure for an ingest that lacks files, with its remedy."""
+        (table, why), *_ = commit.lacks.items()
+        name = self.text_of(table, f"{commit.id}.parquet")
+        others = [self.text_of(other, f"{commit.id}.parquet") for other in [*commit.lacks][1:]]
+        also = f"; nor are {', '.join(f'`{other}`' for other in others)} whole" if others else ""
+        hint = f"ingest {_sources(runs)} again into the store: that mends it"
+        return name, InputError(f"damaged store file `{name}`: {why}{also}", hint, 0 if is_read else len(runs))
+
+    def _damaged(self, table: str, file_id: str, why: Exception, runs: Sequence[Run] = ()) -> Failure:
+        """Return the failure for a file that was not read, with its remedy; without `runs` its content is unknown."""
         name, runs_file = (self.text_of(part, f"{file_id}.parquet") for part in (table, "runs"))
-        others = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
-        sources = " ".join(f"`{run.source}`" for run in runs[:_NAMED]) or "its reports"
-        hint = f"remove `{runs_file if runs else name}` and ingest {sources}{others} again"
         said = "it is missing" if isinstance(why, FileNotFoundError) else without_secrets(why, self._given)
+        if isinstance(why, OSError | pa.ArrowException) and self._is_whole(table, file_id):
+            hint = "it is not damaged: try again, and check that it may be read"
+            return name, UnreachedError(f"cannot read the store file `{name}`: {said}", hint, len(runs) or None)
+        hint = f"remove `{runs_file if runs else name}` and ingest {_sources(runs)} again"
         return name, InputError(f"damaged store file `{name}`: {said}", hint, len(runs) or None)
+
+    def _is_whole(self, table: str, file_id: str) -> bool:
+        """Return whether a file that could not be read is no damaged one, as far as it can be fetched at all.
+
+        Arrow raises the same errors for a connection that ends and for a page that cannot be unpacked.
+        """
+        try:
+            content = self._content(table, f"{file_id}.parquet")
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        try:
+            pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True).read()
+        except _DAMAGE:
+            return False
+        return True
+
+
+class _Sizes:
+    """How large the files of a store are, for which each folder is listed once at most."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._sizes: dict[str, Mapping[str, int | None]] = {}
+
+    def lacks(self, file_id: str, notes: Mapping[bytes, bytes], always: Sequence[str] = ()) -> dict[str, str]:
+        """Return what is wrong with the files that one commits, by table.
+
+        Args:
+            file_id: Their name.
+            notes: Its notes; where it has none of sizes, an earlier rooflens wrote it.
+            always: Tables that had files even then.
+        """
+        noted = notes.get(FILES)
+        wanted: Mapping[str, int | None] = dict.fromkeys(always) if noted is None else json.loads(noted)
+        found = {}
+        for table, byte_count in wanted.items():
+            if table not in self._sizes:
+                self._sizes[table] = self._store.sizes_of(table)
+            there = self._sizes[table]
+            if (name := f"{file_id}.parquet") not in there:
+                found[table] = "it is missing"
+            elif byte_count is not None and there[name] not in {byte_count, None}:
+                found[table] = f"it has {there[name]} bytes, and was stored with {byte_count}"
+        return found
+
+
+def _raise_unreached(failures: Iterable[Failure]) -> None:
+    """Raise the first error of a file that cannot be read now: what it holds is not gone."""
+    for _, error in failures:
+        if isinstance(error, UnreachedError):
+            raise error
+
+
+def _size_of(entry: os.DirEntry[str]) -> int | None:
+    """Return the bytes of a file; None for a link that leads nowhere."""
+    try:
+        return entry.stat().st_size
+    except OSError:
+        return None
+
+
+def _sources(runs: Sequence[Run]) -> str:
+    """Name the reports of a hint."""
+    others = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
+    return " ".join(f"`{run.source}`" for run in runs[:_NAMED]) + others or "its reports"
 
 
 def _sync(path: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ _GROUP_BYTES = 32 << 20
 _ROWS_AT_ONCE = 1 << 18
 """Rows of a larger table that are added together."""
 
-_ALWAYS = ("kernels", "hotspots", "unprofiled")
+ALWAYS = ("kernels", "hotspots", "unprofiled")
 """Tables that an ingest writes even without rows, so that queries over the folders find a file."""
 
 _SORTED = ("metrics", "instances")
@@ -40,6 +41,15 @@ _REPEATS = 0.5
 STAMP = b"rooflens_analysis"
 """Name of the note in a file of `roofline` about what its verdicts depend on."""
 
+FILES = b"rooflens_files"
+"""Name of the note in a file that commits: the bytes of each file that it commits, by table."""
+
+COMMITTING = ("roofline", "runs")
+"""Tables whose file commits those that got their places before it."""
+
+_BY_THEMSELVES = ("failures",)
+"""Tables that nothing commits: without their file no report lacks anything."""
+
 
 class Writer:
     """The files of one ingest or analysis while they are written.
@@ -47,23 +57,26 @@ class Writer:
     Attributes:
         id: Their name; names sort by the time at which writing began.
         started_unix_ns: That time.
+        run_ids: The run of each report that was added, by its digest.
     """
 
-    def __init__(self, folder: Path, file_id: str) -> None:
+    def __init__(self, folder: Path, file_id: str, stored: Collection[str] = ()) -> None:
+        """Write in a folder; reports whose digests are `stored` are not added again."""
         self.id = file_id
         self.started_unix_ns = begun_unix_ns(file_id)
+        self.run_ids: dict[str, str] = {}
         self._folder = folder
+        self._stored = stored
         self._files: dict[str, _TableFile] = {}
-        self._run_ids: dict[str, str] = {}
 
     def add_reports(self, tables: Mapping[str, pa.Table]) -> pa.Table:
         """Add the tables of some reports, `runs` among them; return the rows of `runs` that it did not have yet."""
         digests = dict.fromkeys(tables["runs"]["digest"].to_pylist())
-        unknown = [digest for digest in digests if digest not in self._run_ids]
-        new = {digest: f"{self.id}-{len(self._run_ids) + at}" for at, digest in enumerate(unknown)}
-        self._run_ids |= new
+        unknown = [digest for digest in digests if digest not in self.run_ids and digest not in self._stored]
+        new = {digest: f"{self.id}-{len(self.run_ids) + at}" for at, digest in enumerate(unknown)}
+        self.run_ids |= new
         if new:
-            for table in _ALWAYS:
+            for table in ALWAYS:
                 self._file(table)
         for table, rows in tables.items():
             self.add(table, rows, new)
@@ -83,13 +96,22 @@ class Writer:
 
     def stamp(self, stamp: str) -> None:
         """Note in the file of `roofline` what its verdicts depend on."""
-        self._file("roofline").stamp = stamp.encode()
+        self._file("roofline").notes[STAMP] = stamp.encode()
 
     def close(self) -> dict[str, Path]:
-        """Complete the files; return them by table, in the order in which they are to be put in their places."""
-        for file in self._files.values():
+        """Complete the files; return them by table, in the order in which they are to be put in their places.
+
+        The one that commits notes how large the others are.
+        """
+        files = {table: self._files[table] for table in TABLES if table in self._files}
+        byte_counts: dict[str, int] = {}
+        for table, file in files.items():
+            if table in COMMITTING:
+                file.notes[FILES] = json.dumps(byte_counts).encode()
             file.close()
-        return {table: self._files[table].path for table in TABLES if table in self._files}
+            if table not in _BY_THEMSELVES:
+                byte_counts[table] = file.path.stat().st_size
+        return {table: file.path for table, file in files.items()}
 
     def _file(self, table: str) -> _TableFile:
         if table not in self._files:
@@ -112,7 +134,7 @@ class _TableFile:
 
     def __init__(self, table: str, path: Path) -> None:
         self.path = path
-        self.stamp: bytes | None = None
+        self.notes: dict[bytes, bytes] = {}
         self._table = table
         self._rows: list[pa.Table] = []
         self._byte_count = 0
@@ -127,8 +149,7 @@ class _TableFile:
 
     def close(self) -> None:
         writer = self._flush() if self._rows or self._writer is None else self._writer
-        if self.stamp is not None:
-            writer.add_key_value_metadata({STAMP: self.stamp})
+        writer.add_key_value_metadata(self.notes)
         writer.close()
 
     def _flush(self) -> pq.ParquetWriter:
