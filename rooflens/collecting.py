@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,15 +21,17 @@ from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, R
 from rooflens.ingest.ncu.command import (
     NEWEST,
     PM_SAMPLING_SINCE,
-    RANGE_MODES,
     REGEX,
     SOURCE_NAMES_SINCE,
     build_argv,
     can_profile_one_of_each,
+    check_modes,
+    check_system,
     clock_choices,
     find_ncu,
     known_metrics,
     names_kernels,
+    profiles_whole,
 )
 from rooflens.ingest.ncu.failures import NO_PERMISSION, PERMISSION_HINT
 from rooflens.ingest.ncu.nsys import trace
@@ -40,12 +42,12 @@ from rooflens.ingest.ncu.torch_trace import count_launches
 from rooflens.ingest.ncu.unprofiled import run_cases, run_program, run_workload, write_unprofiled
 from rooflens.ingest.reports.unpacking import log_of, sidecar
 from rooflens.ingest.timelines.nsys import find_nsys
-from rooflens.local_gpu import counters_are_open, local_gpu, may_administer, obstacles
+from rooflens.local_gpu import counters_are_open, cuda_has_gpu, local_gpu, may_administer, obstacles
 from rooflens.model.counters.chips import FAMILIES, ChipChoice, check_chip, chip_of
 from rooflens.model.keys import function_of
 from rooflens.model.timeline import place
 from rooflens.model.unprofiled import Unprofiled
-from rooflens.workloads.build import architecture_of, build
+from rooflens.workloads.build import architecture_of, build, lacking_library
 from rooflens.workloads.commands import command_for, harness_command, require_torch
 from rooflens.workloads.registry import RANGE_NAME, find_workload
 
@@ -74,6 +76,8 @@ _IN_STEP = {"NCCL_NVLS_ENABLE": "0"}
 
 _PROBE = Path(__file__).parent / "ingest" / "ncu" / "probe.py"
 _PROBED = "rooflens_probe"
+_IDLE = (sys.executable, "-IS", "-c", "")
+"""A program that launches nothing."""
 _NOT_STARTED = "one kernel was tried first, and the program was not started"
 _TRIAL_SECONDS = 60.0
 """One kernel takes two seconds under ncu; waking the driver, or the counters of `deep`, may take longer."""
@@ -181,8 +185,11 @@ def command_target(command: tuple[str, ...]) -> Target:
 
 
 def _kernels(target: Target, collection: Collection) -> str | None:
-    """Return the filter of names: of a user's program, kernels that wait for other ranks are left out unasked."""
-    chosen = collection.kernel is not None or names_kernels(collection.options)
+    """Return the filter of names: of a user's program, kernels that wait for other ranks are left out unasked.
+
+    Ranges and whole graphs hold kernels of any name, and ncu takes no filter for them.
+    """
+    chosen = collection.kernel is not None or names_kernels(collection.options) or profiles_whole(collection)
     if chosen or target.workload is not None or any(part.startswith(ONE_NCU) for part in collection.options):
         return collection.kernel
     return NO_COMMUNICATION
@@ -204,24 +211,25 @@ def _clocks(ncu: Ncu, gpu: LocalGpu | None, wanted: str | None) -> tuple[str | N
 
 
 def make_plan(request: Request, *, dry_run: bool) -> Plan:
-    """Find ncu, the GPU, the counters and the program; start nothing that costs time but nvcc.
+    """Find the GPU, ncu, the counters and the program; start nothing that costs time but nvcc.
 
     Args:
         request: What the user asks for.
         dry_run: Only the command line is wanted: what is missing here may be there on the machine that runs it.
 
     Raises:
-        EnvironmentMissingError: ncu, a GPU, PyTorch or nvcc is missing; a workload's hint says how to see its page.
-        UsageError: The chip is unknown.
+        EnvironmentMissingError: A GPU, ncu, PyTorch or nvcc is missing; a workload's hint says how to see its page.
+        UsageError: The chip is unknown, or options contradict each other.
     """
+    check_modes(request.collection)
     with _replay_said(request.target):
+        gpu = _gpu(request.chip, dry_run=dry_run)
         ncu = _ncu(request.ncu_path, dry_run=dry_run)
-        gpu = _gpu(request.chip)
         choice = _chip(request.chip, gpu)
         plain, profiled = _programs(request.target, _architecture(gpu, choice.chip), dry_run=dry_run)
         also = () if request.chip or gpu is None else tuple(chip_of(capability).chip for capability in gpu.also)
-        ranged = request.collection.replay_mode in RANGE_MODES
-        names, lacking = _metrics(ncu, (choice.chip, *also), request.detail, ranged=ranged)
+        whole = profiles_whole(request.collection)
+        names, lacking = _metrics(ncu, (choice.chip, *also), request.detail, whole)
         clocks, clocks_said = _clocks(ncu, gpu, request.collection.clock_control)
         in_step = any(part.startswith(ONE_NCU) for part in request.collection.options)
         variables = {**_ENVIRONMENT, **(_IN_STEP if in_step else {})}
@@ -240,7 +248,8 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
         )
         assumed = gpu.assumed if gpu is not None and request.chip is None else ""
         skipped = [f"`{path}` is not Nsight Compute and was passed over" for path in ncu.skipped]
-        said = (*skipped, *(obstacles(gpu) if gpu else ()), clocks_said, assumed, choice.reason, lacking)
+        alone = lacking_library(request.target.workload) if request.target.workload and not dry_run else ""
+        said = (*skipped, *(obstacles(gpu) if gpu else ()), clocks_said, assumed, choice.reason, lacking, alone)
         warnings = tuple(warning for warning in said if warning)
         return Plan(request, ncu, gpu, choice.chip, plain, collection, warnings, TimeLimit(request.timeout_s))
 
@@ -264,22 +273,27 @@ def _replay_said(target: Target) -> Iterator[None]:
         raise told from error
 
 
-def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail, *, ranged: bool = False) -> tuple[tuple[str, ...], str]:
+def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail, whole: str) -> tuple[tuple[str, ...], str]:
     """Return the names of a tier that this ncu knows on all of these chips, and a sentence about those it lacks.
 
     What ncu counts without the hardware (`launch__*`, opcode tables, samples) is in none of its lists; counts by
-    instruction have their names since a known release, and ncu refuses them where it replays ranges.
+    instruction have their names since a known release. For what is profiled whole ncu refuses those that the hardware
+    lacks, and by NVIDIA's manual collects no opcode tables and no samples.
     """
     wanted = _of_all([metrics_for(chip, detail) for chip in chips])
     said = []
-    if ranged:
-        countable = [metric for metric in wanted if metric.kind != "sass" and "__sass_" not in metric.name]
+    if whole:
+        countable = [metric for metric in wanted if not _is_by_instruction(metric)]
         by_instruction = f"{len(wanted) - len(countable)} of {len(wanted)} metrics count by instruction"
-        wanted, said = countable, [f"{by_instruction}, which ncu does not do for ranges"]
+        wanted, said = countable, [f"{by_instruction}, which ncu does not do for {whole}"]
     known = [None if ncu is NEWEST else known_metrics(ncu, chip) for chip in chips]
     lacking = {metric.name for metric in wanted if any(_lacks(ncu, names, metric) for names in known)}
     said += [f"this ncu lacks {len(lacking)} of {len(wanted)} metrics, which a newer one has"] if lacking else []
     return tuple(metric.name for metric in wanted if metric.name not in lacking), "; ".join(said)
+
+
+def _is_by_instruction(metric: Metric) -> bool:
+    return metric.kind in {"sass", "sampling"} or "__sass_" in metric.name
 
 
 def _of_all(tiers: Sequence[Sequence[Metric]]) -> list[Metric]:
@@ -320,11 +334,14 @@ def can_run(case: Case, chip: str | None) -> bool:
         return True
 
 
-def _gpu(chip: str | None) -> LocalGpu | None:
+def _gpu(chip: str | None, *, dry_run: bool) -> LocalGpu | None:
+    """Return the GPU at hand; None where `nvidia-smi` tells none, and either CUDA has one or none is needed."""
+    if not dry_run:
+        check_system()
     try:
         return local_gpu()
     except EnvironmentMissingError:
-        if chip is None:
+        if chip is None or not (dry_run or cuda_has_gpu()):
             raise
         return None
 
@@ -367,12 +384,14 @@ class Recording:
         unprofiled: The run without ncu; None where it was left out.
         collected: ncu's report, with what it warned about.
         starts: How often the program was started; None where ncu started it for each pass.
+        lost: What could not be kept beside the report, in a sentence; empty where nothing was lost.
     """
 
     plan: Plan
     unprofiled: Unprofiled | None
     collected: Collected
     starts: int | None
+    lost: str = ""
 
 
 def profile(  # noqa: PLR0913 - each is one thing of how it is carried out
@@ -408,8 +427,9 @@ def profile(  # noqa: PLR0913 - each is one thing of how it is carried out
             plan = choose_launches(plan, unprofiled)
         on_first_run(plan, unprofiled)
         collected = _take(plan, unprofiled, on_progress)
+        lost = keep_unprofiled(collected.report, unprofiled)
         starts = None if "app" in plan.collection.replay_mode else plan.limit.starts
-        return Recording(plan, unprofiled, collected, starts)
+        return Recording(plan, unprofiled, collected, starts, lost)
 
 
 def measure_cases(
@@ -456,36 +476,47 @@ def check_machine(plan: Plan, on_progress: Callable[[Progress], None] = lambda _
     if counters_are_open() is False and not may_administer():
         raise EnvironmentMissingError(NO_PERMISSION, PERMISSION_HINT)
     check_place(plan.collection.output)
-    key = build_argv(plan.ncu, _trial(plan.collection, Path("trial.ncu-rep")))
+    key = (plan.collection.replay_mode, *build_argv(plan.ncu, _trial(plan.collection, Path("trial.ncu-rep"))))
     said = () if key in _tried else _try(plan, on_progress)
     _tried.add(key)
     return said
 
 
 def _try(plan: Plan, on_progress: Callable[[Progress], None]) -> tuple[str, ...]:
-    """Profile one kernel; raise where ncu says why that cannot be, return a sentence where only the trial failed."""
-    limit_s = min(_TRIAL_SECONDS, plan.limit.total_s or _TRIAL_SECONDS)
+    """Profile one kernel; raise where ncu says why that cannot be, return a sentence where only the trial failed.
+
+    The kernel itself is replayed, whatever the mode: application replay would start it for each pass, and it has no
+    range. What ncu says of the mode it says while it reads its command line, with a program that launches nothing.
+    """
     with TemporaryDirectory(prefix="rooflens-") as folder:
-        trial = _trial(plan.collection, Path(folder, plan.collection.output.name))
-        start_s = time.monotonic()
-        try:
-            collect(plan.ncu, trial, limit_s, on_progress)
-        except StoppedError:
-            raise
-        except RooflensError as error:
-            if time.monotonic() - start_s >= limit_s:
-                message = f"ncu did not profile one kernel of one thread within {limit_s:g} s"
-                raise EnvironmentMissingError(message, f"see that `nvidia-smi` works; {_NOT_STARTED}") from error
-            if isinstance(error, InputError) and not error.is_certain:
-                return (f"one kernel could not be profiled on trial: {error}",)
-            hint = error.hint.partition("; the report so far is kept")[0]
-            if (log := log_of(trial.output)).exists():
-                kept = log_of(plan.collection.output)
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(log, kept)
-                hint = hint.replace(str(log), str(kept))
-            error.hint = f"{hint}; {_NOT_STARTED}"
-            raise
+        output = Path(folder, plan.collection.output.name)
+        if plan.collection.replay_mode != "kernel":
+            idle = replace(plan.collection, program=_IDLE, output=output, environment={}, keep_log=False)
+            _tried_out(plan, idle, on_progress)
+        return _tried_out(plan, _trial(plan.collection, output), on_progress)
+
+
+def _tried_out(plan: Plan, trial: Collection, on_progress: Callable[[Progress], None]) -> tuple[str, ...]:
+    limit_s = min(_TRIAL_SECONDS, plan.limit.total_s or _TRIAL_SECONDS)
+    start_s = time.monotonic()
+    try:
+        collect(plan.ncu, trial, limit_s, on_progress)
+    except StoppedError:
+        raise
+    except RooflensError as error:
+        if time.monotonic() - start_s >= limit_s:
+            message = f"ncu did not profile one kernel of one thread within {limit_s:g} s"
+            raise EnvironmentMissingError(message, f"see that `nvidia-smi` works; {_NOT_STARTED}") from error
+        if isinstance(error, InputError) and not error.is_certain:
+            return (f"one kernel could not be profiled on trial: {error}",)
+        hint = error.hint.partition("; the report so far is kept")[0]
+        if (log := log_of(trial.output)).exists():
+            kept = log_of(plan.collection.output)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(log, kept)
+            hint = hint.replace(str(log), str(kept))
+        error.hint = f"{hint}; {_NOT_STARTED}"
+        raise
     return ()
 
 
@@ -597,9 +628,11 @@ class Covered:
 def covered(recording: Recording) -> Covered | None:
     """Compare a report with the un-profiled run; None where that named no kernels.
 
-    Where nothing reads reports, ncu's log names them, without template arguments and cut where they are long.
+    Where nothing reads reports, ncu's log names them, without template arguments and cut where they are long. A report
+    of ranges or whole graphs names no kernels.
     """
-    if recording.unprofiled is None or not recording.unprofiled.launch_counts:
+    whole = profiles_whole(recording.plan.collection)
+    if whole or recording.unprofiled is None or not recording.unprofiled.launch_counts:
         return None
     counts = recording.unprofiled.launch_counts
     kernels, names = _read(recording.collected.report), recording.collected.names
@@ -623,28 +656,37 @@ def _total_ns(entry: LaunchCount) -> int:
 
 
 def _take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progress], None]) -> Collected:
-    """Run ncu, and keep the un-profiled run, if there was one, next to its report or what there is of it."""
+    """Run ncu; where it fails, keep the un-profiled run, if there was one, next to what there is of a report."""
     left_s = plan.limit.left_s()
     if left_s == 0:
         what = f"no time is left for ncu of the {plan.limit.total_s:g} s: the run without it took them all"
         raise InputError(what, "give a longer --timeout, or leave that run out with --no-unprofiled")
     plan.limit.starts += 1
     try:
-        collected = collect(plan.ncu, plan.collection, left_s, on_progress)
+        return collect(plan.ncu, plan.collection, left_s, on_progress)
     except RooflensError as error:
         if error.kept is not None:
-            _keep_unprofiled(error.kept, unprofiled)
+            keep_unprofiled(error.kept, unprofiled)
         raise
-    _keep_unprofiled(collected.report, unprofiled)
-    return collected
 
 
-def _keep_unprofiled(report: Path, unprofiled: Unprofiled | None) -> None:
-    """Keep the un-profiled run; without one, remove that of an older report of this name."""
-    if unprofiled is None:
-        sidecar(report).unlink(missing_ok=True)
-    else:
-        write_unprofiled(report, unprofiled)
+def keep_unprofiled(report: Path, unprofiled: Unprofiled | None) -> str:
+    """Keep the un-profiled run beside its report, in place of that of an older report of this name.
+
+    Returns:
+        Why it could not be kept, in a sentence: the report is worth more, and stays. Else nothing.
+    """
+    place = sidecar(report)
+    try:
+        if unprofiled is not None:
+            write_unprofiled(report, unprofiled)
+        else:
+            place.unlink(missing_ok=True)
+    except (InputError, OSError) as error:
+        with suppress(OSError):
+            place.unlink(missing_ok=True)
+        return f"`{report}` is written, but not what the run without ncu showed, which its gaps need: {error}"
+    return ""
 
 
 def other_gpu(plan: Plan, report: Path) -> str:
@@ -672,11 +714,12 @@ def _read(report: Path) -> Sequence[Kernel]:
 def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
     """Say what the collection will cost: launches x passes x time + saved memory, and what of it is not known."""
     collection = plan.collection
-    most, which = collection.launch_count or collection.max_launches, "launches"
+    whole = profiles_whole(collection)
+    most, which = collection.launch_count or collection.max_launches, whole or "launches"
     if collection.one_of_each:
         which = "distinct launches"
     launches = kernel_ns = None
-    if unprofiled is not None and unprofiled.launches:
+    if unprofiled is not None and unprofiled.launches and not whole:
         launches = unprofiled.launches // unprofiled.iterations
         distinct = sum(not waits_for_ranks(entry.name) for entry in unprofiled.launch_counts)
         most = min(distinct if collection.one_of_each else launches, most)

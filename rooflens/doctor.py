@@ -187,7 +187,8 @@ def _nvcc() -> Check:
     except EnvironmentMissingError as error:
         return Check("nvcc", "optional", f"{error}; CUDA workloads need it, {_NOT_FOR_READING}", error.hint)
     release = re.search(r"release ([\d.]+)", compiler.version)
-    return Check("nvcc", "ok", f"{release[1] if release else 'of unknown release'} at {compiler.path}")
+    cublas = f"cuBLAS at {compiler.cublas.library}" if compiler.cublas else "no cuBLAS to compare the ladder with"
+    return Check("nvcc", "ok", f"{release[1] if release else 'of unknown release'} at {compiler.path}, {cublas}")
 
 
 def _torch() -> Check:

@@ -29,6 +29,7 @@ _ANSWER_SECONDS = 60.0
 _CAP_SYS_ADMIN = 21
 """Bit of the Linux capability that lets others than root read the counters."""
 _NO_GPU_HINT = "collect on a machine with an NVIDIA GPU"
+_HANGS_HINT = "the driver or a GPU hangs: `dmesg` names it (look for NVRM and Xid), and a reboot mostly helps"
 _VISIBLE, _ORDER, _BY_BUS = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
 
 _ASK_CUDA = f"""
@@ -77,13 +78,34 @@ def local_gpu(environment: Mapping[str, str] | None = None) -> LocalGpu:
         EnvironmentMissingError: There is none, or no driver that answers.
     """
     environment = os.environ if environment is None else environment
-    rows = [_row(line) for line in _answer(shutil.which(_ARGV[0])).splitlines() if line.count(",") >= 5]
+    answer = _answer(shutil.which(_ARGV[0]))
+    if answer is None:
+        raise EnvironmentMissingError(f"`nvidia-smi` did not answer within {_ANSWER_SECONDS:g} s", _HANGS_HINT)
+    rows = [_row(line) for line in answer.splitlines() if line.count(",") >= 5]
     visible = environment.get(_VISIBLE)
     found = _of_several(rows, environment) if _differ(rows) else _of_equals(rows, visible)
     if found is None:
         hint = _NO_GPU_HINT if visible is None else f"{_VISIBLE} is `{visible}`"
         raise EnvironmentMissingError("no NVIDIA GPU is visible", hint)
     return found
+
+
+def require_gpu() -> None:
+    """Make sure that a program can find a GPU, before anything is compiled for it.
+
+    Raises:
+        EnvironmentMissingError: Neither `nvidia-smi` nor CUDA's driver has one.
+    """
+    try:
+        local_gpu()
+    except EnvironmentMissingError:
+        if not cuda_has_gpu():
+            raise
+
+
+def cuda_has_gpu() -> bool:
+    """Return whether CUDA's driver gives programs a GPU: on some machines it does, and there is no `nvidia-smi`."""
+    return _first_of_cuda(_passed(os.environ.get(_VISIBLE)), _passed(os.environ.get(_ORDER))) is not None
 
 
 def _row(line: str) -> _Row:
@@ -96,12 +118,17 @@ def _differ(rows: Sequence[_Row]) -> bool:
 
 
 @cache
-def _answer(nvidia_smi: str | None) -> str:  # noqa: ARG001 - the key: another one may answer otherwise
-    """Ask once a process: where nothing keeps the driver awake the answer takes seconds. An error is asked again."""
+def _answer(nvidia_smi: str | None) -> str | None:  # noqa: ARG001 - the key: another one may answer otherwise
+    """Ask once a process: where nothing keeps the driver awake the answer takes seconds. None where it hangs.
+
+    An error is asked again.
+    """
     try:
         answer = capture(_ARGV, _ANSWER_SECONDS)
     except EnvironmentMissingError:
-        answer = Captured(None, "", "")
+        answer = Captured(1, "", "")
+    if answer.status is None:
+        return None
     if answer.status == 0:
         return answer.stdout
     if re.search(r"version mismatch", answer.stdout + answer.stderr, re.IGNORECASE):

@@ -38,6 +38,7 @@ _LEFTOVER_SECONDS = 0.5
 
 _STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _QUERY_SECONDS = 60.0
+_KILLED_SECONDS = 1.0
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes that the system counts the memory of a process in."""
 _HOMES = ("CUDA_HOME", "CUDA_PATH")
@@ -121,15 +122,30 @@ def capture(argv: Sequence[str], timeout_s: float | None = None) -> Captured:
     Raises:
         EnvironmentMissingError: It cannot be started.
     """
+    out, err = subprocess.PIPE, subprocess.PIPE
     try:
-        done = subprocess.run(  # noqa: S603 - compilers and questions to tools that were found on this machine
-            argv, capture_output=True, text=True, errors="replace", check=False, timeout=timeout_s
-        )
-    except subprocess.TimeoutExpired:
-        return Captured(None, "", "")
+        process = subprocess.Popen(argv, stdout=out, stderr=err, text=True, errors="replace")  # noqa: S603 - compilers and questions to tools that were found on this machine
     except OSError as error:
         raise _not_started(argv[0], error) from error
-    return Captured(done.returncode, done.stdout, done.stderr)
+    try:
+        stdout, stderr = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        _give_up(process)
+        return Captured(None, "", "")
+    except BaseException:
+        _give_up(process)
+        raise
+    return Captured(process.returncode, stdout, stderr)
+
+
+def _give_up(process: subprocess.Popen[str]) -> None:
+    """Kill a program without waiting for its end: one that hangs in a driver may never come to it."""
+    process.kill()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_KILLED_SECONDS)
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def query(argv: Sequence[str]) -> str | None:

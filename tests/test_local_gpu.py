@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from rooflens import local_gpu as local_gpus
 from rooflens.errors import EnvironmentMissingError
-from rooflens.local_gpu import LocalGpu, local_gpu, obstacles
+from rooflens.local_gpu import LocalGpu, local_gpu, obstacles, require_gpu
+from rooflens.processes import capture
 
 T4 = "GPU-00000000-0000-0000-0000-00000000aaaa"
 A100 = "GPU-00000000-0000-0000-0000-00000000bbbb"
@@ -138,3 +140,45 @@ def test_what_is_in_the_way_is_said() -> None:
     assert "MIG" in obstacles(LocalGpu("NVIDIA H200", "9.0", "580", mig=True), "6.1.0")[0]
     assert "WSL" in obstacles(LocalGpu("NVIDIA RTX 4090", "8.9", "580"), "5.15.90.1-microsoft-standard-WSL2")[0]
     assert "virtual GPU" in obstacles(LocalGpu("GRID A100-10C", "8.0", "550"), "6.1.0")[0]
+
+
+def test_a_driver_that_hangs_is_no_missing_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for once a process, and what to look at is said."""
+    asked = tmp_path / "asked"
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\necho x >> {asked}\nexec sleep 30\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(local_gpus, "_ANSWER_SECONDS", 0.3)
+    for _ in range(2):
+        with pytest.raises(EnvironmentMissingError, match=r"^`nvidia-smi` did not answer within 0\.3 s\n") as caught:
+            local_gpu({})
+        assert "Xid" in caught.value.hint
+    assert asked.read_text() == "x\n"
+
+
+def test_a_tool_that_cannot_even_be_killed_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that waits inside the driver ends with it, and not when it is told to: nobody waits for its end."""
+
+    started: list[subprocess.Popen[str]] = []
+
+    def never(process: subprocess.Popen[str], timeout: float | None = None) -> None:
+        started.append(process)
+        raise subprocess.TimeoutExpired("nvidia-smi", timeout or 0.0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess.Popen, "wait", never)
+        patched.setattr(subprocess.Popen, "communicate", never)
+        assert capture(["/bin/sleep", "30"], 0.01).status is None
+    assert started[0].wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("answer", ["GPU-0123", None])
+def test_a_gpu_that_only_cuda_knows_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None) -> None:
+    """Where there is no nvidia-smi, CUDA's driver is asked before a machine is called one without a GPU."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(local_gpus, "_first_of_cuda", lambda *_: answer)
+    if answer:
+        require_gpu()
+    else:
+        with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU or driver"):
+            require_gpu()

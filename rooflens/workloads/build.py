@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,21 +38,43 @@ _INSTALLED = ("usr/local/cuda/bin/nvcc",)
 _COMMON = Path(__file__).parent / "common.cuh"
 _SOURCE_SUFFIXES = {".cu", ".cuh"}
 _CUBLAS_HEADER = "cublas_v2.h"
+_CUBLAS_PACKAGES = {11: "nvidia-cublas-cu11", 12: "nvidia-cublas-cu12"}
+"""CUDA's major version -> the package that brings its cuBLAS; from 13 on they share one name."""
+_CACHE_HINT = "set XDG_CACHE_HOME to a folder that you can write to, on a disk with space"
 _SHOWN_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
+class Cublas:
+    """A cuBLAS to compile against.
+
+    Attributes:
+        library: The file to link; in a toolkit its name has no version, in Python's packages it has.
+        headers: Folder of its headers where nvcc does not look by itself; else None.
+    """
+
+    library: Path
+    headers: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Compiler:
-    """An nvcc, and the cuBLAS of its toolkit.
+    """An nvcc, and the cuBLAS to link with its programs.
 
     Attributes:
         version: What `nvcc --version` prints.
-        cublas_libraries: Folder of the toolkit's cuBLAS; None where it lacks the header or the library.
+        cublas: That of its toolkit, else that of this Python's environment; None where both lack it.
     """
 
     path: Path
     version: str
-    cublas_libraries: Path | None = None
+    cublas: Cublas | None = None
+
+    @property
+    def cuda(self) -> int | None:
+        """Major version of its CUDA; None where it does not say."""
+        release = re.search(r"release (\d+)", self.version)
+        return int(release[1]) if release else None
 
 
 def build(workload: Workload, architecture: str | None = None, cache: Path | None = None) -> Path:
@@ -64,7 +87,7 @@ def build(workload: Workload, architecture: str | None = None, cache: Path | Non
 
     Raises:
         InputError: The workload is not a CUDA one.
-        EnvironmentMissingError: There is no nvcc, or it fails.
+        EnvironmentMissingError: There is no nvcc, it fails, or the cache cannot be written.
     """
     if workload.kind != "cuda":
         raise InputError(f"workload `{workload.name}` is not compiled: its kind is `{workload.kind}`")
@@ -72,7 +95,7 @@ def build(workload: Workload, architecture: str | None = None, cache: Path | Non
     _check_driver(compiler)
     architecture = architecture or local_architecture()
     flags = (*FLAGS, f"-arch={architecture}", *library_flags(workload, compiler))
-    folder = (cache or cache_folder()) / "cuda"
+    folder = _cache_folder(cache)
     program = folder / f"{workload.name}-{architecture}-{cache_key(workload, flags, compiler.version)}"
     if not program.exists():
         _compile_into(program, workload, flags, compiler)
@@ -95,7 +118,8 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
     done = capture([found, "--version"])
     if done.status != 0:
         raise EnvironmentMissingError(f"`{path} --version` fails: {_tail(done.stderr)}", "reinstall the CUDA toolkit")
-    return Compiler(path, done.stdout, _find_cublas(path))
+    compiler = Compiler(path, done.stdout)
+    return replace(compiler, cublas=_cublas_of_toolkit(path) or _cublas_of_python(compiler.cuda))
 
 
 def _check_driver(compiler: Compiler) -> None:
@@ -104,22 +128,33 @@ def _check_driver(compiler: Compiler) -> None:
         driver = local_gpu().driver
     except EnvironmentMissingError:
         return
-    release, branch = re.search(r"release (\d+)\.\d+", compiler.version), re.match(r"\d+", driver)
-    needed = _LEAST_DRIVER.get(int(release[1])) if release else None
+    release, branch = re.search(r"release \d+\.\d+", compiler.version), re.match(r"\d+", driver)
+    needed = _LEAST_DRIVER.get(compiler.cuda or 0)
     if release and branch and needed and int(branch[0]) < needed:
         cuda = release[0].removeprefix("release ")
         message = f"the NVIDIA driver {driver} is too old for nvcc's CUDA {cuda}, whose programs need {needed} or newer"
         raise EnvironmentMissingError(message, "update the driver, or set CUDA_HOME to an older toolkit")
 
 
-def _find_cublas(nvcc: Path) -> Path | None:
-    """Return the folder of libcublas in nvcc's toolkit where the header is there too."""
+def _cublas_of_toolkit(nvcc: Path) -> Cublas | None:
+    """Return the cuBLAS of nvcc's toolkit where it has header and library."""
     root = nvcc.resolve().parent.parent
     targets = sorted(root.glob("targets/*"))
     header = any((folder / "include" / _CUBLAS_HEADER).exists() for folder in (root, *targets))
     folders = (root / "lib64", root / "lib", *(target / "lib" for target in targets))
-    library = next((folder for folder in folders if (folder / "libcublas.so").exists()), None)
-    return library if header else None
+    library = next((file for folder in folders if (file := folder / "libcublas.so").exists()), None)
+    return Cublas(library) if header and library else None
+
+
+def _cublas_of_python(cuda: int | None) -> Cublas | None:
+    """Return the cuBLAS that NVIDIA's packages put beside PyTorch, of nvcc's major version: another would not link."""
+    spec = importlib.util.find_spec("nvidia")
+    for place in (spec.submodule_search_locations if spec else None) or ():
+        for package in (Path(place, f"cu{cuda}"), Path(place, "cublas")):
+            library, headers = package / "lib" / f"libcublas.so.{cuda}", package / "include"
+            if library.exists() and (headers / _CUBLAS_HEADER).exists():
+                return Cublas(library, headers)
+    return None
 
 
 def local_architecture() -> str:
@@ -145,11 +180,34 @@ def sources(workload: Workload) -> tuple[Path, ...]:
 
 def library_flags(workload: Workload, compiler: Compiler) -> tuple[str, ...]:
     """Return what links cuBLAS, for workloads that compare with it and compilers that have it."""
-    uses = any(f"<{_CUBLAS_HEADER}>" in path.read_text(encoding="utf-8") for path in sources(workload))
-    if not uses or compiler.cublas_libraries is None:
+    if compiler.cublas is None or not _uses_cublas(workload):
         return ()
-    folder = str(compiler.cublas_libraries)
-    return ("-DROOFLENS_CUBLAS", f"-L{folder}", "-lcublas", "-Xlinker", f"-rpath={folder}")
+    library, headers = compiler.cublas.library, compiler.cublas.headers
+    # Behind nvcc's own headers: the folder of Python's packages may hold those of another CUDA, too.
+    found = ("-Xcompiler", f"-idirafter,{headers}") if headers else ()
+    name = "-lcublas" if library.suffix == ".so" else f"-l:{library.name}"
+    folder = library.parent
+    return ("-DROOFLENS_CUBLAS", *found, f"-L{folder}", name, "-Xlinker", f"-rpath={folder}")
+
+
+def _uses_cublas(workload: Workload) -> bool:
+    return any(f"<{_CUBLAS_HEADER}>" in path.read_text(encoding="utf-8") for path in sources(workload))
+
+
+def lacking_library(workload: Workload) -> str:
+    """Say that a workload cannot be compared with cuBLAS, where that is missing; empty where it is there or not used.
+
+    Raises:
+        EnvironmentMissingError: There is no nvcc, or it does not run.
+    """
+    if workload.kind != "cuda" or not _uses_cublas(workload):
+        return ""
+    compiler = find_compiler()
+    if compiler.cublas is not None:
+        return ""
+    package = _CUBLAS_PACKAGES.get(compiler.cuda or 0, "nvidia-cublas")
+    looked = f"nvcc's toolkit has no cuBLAS, nor have the packages of this Python one of CUDA {compiler.cuda or '?'}"
+    return f"{looked}: `% of cuBLAS` stays empty; `pip install {package}` brings it"
 
 
 def cache_key(workload: Workload, flags: Sequence[str], version: str) -> str:
@@ -168,7 +226,27 @@ def compile_command(compiler: Compiler, workload: Workload, flags: Sequence[str]
     return [str(compiler.path), *flags, str(workload.folder / workload.program), "-o", str(output)]
 
 
+def _cache_folder(given: Path | None) -> Path:
+    """Return the folder of the compiled programs.
+
+    Raises:
+        EnvironmentMissingError: There is no home folder to put it into.
+    """
+    try:
+        return (given or cache_folder()) / "cuda"
+    except RuntimeError as error:
+        raise EnvironmentMissingError(f"compiled programs have no place: {error}", _CACHE_HINT) from error
+
+
 def _compile_into(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
+    try:
+        _compile(program, workload, flags, compiler)
+    except OSError as error:
+        message = f"cannot write to the cache of compiled programs, `{program.parent}`: {error.strerror}"
+        raise EnvironmentMissingError(message, _CACHE_HINT) from error
+
+
+def _compile(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
     with replacing(program) as output:
         done = capture(compile_command(compiler, workload, flags, output))
         if done.status != 0 or not output.exists() or not output.stat().st_size:

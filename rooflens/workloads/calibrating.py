@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.local_gpu import require_gpu
 from rooflens.model.cases import Workload
 from rooflens.processes import capture, signal_name
 from rooflens.workloads.build import build
@@ -37,9 +38,10 @@ def calibrate(cache: Path | None = None, repetitions: int = REPETITIONS) -> str:
         repetitions: How often each rate is measured.
 
     Raises:
-        EnvironmentMissingError: There is no nvcc, it fails, or there is no GPU.
+        EnvironmentMissingError: There is no GPU, there is no nvcc, or it fails.
         ProgramError: The program fails, hangs, or prints something else.
     """
+    require_gpu()
     return run_program(compile_program(cache), repetitions)
 
 

@@ -20,6 +20,8 @@ PUTS_BEHIND, CLOCKS, CALLS = "FAKE_NCU_PUTS_BEHIND", "FAKE_NCU_CLOCKS", "FAKE_NC
 """The last two: what `--clock-control` takes, as the help lists it; a file that gets the command line of every call."""
 PROBE = "probe.py"
 """The bundled program of one kernel, which needs a GPU: it is taken to have run."""
+IDLE = ["-IS", "-c", ""]
+"""How the program ends that launches nothing."""
 _OLD = "base none reset"
 _FLAGS = {"--force-overwrite", "--nvtx", "--lockstep-kernel-launch"}
 _FAQ = "See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq for more details."
@@ -242,6 +244,13 @@ FAILURES = {
         log=f"{_CONNECTED}==ERROR== Profiling during a stream capture on the same context is not supported on this "
         f"driver.\n{_SHUTDOWN}"
     ),
+    "range_option": Says(log="==ERROR== Option kernel-name is not supported during range replay.\n"),
+    "range_mode": Says(
+        log="==ERROR== Option '--filter-mode per-launch-config' is not supported with range-based replay modes.\n"
+    ),
+    "graph_replay": Says(log="==ERROR== Graph-based profiling is only supported with kernel replay.\n"),
+    "no_ranges": Says(log=f"{_CONNECTED}==WARNING== No ranges were profiled.\n", status=0),
+    "no_graphs": Says(log=f"{_CONNECTED}==WARNING== No graphs were profiled.\n", status=0),
     "other_kernels": Says(
         log=f"{_CONNECTED}==PROF== Disconnected from process 4711\n==WARNING== No kernels were profiled.\n"
         "Available Kernels:\n1. relu_kernel\n2. gemm_bf16\n3. softmax\n",
@@ -269,11 +278,18 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--clock-control", "reset"]:
         sys.stderr.write("==ERROR== Failed to load the driver.\n" if os.environ.get(BEHAVIOUR) == "no_driver" else "")
         return int(os.environ.get(BEHAVIOUR) == "no_driver")
-    options, program = split(arguments)
+    return _run(*split(arguments))
+
+
+def _run(options: dict[str, str], program: list[str]) -> int:
     behaviour = os.environ.get(BEHAVIOUR, "success")
     log = Path(options["--log-file"])
+    if refused := _refused(options):
+        return _say(Says(log=f"==ERROR== {refused}.\n"), log)
     if behaviour in FAILURES:
         return _say(FAILURES[behaviour], log)
+    if program[-3:] == IDLE:
+        return _say(Says(log="==WARNING== No kernels were profiled.\n", status=0), log)
     if program[-1].endswith(PROBE):
         program, behaviour = ["/bin/true"], "success"
     return _BEHAVIOURS[behaviour](log, _report(options["--export"]), program)
@@ -299,6 +315,21 @@ def split(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
         options[arguments[at]] = "" if is_flag else arguments[at + 1]
         at += 1 if is_flag else 2
     return options, arguments[at:]
+
+
+def _refused(options: dict[str, str]) -> str:
+    """Say what ncu 2022.3 and 2024.1 say of options that do not go with ranges and whole graphs; empty where all do."""
+    ranged = options["--replay-mode"] in {"range", "app-range"}
+    graphs = options.get("--graph-profiling") == "graph"
+    if graphs and options["--replay-mode"] != "kernel":
+        return "Graph-based profiling is only supported with kernel replay"
+    for name in ("kernel-name", "kernel-id", "import-source", "profile-from-start"):
+        if ranged and f"--{name}" in options:
+            return f"Option {name} is not supported during range replay"
+    for metric in options.get("--metrics", "").split(","):
+        if (ranged or graphs) and ("__sass_" in metric or metric.startswith(("memory_", "inst_exec", "thread_inst"))):
+            return f"Metric {metric} is not supported in range replay"
+    return ""
 
 
 def _report(export: str) -> Path:

@@ -6,13 +6,14 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.model.cases import Workload
-from rooflens.workloads.build import build, find_compiler, local_architecture
+from rooflens.workloads.build import build, find_compiler, lacking_library, local_architecture
 from rooflens.workloads.registry import find_workload
 
 H200 = "0, GPU-0123, NVIDIA H200, 9.0, 580.65.06, Disabled"
@@ -160,11 +161,14 @@ def test_silent_failure_is_one_too(toolkit: Toolkit, workload: Workload, tmp_pat
         build(workload, "sm_90", tmp_path)
 
 
-def test_cublas_is_linked_where_it_is_used_and_found(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+def test_cublas_is_linked_where_it_is_used_and_found(
+    toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only a workload that includes cuBLAS links it, and only if header and library are there."""
     ladder = find_workload("gemm_ladder")
+    monkeypatch.setattr("rooflens.workloads.build._cublas_of_python", lambda _: None)
     build(ladder, "sm_90", tmp_path / "without")
-    assert "-lcublas" not in toolkit.argv()
+    assert "-DROOFLENS_CUBLAS" not in toolkit.argv()
     for name in ("include/cublas_v2.h", "lib64/libcublas.so"):
         (toolkit.root / name).parent.mkdir()
         (toolkit.root / name).touch()
@@ -179,6 +183,57 @@ def test_cublas_is_linked_where_it_is_used_and_found(toolkit: Toolkit, workload:
     ]
     build(workload, "sm_90", tmp_path / "with")
     assert "-lcublas" not in toolkit.argv()
+
+
+@pytest.mark.parametrize("release", ["13.0", "12.8"])
+def test_cublas_is_found_among_pythons_packages(
+    toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    """NVIDIA's packages, which PyTorch brings, have a library with nvcc's major version in its name, or another."""
+    site = tmp_path / "site"
+    package = site / "nvidia" / ("cu13" if release == "13.0" else "cublas")
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda _: SimpleNamespace(submodule_search_locations=[site / "nvidia"])
+    )
+    toolkit.set_version(f"Cuda compilation tools, release {release}, V{release}.1")
+    ladder, cuda = find_workload("gemm_ladder"), release.partition(".")[0]
+    assert "of CUDA " + cuda in lacking_library(ladder)
+    assert f"`pip install nvidia-cublas{'-cu12' if cuda == '12' else ''}` brings it" in lacking_library(ladder)
+    for name in ("include/cublas_v2.h", "lib/libcublas.so.11"):
+        (package / name).parent.mkdir(parents=True)
+        (package / name).touch()
+    assert find_compiler().cublas is None
+    (package / "lib" / f"libcublas.so.{cuda}").touch()
+    assert (lacking_library(ladder), lacking_library(workload)) == ("", "")
+    build(ladder, "sm_90", tmp_path / "with")
+    assert toolkit.argv()[4:11] == [
+        "-DROOFLENS_CUBLAS",
+        "-Xcompiler",
+        f"-idirafter,{package / 'include'}",
+        f"-L{package / 'lib'}",
+        f"-l:libcublas.so.{cuda}",
+        "-Xlinker",
+        f"-rpath={package / 'lib'}",
+    ]
+
+
+def test_a_cache_that_cannot_be_written_is_named_before_nvcc_runs(
+    toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file in the place of its folder, and a user without a home: this machine's, with what helps."""
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        EnvironmentMissingError, match=r"^cannot write to the cache of compiled programs, `.*/cuda`"
+    ) as caught:
+        build(workload, "sm_90", tmp_path / "file")
+    assert "XDG_CACHE_HOME" in caught.value.hint
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(
+        Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("Could not determine home directory."))
+    )
+    with pytest.raises(EnvironmentMissingError, match="compiled programs have no place"):
+        build(workload, "sm_90")
+    assert toolkit.argv() == []
 
 
 def test_no_nvcc_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

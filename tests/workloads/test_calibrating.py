@@ -13,7 +13,7 @@ from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.model.roofline.calibrations import parse_attainable
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.workloads import build, calibrating
-from rooflens.workloads.calibrating import PROGRAM, calibrate, run_program
+from rooflens.workloads.calibrating import PROGRAM, calibrate, compile_program, run_program
 from rooflens.workloads.registry import load_workloads
 
 DOCUMENT = {
@@ -68,10 +68,19 @@ def test_it_is_compiled_for_this_gpu_and_run(only_stand_ins: Path, capability: s
 
 def test_without_nvcc_the_environment_is_missing(only_stand_ins: Path) -> None:
     """It needs a compiler, and says so with exit code 3."""
+    write_program(only_stand_ins / "nvidia-smi", "echo '0, GPU-0123, NVIDIA GPU, 9.0, 580.65.06, Disabled'")
     with pytest.raises(EnvironmentMissingError, match="no `nvcc` found") as caught:
         calibrate(only_stand_ins / "cache")
     assert caught.value.exit_code == 3
     assert caught.value.hint
+
+
+def test_without_a_gpu_nothing_is_compiled(only_stand_ins: Path) -> None:
+    """It takes nvcc minutes: that there is no GPU to measure is said first."""
+    write_program(only_stand_ins / "nvcc", f"touch {only_stand_ins}/asked")
+    with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU or driver"):
+        calibrate(only_stand_ins / "cache")
+    assert not (only_stand_ins / "asked").exists()
 
 
 def test_the_repetitions_are_the_programs_iterations(tmp_path: Path) -> None:
@@ -173,7 +182,7 @@ def test_on_a_machine_without_a_gpu_it_compiles_and_says_so(tmp_path: Path) -> N
     if _has_gpu():
         pytest.skip("there is a GPU here: the next test measures it")
     with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU can be used"):
-        calibrate(tmp_path)
+        run_program(compile_program(tmp_path))
 
 
 @pytest.mark.gpu

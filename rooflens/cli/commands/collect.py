@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import sys
 from dataclasses import replace
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import Unprofiled
 
 OUTPUT_FOLDER = Path("out")
-_AFTER_DASHES = "rooflens.after_dashes"
+_AFTER_DASHES, _BEFORE_DASHES = "rooflens.after_dashes", "rooflens.before_dashes"
+_PLACES = ("-o", "--output", "--output-folder")
 _LINE_SECONDS = 30.0
 _QUIET_SECONDS = 120.0
 _SHOWN_NAMES = 3
+_WORKLOADS = {"": "kernel", "ranges": "range", "CUDA graphs": "workload"}
+"""What ncu profiles as a whole -> one of them: beside graphs, ncu profiles the kernels outside of them."""
 _TOGETHER = 2
 """The fewest cases that run in one process without ncu."""
 
@@ -38,6 +43,7 @@ class ProgramCommand(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments after `--` separate."""
         place = args.index("--") if "--" in args else len(args)
+        ctx.meta[_BEFORE_DASHES] = tuple(args[:place])
         ctx.meta[_AFTER_DASHES] = tuple(args[place + 1 :]) if "--" in args else None
         return super().parse_args(ctx, args[:place])
 
@@ -197,11 +203,40 @@ def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
         reset_clocks(options)
         return
     targets = targets_of(ctx, options)
+    if targets[0].launcher is None:  # whose reports have the rank in their names
+        refuse_one_name(ctx, output or OUTPUT_FOLDER / f"{options['workload'] or targets[0].name}.ncu-rep", options)
     reports = [_place(output, target, alone=len(targets) == 1) for target in targets]
     taken, exit_code = take_profiles(targets, reports, options)
     for written in taken:
         say(f"wrote {written}")
     ctx.exit(exit_code)
+
+
+def refuse_one_name(ctx: click.Context, report: Path, options: Mapping[str, Any]) -> None:
+    """Refuse to start in one of several ranks that would all write the same report: the last would replace the others.
+
+    Raises:
+        UsageError: This is such a rank; the hint is the line to type.
+    """
+    from rooflens.ingest.ncu.ranks import is_of_one_rank, own_rank
+
+    found = own_rank()
+    if options["dry_run"] or found is None or is_of_one_rank(report, found[0]):
+        return
+    variable, starter = found
+    own = report.with_name(f"{report.stem}.%q{{{variable}}}{report.suffix}")
+    given = list(ctx.meta[_BEFORE_DASHES])
+    for name in _PLACES:
+        while name in given:
+            at = given.index(name)
+            del given[at : at + 2]
+    command = ctx.meta[_AFTER_DASHES]
+    line = shlex.join(["rooflens", "collect", *given, "-o", str(own), *(("--", *command) if command else ())])
+    page = f"; `rooflens report {report.with_name(report.stem)}.*{report.suffix}` then draws one page of all"
+    raise UsageError(
+        f"this is one of several ranks ({variable} is {os.environ[variable]}), and all would write `{report}`",
+        f"give each its own name: `{starter} ... {line}`{page if ctx.info_name == 'profile' else ''}",
+    )
 
 
 def reset_clocks(options: Mapping[str, Any]) -> None:
@@ -242,6 +277,7 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
     if (name is None) == (not command):
         example = f"`rooflens {ctx.info_name} saxpy`, or `rooflens {ctx.info_name} -- python train.py --my-option`"
         raise UsageError("give a workload, or a command after `--`", example)
+    _refuse_script(ctx, command or (name,))
     if cases and all_cases:
         raise UsageError("--case and --all-cases cannot be combined", "drop one of the two")
     if name is not None:
@@ -264,6 +300,18 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
             "--ranks is for programs that `torchrun` starts", "leave it out; for other launchers use `%q{RANK}` in -o"
         )
     return [target]
+
+
+def _refuse_script(ctx: click.Context, command: Sequence[str]) -> None:
+    """Refuse a Python script that the system cannot start, and write the line that starts it.
+
+    Raises:
+        UsageError: It is one.
+    """
+    script = command[0]
+    if script.endswith(".py") and shutil.which(script) is None:
+        line = shlex.join(["rooflens", str(ctx.info_name), "--", "python", *command])
+        raise UsageError(f"`{script}` is a Python script, which does not start by itself", f"`{line}`")
 
 
 def take_profiles(
@@ -382,7 +430,6 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
     from rooflens import collecting
     from rooflens.ingest.ncu.command import build_argv
     from rooflens.ingest.ncu.ranks import RANK, parse_ranks, rank_argv, reports_of, run_ranks
-    from rooflens.ingest.ncu.unprofiled import write_unprofiled
 
     launcher = target.launcher
     assert launcher is not None  # noqa: S101 - who calls has looked
@@ -410,8 +457,8 @@ def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list
         say(_said(unprofiled))
         written = run_ranks(rank_argv(launcher, own, ranks), output, options["timeout_s"], shown)
     for place in written:
-        if unprofiled is not None:
-            write_unprofiled(place, unprofiled)
+        if lost := collecting.keep_unprofiled(place, unprofiled) if unprofiled is not None else "":
+            say(f"warning: {lost}")
         if other := collecting.other_gpu(plan, place):
             say(f"warning: {place.name}: {other}")
     say(f"profiled {len(written)} rank{'' if len(written) == 1 else 's'}, one report each")
@@ -504,17 +551,20 @@ def _said(unprofiled: Unprofiled | None) -> str:
 
 
 def _sum_up(recording: Recording, covered: Covered | None) -> None:
+    from rooflens.ingest.ncu.command import profiles_whole
 
     plan, collected = recording.plan, recording.collected
     for warning in collected.warnings:
         say(f"warning: ncu: {warning}")
-    cap = plan.collection.max_launches
+    if recording.lost:
+        say(f"warning: {recording.lost}")
+    cap, whole = plan.collection.max_launches, profiles_whole(plan.collection)
     at_cap = plan.collection.launch_count is None and (collected.profiled_count or 0) >= cap
     if collected.capped or (at_cap and not plan.collection.one_of_each):
-        say(f"warning: stopped at --max-launches {cap}: there may be more kernels")
-    count = "some kernels (the log does not say how many)"
+        say(f"warning: stopped at --max-launches {cap}: there may be more {_WORKLOADS[whole]}s")
+    count = f"some {_WORKLOADS[whole]}s (the log does not say how many)"
     if collected.profiled_count is not None:
-        count = f"{collected.profiled_count} kernel{'' if collected.profiled_count == 1 else 's'}"
+        count = f"{collected.profiled_count} {_WORKLOADS[whole]}{'' if collected.profiled_count == 1 else 's'}"
     passes = f", at most {collected.max_passes} passes each" if collected.max_passes else ""
     starts = recording.starts
     started = f"; the program was started {starts} time{'' if starts == 1 else 's'}" if starts else ""

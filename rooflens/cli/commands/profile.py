@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,18 @@ from rooflens.cli.commands.collect import (
     OUTPUT_FOLDER,
     ProgramCommand,
     keep,
+    refuse_one_name,
     reset_clocks,
     take_profiles,
     targets_of,
     with_options,
 )
+from rooflens.cli.console import say
 from rooflens.cli.usage import examples
+from rooflens.errors import EnvironmentMissingError, RooflensError, lacking_package
+
+_DRAWS = ("rooflens.ingest.reports.container", "rooflens.report.page.page", "rich")
+"""Modules that import, of others', what `report` needs for a page and its table."""
 
 
 @click.command(
@@ -46,13 +54,43 @@ def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
         return
     targets = targets_of(ctx, options)
     name = targets[0].name if len(targets) == 1 else options["workload"]
+    refuse_one_name(ctx, output_folder / f"{options['workload'] or name}.ncu-rep", options)
     page = output_folder / f"{name}.html"
     keep(page, options)
+    if not options["dry_run"]:
+        _import_what_draws()
     reports = [output_folder / f"{target.name}.ncu-rep" for target in targets]
     taken, exit_code = take_profiles(targets, reports, options)
     if taken:
-        from rooflens.cli.commands.report import report as report_command
-
-        given = {"store": None, "thresholds": None, "output": page, "title": name, "force": True, "table": True}
-        ctx.invoke(report_command, paths=tuple(map(str, taken)), **given)
+        _draw(ctx, taken, page, name)
     ctx.exit(exit_code)
+
+
+def _import_what_draws() -> None:
+    """Import what reads the report and draws its page: what is missing would otherwise be missed hours later.
+
+    Raises:
+        EnvironmentMissingError: A package is not installed, or broken.
+    """
+    try:
+        for module in _DRAWS:
+            importlib.import_module(module)
+    except ImportError as error:
+        lacking = lacking_package(error)
+        if lacking is None:
+            raise
+        instead = "`rooflens collect` does without, and the report can be drawn elsewhere"
+        raise EnvironmentMissingError(str(lacking), f"{lacking.hint}; {instead}") from error
+
+
+def _draw(ctx: click.Context, reports: list[Path], page: Path, title: str) -> None:
+    """Draw the page; where that fails, name the reports that were collected before the error."""
+    from rooflens.cli.commands.report import report as report_command
+
+    paths = tuple(map(str, reports))
+    given = {"store": None, "thresholds": None, "output": page, "title": title, "force": True, "table": True}
+    try:
+        ctx.invoke(report_command, paths=paths, **given)
+    except (RooflensError, ImportError, OSError, MemoryError):
+        say(f"the page could not be drawn; what was collected is kept: `{shlex.join(['rooflens', 'report', *paths])}`")
+        raise

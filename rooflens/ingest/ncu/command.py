@@ -193,10 +193,7 @@ def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = N
     Raises:
         EnvironmentMissingError: There is none, the one given does not run, or this is macOS or Windows.
     """
-    if sys.platform != "linux":
-        raise EnvironmentMissingError(
-            "collecting needs Linux", "record on Linux, or with Nsight Compute itself; the report can be read here"
-        )
+    check_system()
     environment = os.environ if environment is None else environment
     if given is not None:
         return _given(given, environment)
@@ -210,6 +207,18 @@ def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = N
         message = f"`{others[0]}` is not Nsight Compute, and no other `ncu` was found"
         raise EnvironmentMissingError(message, f"npm-check-updates has a command of that name; {_INSTALL_HINT}")
     raise EnvironmentMissingError("Nsight Compute's `ncu` was not found", _INSTALL_HINT)
+
+
+def check_system() -> None:
+    """Make sure that this is Linux, where alone rooflens collects.
+
+    Raises:
+        EnvironmentMissingError: This is macOS or Windows.
+    """
+    if sys.platform != "linux":
+        raise EnvironmentMissingError(
+            "collecting needs Linux", "record on Linux, or with Nsight Compute itself; the report can be read here"
+        )
 
 
 def _given(given: str, environment: Mapping[str, str]) -> Ncu:
@@ -306,9 +315,40 @@ def can_profile_one_of_each(collection: Collection) -> bool:
     expression with a colon.
     """
     chosen = collection.launch_skip is not None or collection.launch_count is not None or collection.kill
-    in_part = collection.nvtx_include or not collection.from_start or collection.replay_mode in RANGE_MODES
+    in_part = collection.nvtx_include or not collection.from_start or profiles_whole(collection)
     has_colon = ":" in (collection.kernel or "").removeprefix(REGEX)
     return not (chosen or in_part or names_kernels(collection.options) or has_colon)
+
+
+def profiles_whole(collection: Collection) -> str:
+    """Name what ncu profiles as a whole instead of kernel by kernel: `ranges`, `CUDA graphs`; empty where nothing."""
+    if collection.replay_mode in RANGE_MODES:
+        return "ranges"
+    return "CUDA graphs" if collection.graph_profiling == "graph" else ""
+
+
+def check_modes(collection: Collection) -> None:
+    """Refuse what ncu refuses, or has no meaning, where it profiles ranges or CUDA graphs as a whole.
+
+    Raises:
+        UsageError: The options contradict each other.
+    """
+    whole = profiles_whole(collection)
+    if collection.graph_profiling == "graph" and collection.replay_mode != "kernel":
+        message = f"`--graph-profiling graph` does not go with `--replay-mode {collection.replay_mode}`"
+        raise UsageError(
+            message, "drop one of the two: ncu replays graphs as it does kernels, and a range holds its graphs"
+        )
+    if whole and (collection.kernel is not None or names_kernels(collection.options)):
+        option = "--kernel" if collection.kernel is not None else "--kernel-id"
+        instead = (
+            "`--nvtx-include` chooses ranges, `--replay-mode kernel` profiles single kernels"
+            if whole == "ranges"
+            else "`--graph-profiling node` profiles the kernels of a graph one by one"
+        )
+        raise UsageError(f"{option} cannot choose kernels where {whole} are profiled whole", f"leave it out; {instead}")
+    if whole == "ranges" and collection.import_source:
+        raise UsageError("ncu embeds no source code where it profiles ranges", "leave --import-source out")
 
 
 def names_kernels(options: Sequence[str]) -> bool:

@@ -236,8 +236,20 @@ FAILURES = (
     Failure(
         r"Metric (\S+) is not supported in range replay",
         InputError,
-        "ncu cannot count `{}` for ranges",
-        "leave it out of --metrics, or use `--replay-mode kernel`",
+        "ncu cannot count `{}` for ranges, nor for whole CUDA graphs",
+        "leave it out of --metrics, or profile kernels: `--replay-mode kernel`, `--graph-profiling node`",
+    ),
+    Failure(
+        r"Option '?(?:--)?([^'\n]+?)'? is not supported (?:during range replay|with range-based replay modes)",
+        UsageError,
+        "ncu has no `--{}` where it replays ranges",
+        "leave it out, or use `--replay-mode kernel`",
+    ),
+    Failure(
+        r"Graph-based profiling is only supported with kernel replay",
+        UsageError,
+        "ncu profiles whole CUDA graphs with kernel replay only",
+        "leave out --replay-mode, or --graph-profiling",
     ),
     Failure(
         r"Option '--section (\S+)' did not match any section",
@@ -327,7 +339,15 @@ FAILURES = (
         is_complaint=True,
     ),
     Failure(
-        r"No kernels were profiled",
+        r"No ranges were profiled",
+        InputError,
+        "no range was profiled",
+        "ranges lie between the program's cudaProfilerStart and cudaProfilerStop, or are named by --nvtx-include: "
+        "`NAME` for start/end, `NAME/` for push/pop",
+        is_complaint=True,
+    ),
+    Failure(
+        r"No (?:kernels|graphs) were profiled",
         InputError,
         "no kernel was profiled",
         "check --kernel, --nvtx-include and --launch-skip, that the program uses the GPU, and --target-processes all",

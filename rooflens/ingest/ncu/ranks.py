@@ -59,6 +59,41 @@ class Launcher:
     program: tuple[str, ...]
 
 
+_SIZES = (
+    ("WORLD_SIZE", "RANK", "torchrun --no-python"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun"),
+    ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "mpirun"),
+    ("PMI_SIZE", "PMI_RANK", "mpirun"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"),
+)
+"""Variables with the number of ranks and with this one's, and what sets them. SLURM_NTASKS is none of them: a batch
+script, which is one process, has it too."""
+_LOCAL_RANK = "LOCAL_RANK"
+"""Set by whatever starts ranks of PyTorch; clusters set WORLD_SIZE alone for the one `torchrun` of each machine."""
+
+
+def own_rank(environment: Mapping[str, str] | None = None) -> tuple[str, str] | None:
+    """Name the variable that holds the rank of this process, and what started it; None where it is not one of several.
+
+    Args:
+        environment: Environment variables; by default those of this process.
+    """
+    variables = os.environ if environment is None else environment
+    for size, rank, starter in _SIZES:
+        is_started = rank in variables and (size != "WORLD_SIZE" or _LOCAL_RANK in variables)
+        if is_started and variables.get(size, "").isdecimal() and int(variables[size]) > 1:
+            return rank, starter
+    return None
+
+
+def is_of_one_rank(output: Path, variable: str, environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether a report's name differs by rank: it names a variable, or a part of it is this rank's number."""
+    variables = os.environ if environment is None else environment
+    number = re.escape(variables[variable])
+    own = re.compile(rf"(?:^|[^A-Za-z0-9]|rank|r)0*{number}(?![A-Za-z0-9])")
+    return "%q{" in str(output) or own.search(str(output)) is not None
+
+
 def waits_for_ranks(kernel: str) -> bool:
     """Return whether a kernel is known to wait for other ranks."""
     return function_of(kernel).startswith(_WAITING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import escape
@@ -49,6 +50,9 @@ _WRITTEN = "==PROF== Report:"
 _RESET_SECONDS = 60.0
 _LAST_WORDS_BYTES = 64 << 10
 """How much of the program's output is kept, from its end; ncu's log is kept whole."""
+
+_FULL_BYTES = 1 << 20
+"""A disk with less left than the smallest report takes is full."""
 
 _NO_EMPTY_BYTES = 64 << 10
 """A report without kernels is smaller: a header and the machine's description. A larger one may hold some."""
@@ -159,8 +163,11 @@ def _accept(done: _Run, finished: Finished, collection: Collection, left: Path, 
         if (finished.status or 0) < 0 and follower.profiled_count and not collection.one_of_each:
             skip = (collection.launch_skip or 0) + follower.profiled_count
             error.hint += f"; `--launch-skip {skip}` goes on after the last kernel that was profiled"
-        raise error
-    result_count = _result_count(left)
+        raise error if error.is_certain else _full_disk(collection.output) or error
+    try:
+        result_count = _result_count(left)
+    except InputError as error:
+        raise _full_disk(collection.output) or error from error
     plain, packed = both_names(collection.output)
     report, other = (packed, plain) if is_packed(left) else (plain, packed)
     left.replace(report)
@@ -205,10 +212,28 @@ def check_place(output: Path) -> None:
 
     Raises:
         InputError: Its folder, or the nearest there is above it, cannot be written to.
+        EnvironmentMissingError: The disk is full.
     """
-    folder = next(parent for parent in output.absolute().parents if parent.exists())
+    folder = _nearest(output)
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"cannot write `{output}`: no permission to write in `{folder}`", "give another place with -o")
+    if full := _full_disk(output):
+        raise full
+
+
+def _nearest(output: Path) -> Path:
+    return next(parent for parent in output.absolute().parents if parent.exists())
+
+
+def _full_disk(output: Path) -> EnvironmentMissingError | None:
+    """Make the error for a disk on which a report has no place; None where there is some."""
+    left_bytes = shutil.disk_usage(_nearest(output)).free
+    if left_bytes >= _FULL_BYTES:
+        return None
+    hint = "free some space, or write to another disk with -o"
+    error = EnvironmentMissingError(f"the disk behind `{output}` is full: {left_bytes >> 10} KiB are free", hint)
+    error.is_certain = True
+    return error
 
 
 def _partial(output: Path) -> Path:

@@ -13,6 +13,7 @@ from support import fake_ncu, fake_nsys, fake_nvcc
 
 from rooflens import collecting
 from rooflens.cli.group import main
+from rooflens.errors import InputError
 from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 
@@ -100,15 +101,93 @@ def test_the_users_own_choice_stays(gpu_box: Path, calls: Path, options: tuple[s
     assert option(calls, "--launch-count") == ("3" if "3" in options else "200")
 
 
-def test_ranges_are_not_counted_by_instruction(gpu_box: Path, calls: Path) -> None:
-    """The real ncu refuses such counters where it replays ranges, and with one of them the whole profile."""
-    result = run("collect", "--replay-mode", "range", "--detail", "deep", "-o", "x.ncu-rep", "--", *PROGRAM)
-    assert result.exit_code == 0
+WHOLE = {
+    "range": (("--replay-mode", "range"), "ranges"),
+    "app-range": (("--replay-mode", "app-range"), "ranges"),
+    "graph": (("--graph-profiling", "graph"), "CUDA graphs"),
+}
+
+
+@pytest.mark.parametrize("mode", WHOLE)
+def test_ranges_and_graphs_are_not_counted_by_instruction(gpu_box: Path, calls: Path, mode: str) -> None:
+    """Neither such counters, nor a filter of kernels, of which NVIDIA's ncu refuses most; a report comes out.
+
+    What nsys counted are kernels: it neither chooses among what is profiled whole, nor tells what the report lacks.
+    """
+    fake_nsys.install(gpu_box.parent / "bin", ATTENTION)
+    options, whole = WHOLE[mode]
+    result = run("collect", *options, "--detail", "deep", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 0, result.stderr
     asked = (option(calls, "--metrics") or "").split(",")
-    assert [name for name in asked if "sass" in name] == []
+    assert [name for name in asked if "sass" in name or "pcsamp" in name or "inst_executed_true" in name] == []
     assert "dram__bytes_read.sum" in asked
-    assert "metrics count by instruction, which ncu does not do for ranges" in result.stderr
+    assert (option(calls, "--kernel-name"), option(calls, "--kernel-id")) == (None, None)
+    assert f"metrics count by instruction, which ncu does not do for {whole}" in result.stderr
+    assert f"estimate: at most 200 {whole} (how many is not known)" in result.stderr
+    assert f"profiled 3 {'workloads' if mode == 'graph' else 'ranges'} in " in result.stderr
+    assert "in the report: " not in result.stderr
     assert (gpu_box / "x.ncu-rep").exists()
+
+
+@pytest.mark.parametrize("mode", WHOLE)
+def test_no_kernel_is_chosen_in_ranges_and_graphs(gpu_box: Path, calls: Path, mode: str) -> None:
+    """`--kernel` with them is wrong usage that is said before ncu, the program or a GPU is looked at."""
+    (gpu_box.parent / "bin" / "nvidia-smi").unlink()
+    result = run("collect", *WHOLE[mode][0], "--kernel", "gemm", "--", *PROGRAM)
+    assert result.exit_code == 2
+    assert f"error: --kernel cannot choose kernels where {WHOLE[mode][1]} are profiled whole" in result.stderr
+    assert "hint: leave it out; " in result.stderr
+    assert (starts(), calls.exists()) == (0, False)
+
+
+@pytest.mark.parametrize("mode", ["range", "app-range", "application"])
+def test_the_command_line_is_read_in_its_mode_before_the_program(gpu_box: Path, calls: Path, mode: str) -> None:
+    """What ncu refuses in this mode alone, it refuses of a program that launches nothing: the user's is not started."""
+    options = ("--replay-mode", mode, "--detail", "quick")
+    assert run("collect", *options, "-o", "x.ncu-rep", "--", *PROGRAM).exit_code == 0
+    read, tried, profiled = (shlex.split(line) for line in calls.read_text().splitlines())
+    assert read[-3:] == fake_ncu.IDLE
+    assert tried[-1].endswith(fake_ncu.PROBE)
+    for name in ("--replay-mode", "--metrics", "--launch-count"):
+        assert read[read.index(name) + 1] == profiled[profiled.index(name) + 1]
+    before = starts()
+    result = run("collect", *options, "--metrics", "inst_executed", "-o", "y.ncu-rep", "--", *PROGRAM)
+    assert (result.exit_code, starts()) == ((0, before + 2) if mode == "application" else (1, before))
+    assert ("error: ncu cannot count `inst_executed` for ranges" in result.stderr) == (mode != "application")
+    assert (gpu_box / "y.ncu.log").exists() == (mode != "application")
+
+
+def test_the_run_without_ncu_is_not_worth_the_report(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it cannot be kept, on a full disk, the report stays and is named, without that of an older report."""
+    Path("x.unprofiled.json").write_text("of an older report")
+
+    def full(*_: object) -> None:
+        raise InputError("cannot write `x.unprofiled.json`: No space left on device")
+
+    monkeypatch.setattr(collecting, "write_unprofiled", full)
+    result = run("collect", "-o", "x.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 0
+    assert "warning: `x.ncu-rep` is written, but not what the run without ncu showed" in result.stderr
+    assert "No space left on device" in result.stderr
+    assert sorted(path.name for path in gpu_box.iterdir()) == ["started", "x.ncu-rep"]
+
+
+@pytest.mark.parametrize("given", [("--", "train.py", "--lr", "1 e"), ("train.py",)])
+@pytest.mark.parametrize("command", ["collect", "profile"])
+def test_a_script_without_its_python_gets_the_line_to_type(
+    gpu_box: Path, calls: Path, command: str, given: tuple[str, ...]
+) -> None:
+    """A script that the system does not start is wrong usage, with `--` before it or not; one that it does is not."""
+    script = gpu_box / "train.py"
+    script.write_text("#!/bin/sh\n")
+    result = run(command, *given)
+    rest = " --lr '1 e'" if "--lr" in given else ""
+    assert result.exit_code == 2
+    assert "error: `train.py` is a Python script, which does not start by itself" in result.stderr
+    assert f"hint: `rooflens {command} -- python train.py{rest}`" in result.stderr
+    assert not calls.exists()
+    script.chmod(0o755)
+    assert run("collect", "-o", "x.ncu-rep", "--", "./train.py").exit_code == 0
 
 
 def test_without_a_list_the_first_launches_are_profiled(gpu_box: Path, calls: Path) -> None:

@@ -106,12 +106,12 @@ def test_a_dry_run_passes_every_option_on(gpu_box: Path) -> None:
     options = (
         "--kernel regex:gemm --launch-skip 2 --launch-count 3 --nvtx-include step/ --nvtx-include fwd "
         "--replay-mode application --cache-control none --clock-control none --target-processes application-only "
-        "--graph-profiling graph --import-source --metrics x.sum,y.sum --detail quick"
+        "--graph-profiling node --import-source --metrics x.sum,y.sum --detail quick"
     )
     argv = shlex.split(run("collect", *options.split(), "--dry-run", "--", "./a.out").stdout)
     expected = (
         "--config-file off --export out/a.ncu-rep --force-overwrite --nvtx --target-processes application-only "
-        "--replay-mode application --cache-control none --clock-control none --graph-profiling graph "
+        "--replay-mode application --cache-control none --clock-control none --graph-profiling node "
         "--import-source yes --nvtx-include step/ --nvtx-include fwd --kernel-name regex:gemm --launch-skip 2 "
         "--launch-count 3 "
         f"--metrics {names('quick')},x.sum,y.sum ./a.out"
@@ -134,22 +134,31 @@ def test_a_dry_run_needs_neither_ncu_nor_gpu_where_the_chip_is_named(bare_box: P
 
 
 @pytest.mark.parametrize("command", ["collect", "profile"])
-def test_without_ncu_a_workload_names_its_replay(bare_box: Path, command: str) -> None:
-    """Where nothing can be collected the exit code is 3 and the hint names what works."""
+def test_without_ncu_a_workload_names_its_replay(gpu_box: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """Where there is a GPU and no ncu the exit code is 3 and the hint names what works."""
+    monkeypatch.setattr("rooflens.ingest.ncu.command._INSTALL_PATTERNS", ())
+    (gpu_box.parent / "bin" / "ncu").unlink()
+    monkeypatch.setenv("PATH", str(gpu_box.parent / "bin"))
     result = run(command, "attention")
     assert result.exit_code == 3
     assert "error: Nsight Compute's `ncu` was not found" in result.stderr
     assert "make replay WORKLOAD=attention" in result.stderr
-    assert list(bare_box.iterdir()) == []
+    assert list(gpu_box.iterdir()) == []
 
 
-def test_without_a_gpu_a_workload_names_its_replay(gpu_box: Path) -> None:
-    """An ncu alone is not enough."""
-    (gpu_box.parent / "bin" / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
-    result = run("profile", "attention")
+@pytest.mark.parametrize("options", [("attention",), ("saxpy",), ("saxpy", "--chip", "gh100"), ("--", "/bin/true")])
+@pytest.mark.parametrize("command", ["collect", "profile"])
+def test_a_missing_gpu_is_said_before_anything_is_compiled_or_asked(
+    bare_box: Path, monkeypatch: pytest.MonkeyPatch, command: str, options: tuple[str, ...]
+) -> None:
+    """Neither nvcc nor ncu is looked for on a machine without a GPU, whatever chip is named."""
+    monkeypatch.setattr(collecting, "build", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(collecting, "find_ncu", lambda *_: pytest.fail("asked for ncu"))
+    result = run(command, *options)
     assert result.exit_code == 3
-    assert "no NVIDIA GPU or driver" in result.stderr
-    assert "make replay WORKLOAD=attention" in result.stderr
+    assert "error: no NVIDIA GPU or driver: `nvidia-smi` does not answer" in result.stderr
+    assert ("make replay WORKLOAD=attention" in result.stderr) == (options == ("attention",))
+    assert list(bare_box.iterdir()) == []
 
 
 def test_a_workload_without_a_stored_report_names_what_there_is(bare_box: Path) -> None:  # noqa: ARG001 - a place
@@ -395,6 +404,38 @@ def test_profile_collects_and_draws(gpu_box: Path) -> None:
     assert sorted(path.name for path in (gpu_box / "out").iterdir()) == expected
     assert run("profile", "attention").exit_code == 2
     assert run("profile", "attention", "--force").exit_code == 0
+
+
+@pytest.mark.usefixtures("torch_here")
+@pytest.mark.parametrize("package", ["altair", "jinja2", "google", "rich"])
+def test_profile_misses_what_draws_before_it_collects(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    """Without a package of the page neither ncu nor the program is started; `collect` is named, which does without."""
+    calls = gpu_box.parent / "calls"
+    monkeypatch.setenv(fake_ncu.CALLS, str(calls))
+    code = f"import sys; sys.modules['{package}'] = None; {START}"
+    command = [sys.executable, "-c", code, "profile", "--", "/bin/touch", "ran"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert done.returncode == 3
+    assert f"this needs the Python package `{'protobuf' if package == 'google' else package}`" in done.stderr
+    assert "`rooflens collect` does without" in done.stderr
+    assert (list(gpu_box.iterdir()), calls.exists()) == ([], False)
+
+
+def test_a_page_that_cannot_be_drawn_leaves_its_report_with_its_name(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full behind the page: before the error stands what is kept, and the command that draws it."""
+
+    def full(*_: object, **__: object) -> None:
+        raise InputError("cannot write `out/true.html`: No space left on device", "give another place with -o")
+
+    monkeypatch.setattr("rooflens.cli.commands.report.write_whole", full)
+    result = run("profile", "--", "/bin/true")
+    assert result.exit_code == 1
+    assert "what was collected is kept: `rooflens report out/true.ncu-rep`\nerror: cannot write" in result.stderr
+    assert (gpu_box / "out" / "true.ncu-rep").exists()
 
 
 @pytest.mark.usefixtures("torch_here")

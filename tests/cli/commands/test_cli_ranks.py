@@ -98,3 +98,54 @@ def test_a_report_is_named_after_a_variable(ranks_box: Path, monkeypatch: pytest
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "7")
     assert run("collect", "-o", "x.%q{OMPI_COMM_WORLD_RANK}.ncu-rep", "--", "/bin/true").exit_code == 0
     assert (ranks_box / "x.7.ncu-rep").exists()
+
+
+STARTERS = {
+    "mpirun": ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, "mpirun", "OMPI_COMM_WORLD_RANK"),
+    "mvapich": ({"MV2_COMM_WORLD_SIZE": "2", "MV2_COMM_WORLD_RANK": "1"}, "mpirun", "MV2_COMM_WORLD_RANK"),
+    "mpich": ({"PMI_SIZE": "2", "PMI_RANK": "1"}, "mpirun", "PMI_RANK"),
+    "srun": ({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"}, "srun", "SLURM_PROCID"),
+    "torchrun": ({"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1"}, "torchrun --no-python", "RANK"),
+}
+ALONE = {
+    "one rank": {"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"},
+    "a batch script": {"SLURM_NTASKS": "2", "SLURM_PROCID": "0"},
+    "a machine of a cluster": {"WORLD_SIZE": "2", "RANK": "1"},
+    "nonsense": {"PMI_SIZE": "many", "PMI_RANK": "1"},
+}
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+def test_a_rank_without_a_name_of_its_own_is_refused(
+    ranks_box: Path, monkeypatch: pytest.MonkeyPatch, starter: str
+) -> None:
+    """All would write the same report, and the last one's would stay: the line to type gives each its own name."""
+    variables, program, variable = STARTERS[starter]
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    refused = run("collect", "--kernel", "a b", "-o", "x.ncu-rep", "--", "/bin/true", "--lr", "1 e")
+    assert refused.exit_code == 2
+    assert f"one of several ranks ({variable} is 1), and all would write `x.ncu-rep`" in refused.stderr
+    own = f"'x.%q{{{variable}}}.ncu-rep'"
+    line = f"{program} ... rooflens collect --kernel 'a b' -o {own} -- /bin/true --lr '1 e'`"
+    assert line in refused.stderr
+    refused = run("profile", "--output-folder", "pages", "--", "/bin/true")
+    assert refused.exit_code == 2
+    assert f"rooflens collect -o 'pages/true.%q{{{variable}}}.ncu-rep' -- /bin/true`" in refused.stderr
+    assert "`rooflens report pages/true.*.ncu-rep` then draws one page of all" in refused.stderr
+    assert not list(ranks_box.glob("**/*.ncu-rep"))
+    for name in (f"x.%q{{{variable}}}.ncu-rep", "x.rank1.ncu-rep", "x_01.ncu-rep"):
+        assert run("collect", "-o", name, "--force", "--", "/bin/true").exit_code == 0, name
+    assert run("collect", "-o", "x1y.ncu-rep", "--", "/bin/true").exit_code == 2
+    assert run("collect", "--dry-run", "-o", "x.ncu-rep", "--", "/bin/true").exit_code == 0
+
+
+@pytest.mark.parametrize("place", ALONE)
+def test_one_process_among_variables_of_ranks_is_not_refused(
+    ranks_box: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """A batch script knows how many tasks it may start, and a machine how many there are: neither is a rank of one."""
+    for name, value in ALONE[place].items():
+        monkeypatch.setenv(name, value)
+    assert run("collect", "-o", "x.ncu-rep", "--", "/bin/true").exit_code == 0
+    assert (ranks_box / "x.ncu-rep").exists()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import pytest
 from support import fake_ncu
 from support.loops import for_all
 
+from rooflens import collecting
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
 from rooflens.ingest.ncu.command import (
     NEWEST,
@@ -19,6 +21,7 @@ from rooflens.ingest.ncu.command import (
     Ncu,
     build_argv,
     can_profile_one_of_each,
+    check_modes,
     clock_choices,
     find_ncu,
     known_metrics,
@@ -140,12 +143,48 @@ def test_an_older_ncu_gets_only_what_it_knows() -> None:
         ({"nvtx_include": ("step",)}, False),
         ({"from_start": False}, False),
         ({"replay_mode": "app-range"}, False),
+        ({"graph_profiling": "graph"}, False),
+        ({"graph_profiling": "node"}, True),
         ({"options": ("--kernel-id", "::a:2")}, False),
     ],
 )
 def test_kernels_are_chosen_by_number_only_where_that_cannot_lose_any(changes: dict[str, Any], can: bool) -> None:  # noqa: FBT001 - a table
     """In a part of the program, or beside the user's own choice, the first launch of a kernel may be another one."""
     assert can_profile_one_of_each(replace(COLLECTION, **changes)) == can
+
+
+MODES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "kernel": ({"replay_mode": "range", "kernel": "gemm"}, "--kernel cannot choose kernels where ranges", "--nvtx-inc"),
+    "app": (
+        {"replay_mode": "app-range", "kernel": "gemm"},
+        "--kernel cannot choose kernels where ranges",
+        "--nvtx-inc",
+    ),
+    "graph": (
+        {"graph_profiling": "graph", "kernel": "gemm"},
+        "--kernel cannot choose kernels where CUDA graphs",
+        "node",
+    ),
+    "id": ({"replay_mode": "range", "options": ("--kernel-id", "::a:1")}, "--kernel-id cannot choose", "leave it out"),
+    "source": ({"replay_mode": "range", "import_source": True}, "ncu embeds no source code", "--import-source"),
+    "replay": (
+        {"replay_mode": "application", "graph_profiling": "graph"},
+        "`--graph-profiling graph` does not go with `--replay-mode application`",
+        "drop one",
+    ),
+}
+"""What ncu cannot do where it profiles ranges or graphs as a whole, and how error and hint begin or what they hold."""
+
+
+@for_all("mode", MODES)
+def test_what_does_not_go_with_ranges_and_graphs_is_refused(mode: str) -> None:
+    """Each is wrong usage with its way out; the modes by themselves are not, nor is a kernel where kernels are."""
+    fields, message, hint = MODES[mode]
+    with pytest.raises(UsageError, match=f"^{re.escape(message)}") as caught:
+        check_modes(replace(COLLECTION, **fields))
+    assert hint in caught.value.hint
+    for fine in ({"replay_mode": "range"}, {"graph_profiling": "graph"}, {"kernel": "gemm", "import_source": True}):
+        check_modes(replace(COLLECTION, **fine))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +324,7 @@ def test_the_real_ncu_says_that_there_is_no_gpu(tmp_path: Path) -> None:
         (
             {"kernel": "regex:("},
             UsageError,
-            "not a valid regular expression: Unmatched marking parenthesis",
+            "--kernel is not a valid regular expression: Unmatched marking parenthesis",
         ),
         ({"kill": True, "launch_count": 3}, EnvironmentMissingError, "ncu finds no NVIDIA driver"),
         ({"replay_mode": "application"}, EnvironmentMissingError, "ncu finds no NVIDIA driver"),
@@ -321,6 +360,48 @@ def test_the_real_ncu_knows_our_options(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="no section `NoSuchSection`"):
         collect(ncu, collection)
+
+
+SINCE_2024 = ({"replay_mode": "app-range"}, {"graph_profiling": "node"}, {"graph_profiling": "graph"})
+WAYS: tuple[dict[str, Any], ...] = ({}, {"replay_mode": "application"}, {"replay_mode": "range"}, *SINCE_2024)
+PARTS: tuple[dict[str, Any], ...] = ({}, {"nvtx_include": ("step", "forward/"), "launch_skip": 2, "launch_count": 3})
+
+
+@pytest.mark.ncu
+@pytest.mark.parametrize("detail", DETAILS)
+def test_the_real_ncu_reads_every_command_line(tmp_path: Path, detail: Detail) -> None:
+    """In every replay mode, with graphs by node and whole, in ranges and without: all it misses is a driver.
+
+    What came after a version is refused by it, by name.
+    """
+    if shutil.which("nvidia-smi"):
+        pytest.skip("this machine may have a GPU")
+    ncu = _real_ncu()
+    said = {}
+    for way, part in itertools.product(WAYS, PARTS):
+        asked = Collection((), tmp_path / "x.ncu-rep", **way, **part)
+        request = collecting.Request(collecting.command_target(("/bin/true",)), asked, detail, "gh100", ncu.path)
+        collection = collecting.make_plan(request, dry_run=True).collection
+        with pytest.raises(RooflensError) as caught:
+            collect(ncu, collection)
+        said[f"{way} {part}"] = str(caught.value)
+    old = {f"{way} {part}" for way, part in itertools.product(SINCE_2024, PARTS) if not ncu.knows((2024, 1))}
+    assert {line for line, words in said.items() if words.startswith("this ncu is too old for `")} == old
+    assert {words for line, words in said.items() if line not in old} == {"ncu finds no NVIDIA driver"}
+
+
+@pytest.mark.ncu
+def test_the_real_ncu_refuses_what_we_leave_out_for_ranges(tmp_path: Path) -> None:
+    """It says so of each count by instruction that the hardware lacks, and of a filter: its words are understood."""
+    asked = {"program": ("/bin/true",), "output": tmp_path / "x.ncu-rep", "replay_mode": "range"}
+    hardware = ("gpu__time_duration.sum",)
+    left_out = [metric.name for metric in metrics_for("gh100", "deep") if metric.kind == "sass"]
+    left_out = [name for name in left_out if not name.startswith("sass__")]
+    for name in (*left_out, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"):
+        with pytest.raises(InputError, match=f"^ncu cannot count `{name}` for ranges"):
+            collect(_real_ncu(), Collection(**asked, metrics=(*hardware, name)))
+    with pytest.raises(UsageError, match=r"^ncu has no `--kernel-name` where it replays ranges"):
+        collect(_real_ncu(), Collection(**asked, metrics=hardware, kernel="gemm"))
 
 
 @pytest.mark.ncu

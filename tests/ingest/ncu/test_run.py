@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support import fake_ncu
@@ -91,6 +92,11 @@ EXPECTED = {
     "temporary_folder": (3, "temporary folder", "TMPDIR"),
     "metric": (1, "no metric `nonsense__x.sum`", "rooflens metrics"),
     "range_metric": (1, "cannot count `sm__sass_inst_executed.sum` for ranges", "--replay-mode kernel"),
+    "range_option": (2, "ncu has no `--kernel-name` where it replays ranges", "--replay-mode kernel"),
+    "range_mode": (2, "ncu has no `--filter-mode per-launch-config` where it replays ranges", "leave it out"),
+    "graph_replay": (2, "whole CUDA graphs with kernel replay only", "--graph-profiling"),
+    "no_ranges": (1, "no range was profiled", "cudaProfilerStart"),
+    "no_graphs": (1, "no kernel was profiled", "--nvtx-include"),
     "section": (1, "ncu has no section `Nope`", "--list-sections"),
     "option": (3, "too old for `--graph-profiling`", "newer"),
     "old_filter_mode": (3, "too old for `--filter-mode`", "newer"),
@@ -225,6 +231,22 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path
         check_place(tmp_path / "file" / "deep" / "x.ncu-rep")
     check_place(tmp_path / "new" / "deep" / "x.ncu-rep")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("behaviour", ["half", "nothing", "unheard_of"])
+def test_a_full_disk_is_named_where_ncu_does_not(
+    tmp_path: Path,
+    bin_folder: Path,  # noqa: ARG001 - on PATH
+    monkeypatch: pytest.MonkeyPatch,
+    behaviour: str,
+) -> None:
+    """A report that is cut or missing on a disk without space: that is the reason; and no program is started there."""
+    monkeypatch.setattr("rooflens.ingest.ncu.run.shutil.disk_usage", lambda _: SimpleNamespace(free=2048))
+    with pytest.raises(EnvironmentMissingError, match=r"^the disk behind `.*` is full: 2 KiB are free\n") as caught:
+        take(tmp_path, behaviour)
+    assert "write to another disk with -o" in caught.value.hint
+    with pytest.raises(EnvironmentMissingError, match="is full: 2 KiB are free"):
+        check_place(tmp_path / "new" / "x.ncu-rep")
 
 
 def test_words_that_the_program_chose_are_no_causes() -> None:
