@@ -158,7 +158,6 @@ def test_a_driver_that_hangs_is_no_missing_one(tmp_path: Path, monkeypatch: pyte
 
 def test_a_tool_that_cannot_even_be_killed_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that waits inside the driver ends with it, and not when it is told to: nobody waits for its end."""
-
     started: list[subprocess.Popen[str]] = []
 
     def never(process: subprocess.Popen[str], timeout: float | None = None) -> None:
