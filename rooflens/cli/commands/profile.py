@@ -23,8 +23,8 @@ from rooflens.cli.console import say
 from rooflens.cli.usage import examples
 from rooflens.errors import EnvironmentMissingError, RooflensError, lacking_package
 
-_DRAWS = ("rooflens.ingest.reports.container", "rooflens.report.page.page", "rich")
-"""Modules that import, of others', what `report` needs for a page and its table."""
+_DRAWS = ("rooflens.report.page.page", "google.protobuf.message", "rich")
+"""Modules that are, or import, what `report` needs of others for a page and its table."""
 
 
 @click.command(
