@@ -254,6 +254,18 @@ def make_plan(request: Request, *, dry_run: bool) -> Plan:
         return Plan(request, ncu, gpu, choice.chip, plain, collection, warnings, TimeLimit(request.timeout_s))
 
 
+def check_gpu(request: Request) -> None:
+    """Look for the GPU alone, before anything that takes longer.
+
+    Raises:
+        EnvironmentMissingError: There is none; a workload's hint says how to see its page.
+        UsageError: Options contradict each other.
+    """
+    check_modes(request.collection)
+    with _replay_said(request.target):
+        _gpu(request.chip, dry_run=False)
+
+
 @contextmanager
 def _replay_said(target: Target) -> Iterator[None]:
     """Say in the hint of what is missing how to see a bundled workload without a GPU."""

@@ -239,6 +239,14 @@ def refuse_one_name(ctx: click.Context, report: Path, options: Mapping[str, Any]
     )
 
 
+def check_gpu(target: Target, report: Path, options: Mapping[str, Any]) -> None:
+    """Look for the GPU before anything that takes longer, unless only the command line is wanted."""
+    from rooflens import collecting
+
+    if not options["dry_run"]:
+        collecting.check_gpu(_request(target, report, options))
+
+
 def reset_clocks(options: Mapping[str, Any]) -> None:
     """Give back the clocks that an ncu locked which was killed."""
     from rooflens.ingest.ncu.command import find_ncu

@@ -12,6 +12,7 @@ import click
 from rooflens.cli.commands.collect import (
     OUTPUT_FOLDER,
     ProgramCommand,
+    check_gpu,
     keep,
     refuse_one_name,
     reset_clocks,
@@ -57,9 +58,10 @@ def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
     refuse_one_name(ctx, output_folder / f"{options['workload'] or name}.ncu-rep", options)
     page = output_folder / f"{name}.html"
     keep(page, options)
+    reports = [output_folder / f"{target.name}.ncu-rep" for target in targets]
+    check_gpu(targets[0], reports[0], options)
     if not options["dry_run"]:
         _import_what_draws()
-    reports = [output_folder / f"{target.name}.ncu-rep" for target in targets]
     taken, exit_code = take_profiles(targets, reports, options)
     if taken:
         _draw(ctx, taken, page, name)
