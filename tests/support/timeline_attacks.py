@@ -118,7 +118,7 @@ def _run(file: Path, report: Path, stop_after_s: float | None = None) -> tuple[i
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the child can take it
     if not (child := os.fork()):
         os.close(out)
-        _serve(file, report, into)
+        _serve(file, report, into, is_stopped=stop_after_s is not None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.close(into)
     if stop_after_s is not None:
@@ -142,7 +142,7 @@ def _processor_s(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _serve(file: Path, report: Path, into: int) -> None:
+def _serve(file: Path, report: Path, into: int, *, is_stopped: bool) -> None:
     """Run the commands that read a timeline, and end this process with the status of the first that fails."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_CPU, (2 * int(MOST_SECONDS), 3 * int(MOST_SECONDS)))  # what hangs is ended
@@ -161,8 +161,8 @@ def _serve(file: Path, report: Path, into: int) -> None:
                 main(arguments)
             except SystemExit as ended:
                 status = status or int(ended.code or 0)
-                if ended.code not in {None, 0, 1}:
-                    break  # by Ctrl-C
+                if is_stopped and status:
+                    break  # by Ctrl-C, which ends a command with 1
     except KeyboardInterrupt:
         status = 130
     except BaseException:  # noqa: BLE001 - told to the parent
