@@ -41,6 +41,7 @@ from support.hostile import ALL
 from support.hungry import HUNGRY
 from support.nvidia_reads import read_all
 from support.same_report import differences_of
+from support.timeline_attacks import attacks, try_timelines
 
 from rooflens.errors import InputError
 from rooflens.ingest.load import ingest_reports, read_group
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import Unprofiled
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "synthetic"
+OUTCOMES = Path(__file__).parents[2] / "shared" / "outcomes" / "timelines"
+_REAL_TIMELINES = ("algo64.sqlite", "hta_sampled_rank-0.json.gz", "hta_triton_example.json.gz")
 ROOFLENS = (sys.executable, "-m", "rooflens")
 BATCH = 250
 MOST_BYTES = 1 << 20
@@ -200,6 +203,20 @@ def flips(count: Count, folder: Path, times: int) -> None:  # noqa: ARG001 - as 
     count.runs = count.faults = tally.flips
     count.seen.update({"kernels failed": tally.failed, "reports refused": tally.refused})
     count.losses += [f"{number} x {bug} (first: {tally.after[bug]})" for bug, number in tally.bugs.most_common()]
+
+
+def timelines(count: Count, folder: Path, times: int) -> None:
+    """Read damaged and hostile timelines: no traceback, 10 s and 1 GB each, and Ctrl-C ends each within a second."""
+    import rooflens.writing.annotating  # noqa: F401, PLC0415 - before it forks
+
+    (folder / "made").mkdir()
+    real = [path for path in sorted(OUTCOMES.glob("*")) if path.name in _REAL_TIMELINES]
+    tally = try_timelines(folder, attacks(folder / "made", times, count.seed, real), real)
+    count.runs, count.faults, count.losses = 2 * tally.count, tally.count, tally.losses
+    for (_, how), number in tally.outcomes.items():
+        count.seen[how] += number
+    for what, (most, kind) in tally.worst.items():
+        count.seen[f"{what} at most ({kind})"] = round(most)
 
 
 def killed(count: Count, folder: Path, times: int) -> None:
@@ -527,6 +544,7 @@ CAMPAIGNS: dict[str, tuple[Callable[[Count, Path, int], None], int]] = {
     "damaged": (damaged, 1_000),
     "readers": (readers, 1_000),
     "flips": (flips, 300),
+    "timelines": (timelines, 1_000),
     "killed": (killed, 120),
     "writers": (writers, 40),
     "together": (together, 20),

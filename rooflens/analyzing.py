@@ -491,7 +491,7 @@ def read_timeline(file: str | os.PathLike[str]) -> Timed:
     from rooflens.model.timeline import measure  # noqa: PLC0415 - the same
 
     with opened_timeline(file) as timeline:
-        return Timed(timeline.source, measure(timeline), timeline.notes)
+        return Timed(timeline.source, measure(timeline), tuple(timeline.notes))
 
 
 def read_thresholds(file: Path | None) -> Thresholds:

@@ -237,6 +237,20 @@ def plain_name(name: str) -> str:
     return _BOOL_CASTS.sub(lambda match: "true" if match[1] == "1" else "false", name)
 
 
+LONGEST_NAME = 1 << 16
+"""Characters of a name of a kernel or a range; the longest of the published ones has 7,264."""
+
+
+def bounded_name(name: str) -> str:
+    """Cut the end of a name that is longer than any real one: what is done with names takes time with their length."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def notes_of_cut_names(cut_count: int) -> tuple[str, ...]:
+    """Say of how many names the end was cut; nothing where there is none."""
+    return (f"cut {count(cut_count, 'name')} of more than {LONGEST_NAME:,} characters",) if cut_count else ()
+
+
 def cut_middle(text: str, width: int) -> str:
     """Shorten a text to so many characters by cutting its middle: names differ at both ends. No number is cut."""
     if len(text) <= width:

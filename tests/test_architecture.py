@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, str] = {
     "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
     "writing": "errors files format analyzing ingest/messages ingest/metrics ingest/reports ingest/timelines model/* "
     "report/* workloads",
-    "api": "format errors addresses files analyzing writing collecting ingest/* model/* report/*",
+    "api": "format globs errors addresses files analyzing writing collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors addresses files machine analyzing writing ingest/* model/* report/* workloads",
     "cli/commands": "format errors addresses files cli analyzing writing collecting doctor mcp "
@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/failed": "errors model/records",
     "model/keys": "format model/records",
     "model/timeline": "model/records model/keys model/unprofiled",
-    "model/selecting": "errors format model/records model/keys",
+    "model/selecting": "errors format globs model/records model/keys",
     "model/cases": "errors model/bounds model/records",
     "model/counters": "errors",
     "model/roofline": "format errors cache checking files model/calibration model/records model/counters",
@@ -75,11 +75,12 @@ MAY_IMPORT: dict[str, str] = {
     "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
-    "model/predict": "format errors checking model/cases model/bounds model/knowledge model/records model/roofline "
-    "model/summary model/verdict",
+    "model/predict": "format globs errors checking model/cases model/bounds model/knowledge model/records "
+    "model/roofline model/summary model/verdict",
     "model/compare": "format errors model/bounds model/counters model/keys model/records model/summary model/verdict "
     "model/findings",
     "format": "",
+    "globs": "",
     "report/sizes": "",
     "report/labels": "format model/records model/counters model/knowledge model/verdict",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
@@ -90,7 +91,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format model/* report/findings report/labels report/content report/html report/program "
+    "report/page/cards": "format globs model/* report/findings report/labels report/content report/html report/program "
     "report/roofline",
     "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards",

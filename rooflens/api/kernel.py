@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -11,6 +10,7 @@ from rooflens.api.spots import Hotspot
 from rooflens.api.verdict import Verdict
 from rooflens.errors import InputError, UnknownKeyError, UsageError, any_of, meant_names, near_names
 from rooflens.format import cut_name, duration, percent, plain_name
+from rooflens.globs import covers
 from rooflens.model.catalogue import quantities
 from rooflens.model.counters.table import NAMES
 from rooflens.model.records import Grain
@@ -362,7 +362,7 @@ class Kernel(Mapping[str, Any]):
         ['gpu__time_duration.sum']
         """
         values: dict[str, Any] = {**self._source.metrics.of(self.index), **self._analysis.kernel.counters}
-        return {name: values[name] for name in sorted(values) if fnmatchcase(name, pattern)}
+        return {name: values[name] for name in sorted(values) if covers(pattern, name)}
 
     def explain(self) -> str:
         """Explain the kernel in Markdown: its limiter, the counters that show it, and what to try.

@@ -38,6 +38,8 @@ _LIKENESS = 0.6
 _LOOSE = re.compile(r"[*?…]|-[0-9a-f]{6}(?:#\d+)?$")
 """What is left out of a pattern before it is compared: signs of globs, and the digits of a key."""
 _WORD = re.compile(r"[^\W_]{3,}")
+_AFTER_NAMESPACES = r"(?:(?<![^ ])|(?<=::))"
+_BEFORE_SLASH, _AFTER_SLASH = r"(?![^/])", r"(?<![^/])"
 
 
 class Selection(Struct, frozen=True):
@@ -183,8 +185,10 @@ def _range_matcher(pattern: str) -> Matcher:
     if pattern.startswith(_REGEX):
         return _regex(pattern)
     _is_glob(pattern)
-    found = re.compile(f"(?:^|/){_translated(pattern)}(?:/|$)", re.IGNORECASE | re.DOTALL)
-    return lambda opened: found.search(opened) is not None
+    from rooflens.globs import glob  # noqa: PLC0415 - most commands choose nothing
+
+    found = glob(pattern, begin=_AFTER_SLASH, end=_BEFORE_SLASH)
+    return lambda opened: found.match(opened) is not None
 
 
 def _regex(pattern: str) -> Matcher:
@@ -205,14 +209,10 @@ def _is_glob(pattern: str) -> bool:
 
 def _covers(pattern: str) -> Matcher:
     """Match whole texts; the part that a table has cut matches anything, as do the namespaces before it."""
-    before = "(?:.*::|.* )?" if _CUT in pattern else ""
-    found = re.compile(before + _translated(pattern), re.IGNORECASE | re.DOTALL)
-    return lambda text: found.fullmatch(text) is not None
+    from rooflens.globs import glob  # noqa: PLC0415 - as above
 
-
-def _translated(pattern: str) -> str:
-    """Write a glob as a regular expression; brackets stand for themselves, as names have them."""
-    return "".join({"*": ".*", _CUT: ".*", "?": "."}.get(sign) or re.escape(sign) for sign in pattern)
+    found = glob(pattern, begin=_AFTER_NAMESPACES) if _CUT in pattern else glob(pattern)
+    return lambda text: found.match(text) is not None
 
 
 def _called(name: str, function_name: str) -> tuple[str, ...]:

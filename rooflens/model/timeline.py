@@ -7,7 +7,8 @@ from array import array
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
-from heapq import merge
+from heapq import merge, nlargest
+from operator import itemgetter
 from statistics import median, median_low
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,7 +76,7 @@ class Timeline:
         kernels: Launches in the order in which they began; read again from the file each time, where that is long.
         others: Copies, memsets and whole graphs, in the order in which they began.
         gpu: Name of the GPU; None where it does not say.
-        notes: What was left out of it, one sentence each.
+        notes: What was left out of it, one sentence each; complete once its kernels were gone through.
     """
 
     source: str
@@ -83,14 +84,14 @@ class Timeline:
     kernels: Iterable[KernelEvent]
     others: Iterable[BusyEvent] = ()
     gpu: str | None = None
-    notes: tuple[str, ...] = ()
+    notes: Iterable[str] = ()
 
 
 _CAST = re.compile(r"\((?:[a-zA-Z_][\w:<>, ]*)\)(?=-?\d)")
 _SUFFIX = re.compile(r"\b(\d+)(?:ull|ul|u|ll|l)\b", re.IGNORECASE)
-_LAMBDA = re.compile(r"\[(lambda\(.*?\)) ?\(instance (\d+)\)\]")
+_LAMBDA = re.compile(r"\[(lambda\((?:(?!\[lambda\().)*?\)) ?\(instance (\d+)\)\]")
 _UNNAMED = re.compile(r"\(anonymous namespace\)|<unnamed>|\(anonymous\)")
-_LENGTH = re.compile(r"(\d+)")
+_LENGTH = re.compile(r"(\d{1,6})")
 _NORMAL_KEPT = 4096
 
 
@@ -373,15 +374,21 @@ class _Device:
         self._run_copies(self.work_end_ns)
 
     def _run_copies(self, until_ns: int) -> None:
-        """Run the copies that wait up to a moment; what is left of them waits on."""
-        left = []
+        """Run the copies that wait up to a moment; what is left of them waits on.
+
+        What waits on begins at that moment, so that the two that end last say when one runs, and when two do: a third
+        changes nothing.
+        """
+        if not self._copies:
+            return
+        left: list[tuple[int, int]] = []
         for start_ns, end_ns in self._copies:
             begin_ns = max(start_ns, self.first_ns)
             if min(end_ns, until_ns) > begin_ns:
                 self._run(begin_ns, min(end_ns, until_ns), None)
             if end_ns > until_ns:
                 left.append((max(begin_ns, until_ns), end_ns))
-        self._copies = left
+        self._copies = nlargest(2, left, key=itemgetter(1)) if len(left) > 2 else left
 
     def _run(self, start_ns: int, end_ns: int, group: _Group | None) -> None:
         own = None if group is None else (group, len(group.gaps_ns) - 1)

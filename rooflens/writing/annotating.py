@@ -116,6 +116,8 @@ def annotate(trace: Path, reports: Sequence[AnalyzedReport], output: Path) -> An
         with replacing(output) as partial, _opened(partial, output) as file:
             for piece in read_pieces(trace):
                 file.write(_annotated(piece, matches, tracks).encode("utf-8", "surrogateescape"))
+    except RecursionError as error:
+        raise InputError(f"an event of the trace `{trace}` is nested too deep", "record the trace again") from error
     except OSError as error:
         raise InputError(f"cannot write `{output}`: {error.strerror}", "give another place with -o") from error
     return matches.counted((*timeline.notes, *matches.notes(), *tracks.notes()))

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
+from rooflens.format import bounded_name
 from rooflens.ingest.exports.numbers import Style, instance_counts, parse, split_instances
 from rooflens.ingest.exports.tables import (
     BLOCK,
@@ -108,7 +109,7 @@ def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
         return cells[place].strip() if place is not None and place < len(cells) else ""
 
     signature = cell(KERNEL) or UNNAMED
-    kernel = ExportedKernel(function_of(signature), signature)
+    kernel = ExportedKernel(function_of(bounded_name(signature)), signature)
     if number := cell(ID):
         kernel.launch = (number, signature, *map(cell, _LAUNCH))
     if signature.casefold() in _WORKLOADS and not _sizes(cell(BLOCK)):

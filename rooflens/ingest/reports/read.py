@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
-from rooflens.format import as_unicode
+from rooflens.format import LONGEST_NAME, as_unicode, notes_of_cut_names
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.jobs import unchanged
@@ -152,7 +152,9 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
     export = read_export(data, options.gpu, is_wanted if raw is None else lambda _: True, gpu_option=options.gpu_option)
     kernels = []
     processes: dict[str | None, None] = {}
+    cut_count = 0
     for found in export:
+        cut_count += len(found.signature) > LONGEST_NAME
         if raw is not None:
             instances = {name: Stored(None, tuple(one), tuple(one.values())) for name, one in found.tables.items()}
             raw.add(found.index, {**dict.fromkeys(instances), **found.numbers, **found.texts}, instances)
@@ -171,7 +173,8 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
         reader="text" if export.is_text else "csv",
     )
     values, stored_instances = raw.finish() if raw else (None, None)
-    return Report(run, tuple(kernels), values, stored_instances, export.notes, export.loss)
+    notes = (*export.notes, *notes_of_cut_names(cut_count))
+    return Report(run, tuple(kernels), values, stored_instances, notes, export.loss)
 
 
 def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
-from rooflens.format import as_unicode
+from rooflens.format import LONGEST_NAME, as_unicode, notes_of_cut_names
 from rooflens.ingest.cubin.budget import TooMuchError
 from rooflens.ingest.messages.sessions import Session
 from rooflens.ingest.metrics.code import read_code
@@ -109,9 +109,11 @@ def make_report(
     kernels: list[Kernel] = []
     codes = _Codes(are_few=container.result_count <= MOST_IN_TEXT)
     unread: dict[str, None] = {}
+    cut_count = 0
     for result in results:
         kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
         unread |= dict.fromkeys(result.unread)
+        cut_count += len(result.signature) > LONGEST_NAME
         if result.instructions is not None and not kernel.failed:
             kernel = with_code(kernel, codes.read(result, result.instructions, kernel.duration_ns or 0.0))
         kernels.append(kernel)
@@ -125,7 +127,7 @@ def make_report(
         kernels=tuple(with_codes(kernels, told)),
         raw=values,
         instances=instances,
-        notes=container.sessions[0].notes if container.sessions else (),
+        notes=(*(container.sessions[0].notes if container.sessions else ()), *notes_of_cut_names(cut_count)),
         loss=InputError(lost, _NEWER_HINT) if lost else None,
         untold={index: code for index, code in told.items() if index not in codes.unlisted.keys() | codes.refused},
         unlisted=codes.unlisted,

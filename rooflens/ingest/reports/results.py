@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rooflens.format import count, some
+from rooflens.format import bounded_name, count, some
 from rooflens.ingest.metrics.code import Code, Instructions
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, THREAD_TABLES, WARP_TABLE, Texts, Value
 from rooflens.ingest.reports.resolve import resolve
@@ -150,8 +150,8 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         digest=digest,
         source=source,
         index=raw.index,
-        name=bare_name(raw.signature),
-        function_name=raw.function_name,
+        name=bare_name(bounded_name(raw.signature)),
+        function_name=bounded_name(raw.function_name),
         status=status,
         status_reason=ALL_NAN if status == "failed" else unread_reason(raw.unread),
         workload=raw.workload,

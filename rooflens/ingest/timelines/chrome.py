@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rooflens.errors import InputError
-from rooflens.format import count
+from rooflens.format import bounded_name, count
+from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
 from rooflens.ingest.timelines.events import Piece, read_pieces
+from rooflens.ingest.timelines.ranges import OpenRanges, Paths, Range
 from rooflens.model.timeline import BusyEvent, KernelEvent, Timeline
 
 KIND = "PyTorch profiler"
@@ -31,7 +34,12 @@ _FRAME = re.compile(r"(?P<file>[^()<>;]+\.py)\((?P<line>\d+)\): ")
 _LIBRARY = re.compile(r"(^|[/\\])(torch|python3(\.\d+)?)[/\\]")
 _FUSED = re.compile(r"triton_\w+?_fused_(?P<nodes>\w+)")
 
-_LATEST_NS = 1 << 63
+_LATEST_NS = 1 << 62
+"""Year 2116: the sum of two gaps still has 64 bits."""
+
+_MOST_BLOCKS = 1 << 31
+_CHECKED = 4096
+"""Launches between two looks at the clock."""
 
 _RECORD_HINT = "record it with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] while the program uses the GPU"
 
@@ -42,25 +50,27 @@ def read_trace(path: Path) -> Timeline:
     Raises:
         InputError: It cannot be read, is cut, is not a trace, or has no kernels.
     """
-    device_work = _DeviceWork()
-    for piece in read_pieces(path):
+    budget = Budget(path, str(path))
+    device_work = _DeviceWork(budget)
+    for piece in read_pieces(path, budget):
         device_work.take(piece)
     if not device_work.kernels:
         events = count(device_work.event_count, "event")
         raise InputError(f"the trace `{path}` has no GPU kernel among its {events}", _RECORD_HINT)
-    host = _Host(device_work)
-    for piece in read_pieces(path):
+    host = _Host(device_work, budget)
+    for piece in read_pieces(path, budget):
         if piece.event is not None:
             host.take(piece.event)
+    kernels = sorted(host.launched(), key=attrgetter("start_ns"))
     used = {one.kernel.device for one in device_work.kernels}
     names = {name for device, name in device_work.gpus.items() if device in used}
     return Timeline(
         source=str(path),
         kind=KIND,
-        kernels=tuple(sorted(host.launched(), key=lambda kernel: kernel.start_ns)),
+        kernels=tuple(kernels),
         others=tuple(sorted(device_work.others, key=lambda other: other.start_ns)),
         gpu=names.pop() if len(names) == 1 else None,
-        notes=tuple(device_work.notes()),
+        notes=(*device_work.notes(), *budget.notes()),
     )
 
 
@@ -75,7 +85,7 @@ def kernel_of(event: dict[str, Any]) -> KernelEvent | None:
     if span is None or not isinstance(name, str) or not name:
         return None
     return KernelEvent(
-        name=name,
+        name=bounded_name(name),
         grid=_shape(args.get("grid")),
         block=_shape(args.get("block")),
         start_ns=span[0],
@@ -89,7 +99,8 @@ def span_of(event: dict[str, Any]) -> tuple[int, int] | None:
     """Return when an event began and how long it took, in nanoseconds; None where it does not say."""
     try:
         start, duration = (Decimal(event[key]) * 1000 for key in ("ts", "dur"))
-        return (round(start), round(duration)) if abs(start) < _LATEST_NS and 0 <= duration < _LATEST_NS else None
+        is_real = abs(start) < _LATEST_NS and 0 <= duration < _LATEST_NS - abs(start)
+        return (round(start), round(duration)) if is_real else None
     except (ArithmeticError, KeyError, TypeError, ValueError):
         return None
 
@@ -105,7 +116,8 @@ class _Launch(NamedTuple):
 class _DeviceWork:
     """What the GPU did, and when the host launched it."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self.kernels: list[_Launch] = []
         self.others: list[BusyEvent] = []
         self.launches: dict[Any, tuple[Any, int] | None] = {}
@@ -133,6 +145,7 @@ class _DeviceWork:
             self._take_kernel(event)
         elif category in _OTHERS and (span := span_of(event)) is not None:
             args = _args(event)
+            self._budget.take(KEPT)
             self.others.append(BusyEvent(*span, _index(args.get("device")), _index(args.get("stream"))))
 
     def notes(self) -> Iterator[str]:
@@ -145,7 +158,7 @@ class _DeviceWork:
     def _take_launch(self, event: dict[str, Any]) -> None:
         """Keep when a thread launched something; where several threads used the same id, it leads to none of them."""
         correlation, span = _id(_args(event).get("correlation")), span_of(event)
-        if correlation is None or span is None or "launch" not in str(event.get("name")).lower():
+        if correlation is None or span is None or "launch" not in _text(event.get("name")).lower():
             return
         middle = span[0] + span[1] // 2  # its start may be rounded to that of its operator, or to the end of the last
         self._keep(self.launches, correlation, event, middle)
@@ -162,6 +175,8 @@ class _DeviceWork:
     def _keep(self, places: dict[Any, tuple[Any, int] | None], key: Any, event: dict[str, Any], moment: int) -> None:
         """Keep on which thread something happened, and when; a key that several threads gave leads to none of them."""
         thread = self._share((_id(event.get("pid")), _id(event.get("tid"))))
+        if key not in places:
+            self._budget.take(KEPT)
         known = places.setdefault(key, (thread, moment))
         if known is not None and known[0] != thread:
             places[key] = None
@@ -171,6 +186,11 @@ class _DeviceWork:
         if (kernel := kernel_of(event)) is None:
             self._untimed_count += 1
             return
+        self._budget.take(KEPT)
+        if kernel.name not in self._shared:
+            self._budget.take(NAME_CHARACTERS, len(kernel.name))
+            if kernel.name != event["name"]:
+                self._budget.cut_names.add(kernel.name)
         fused = _FUSED.match(kernel.name)
         shared = kernel._replace(
             name=self._share(kernel.name),
@@ -186,59 +206,128 @@ class _DeviceWork:
         return self._shared.setdefault(value, value)
 
 
+class _Innermost:
+    """The innermost event of one kind around each of some moments: the shortest, of equal ones the first.
+
+    A tree over the moments: an event is noted at the few nodes that together cover the moments in it, and no more,
+    however many these are.
+    """
+
+    def __init__(self, moment_count: int) -> None:
+        self._count = moment_count
+        self._best: list[tuple[int, int, str] | None] = [None] * (2 * moment_count)
+
+    def add(self, first: int, end: int, found: tuple[int, int, str]) -> None:
+        """Note an event around the moments from `first` to before `end`: its duration, order, and text."""
+        best = self._best
+        left, right = first + self._count, end + self._count
+        while left < right:
+            if left & 1:
+                if (known := best[left]) is None or found < known:
+                    best[left] = found
+                left += 1
+            if right & 1:
+                right -= 1
+                if (known := best[right]) is None or found < known:
+                    best[right] = found
+            left >>= 1
+            right >>= 1
+
+    def finish(self) -> list[str | None]:
+        """Return the text at each moment."""
+        best = self._best
+        for node in range(2, 2 * self._count):
+            if (above := best[node >> 1]) is not None and ((own := best[node]) is None or above < own):
+                best[node] = above
+        return [found[2] if found else None for found in best[self._count :]]
+
+
 class _Around:
-    """What was open on the host at one launch: the shortest of each kind is the innermost."""
+    """What was open on the host at each of some moments of a thread, in their order."""
 
-    __slots__ = ("innermost", "ranges")
+    def __init__(self, moments: Sequence[int]) -> None:
+        self._moments = moments
+        self._ranges: list[Range] = []
+        self._kinds: dict[str, _Innermost] = {}
+        self._texts: dict[str, list[str | None]] = {}
 
-    def __init__(self) -> None:
-        self.ranges: list[tuple[int, int, str]] = []
-        self.innermost: dict[str, tuple[int, str]] = {}
+    def enclosed(self, start_ns: int, end_ns: int) -> tuple[int, int]:
+        """Return the first of the moments between two times, and the end of these."""
+        return bisect_left(self._moments, start_ns), bisect_right(self._moments, end_ns)
 
-    def add(self, kind: str, duration_ns: int, text: str) -> None:
-        """Keep a text if it belongs to the innermost event of its kind so far."""
-        if kind not in self.innermost or duration_ns < self.innermost[kind][0]:
-            self.innermost[kind] = (duration_ns, text)
+    def add(self, kind: str, enclosed: tuple[int, int], found: tuple[int, int, str]) -> None:
+        """Note an event around some of the moments: its duration, order, and text."""
+        if kind not in self._kinds:
+            self._kinds[kind] = _Innermost(len(self._moments))
+        self._kinds[kind].add(*enclosed, found)
 
-    def text(self, kind: str) -> str | None:
-        """Return the text of the innermost event of a kind."""
-        return self.innermost.get(kind, (0, None))[1]
+    def add_range(self, start_ns: int, end_ns: int, name: str) -> None:
+        """Note a range around some of the moments."""
+        self._ranges.append((start_ns, -end_ns, name))
 
-    @property
-    def module(self) -> str | None:
-        """The innermost module."""
-        return self.text("module") or self.text("hierarchy")
+    def finish(self) -> None:
+        """Find the texts at each moment."""
+        self._texts = {kind: innermost.finish() for kind, innermost in self._kinds.items()}
+        self._kinds = {}
 
-    @property
-    def line(self) -> str | None:
-        """File and line of the innermost function that is neither PyTorch's nor Python's."""
-        return self.text("frame") or self.text("stack")
+    def text(self, place: int, kind: str) -> str | None:
+        """Return the text of the innermost event of a kind around a moment."""
+        return self._texts[kind][place] if kind in self._texts else None
+
+    def module(self, place: int) -> str | None:
+        """Return the innermost module around a moment."""
+        return self.text(place, "module") or self.text(place, "hierarchy")
+
+    def line(self, place: int) -> str | None:
+        """Return file and line of the innermost function that is neither PyTorch's nor Python's."""
+        return self.text(place, "frame") or self.text(place, "stack")
+
+    def paths(self, paths: Paths) -> list[str | None]:
+        """Return the ranges at each moment."""
+        if not self._ranges:
+            return [None] * len(self._moments)
+        opened, changes, path = OpenRanges(sorted(self._ranges)), -1, None
+        found = []
+        for moment in self._moments:
+            opened.go_to(moment)
+            if opened.changes != changes:
+                changes, path = opened.changes, paths.of(opened)
+            found.append(path)
+        return found
+
+
+_Place = tuple[_Around, int]
 
 
 class _Host:
     """What the host had open when it launched each kernel."""
 
-    def __init__(self, work: _DeviceWork) -> None:
-        self._kernels = work.kernels
-        self._around: dict[Any, _Around] = {}
-        self._operators: dict[Any, _Around] = {}
-        self._forwards: dict[str, _Around] = {}
-        threads: dict[Any, list[tuple[int, _Around]]] = {}
+    def __init__(self, work: _DeviceWork, budget: Budget) -> None:
+        self._kernels, self._budget = work.kernels, budget
+        self._places: dict[Any, _Place] = {}
+        self._forwards: dict[str, _Place] = {}
+        self._order = 0
+        moments: defaultdict[Any, list[tuple[int, int, Any, dict[Any, _Place]]]] = defaultdict(list)
+        by_id: dict[Any, None] = {}
+        known = set()
         for one in work.kernels:
             if (launch := work.launches.get(one.correlation)) is not None:
-                if one.correlation not in self._around:
-                    self._around[one.correlation] = _Around()
-                    threads.setdefault(launch[0], []).append((launch[1], self._around[one.correlation]))
+                if one.correlation not in known:
+                    known.add(one.correlation)
+                    moments[launch[0]].append((launch[1], len(known), one.correlation, self._places))
             elif one.external not in {None, one.correlation}:
-                self._operators[one.external] = _Around()
-        for step, began in work.forwards.items():
+                by_id[one.external] = None
+        for number, (step, began) in enumerate(work.forwards.items(), len(known) + 1):
             if began is not None:
-                around = self._forwards[step] = _Around()
-                threads.setdefault(began[0], []).append((began[1], around))
-        self._threads = {
-            thread: ([moment for moment, _ in found], [around for _, around in found])
-            for thread, found in ((thread, sorted(found, key=itemgetter(0))) for thread, found in threads.items())
-        }
+                moments[began[0]].append((began[1], number, step, self._forwards))
+        self._threads: dict[Any, _Around] = {}
+        for thread, found in moments.items():
+            found.sort(key=itemgetter(0, 1))
+            around = self._threads[thread] = _Around([moment for moment, *_ in found])
+            for place, (_, _, key, places) in enumerate(found):
+                places[key] = around, place
+        self._by_id = _Around(range(len(by_id)))
+        self._operators: dict[Any, _Place] = {key: (self._by_id, place) for place, key in enumerate(by_id)}
         self._shared: dict[str, str] = {}
 
     def take(self, event: dict[str, Any]) -> None:
@@ -247,41 +336,64 @@ class _Host:
         if not texts or (span := span_of(event)) is None:
             return
         start, duration = span
-        moments, around = self._threads.get((_id(event.get("pid")), _id(event.get("tid"))), ([], []))
-        enclosed = around[bisect_left(moments, start) : bisect_right(moments, start + duration)]
+        found: list[tuple[_Around, tuple[int, int]]] = []
+        if (around := self._threads.get((_id(event.get("pid")), _id(event.get("tid"))))) is not None:
+            first, end = around.enclosed(start, start + duration)
+            if first < end:
+                found.append((around, (first, end)))
         if "operator" in texts and (by_id := self._operators.get(_id(_args(event).get("External id")))):
-            enclosed = [*enclosed, by_id]
-        if enclosed:
-            for kind, text in texts.items():
-                kept = self._shared.setdefault(text, text)
-                for one in enclosed:
-                    if kind == "range":
-                        one.ranges.append((start, -duration, kept))
-                    else:
-                        one.add(kind, duration, kept)
+            found.append((by_id[0], (by_id[1], by_id[1] + 1)))
+        if not found:
+            return
+        self._order += 1
+        for kind, text in texts.items():
+            kept = self._kept(text)
+            for one, enclosed in found:
+                if kind == "range":
+                    self._budget.take(KEPT)
+                    one.add_range(start, start + duration, kept)
+                else:
+                    one.add(kind, enclosed, (duration, self._order, kept))
+
+    def _kept(self, text: str) -> str:
+        """Return an equal text that is kept once, and no longer than names are."""
+        name = bounded_name(text)
+        if name not in self._shared:
+            self._budget.take(NAME_CHARACTERS, len(name))
+            self._shared[name] = name
+            if name != text:
+                self._budget.cut_names.add(name)
+        return self._shared[name]
 
     def launched(self) -> Iterator[KernelEvent]:
         """Yield the kernels with what launched them."""
-        for one in self._kernels:
-            around = self._around.get(one.correlation) or self._operators.get(one.external)
-            if around is None:
+        paths = Paths(self._budget)
+        ranges: dict[int, list[str | None]] = {}
+        for around in (*self._threads.values(), self._by_id):
+            around.finish()
+            ranges[id(around)] = around.paths(paths)
+            self._budget.check_time()
+        for number, one in enumerate(self._kernels):
+            if not number % _CHECKED:
+                self._budget.check_time()
+            found = self._places.get(one.correlation) or self._operators.get(one.external)
+            if found is None:
                 yield one.kernel
                 continue
-            ranges = "/".join(name for *_, name in sorted(around.ranges))
-            forward = self._forwards.get(around.text("step") or "", around)
+            around, place = found
+            forward, step = self._forwards.get(around.text(place, "step") or "", found)
             yield one.kernel._replace(
-                nvtx_range=self._shared.setdefault(ranges, ranges) or None,
-                operator=around.text("operator"),
-                module=around.module or forward.module,
-                code=self._code(one.kernel, around) or forward.line,
+                nvtx_range=ranges[id(around)][place],
+                operator=around.text(place, "operator"),
+                module=around.module(place) or forward.module(step),
+                code=self._code(one.kernel, around, place) or forward.line(step),
             )
 
-    def _code(self, kernel: KernelEvent, around: _Around) -> str | None:
+    def _code(self, kernel: KernelEvent, around: _Around, place: int) -> str | None:
         """Return where a kernel comes from: what a compiler wrote, else the line of the innermost function."""
-        if generated := around.text("generated"):
-            text = f"{generated}, {kernel.code}" if kernel.code else generated
-            return self._shared.setdefault(text, text)
-        return kernel.code or around.line
+        if generated := around.text(place, "generated"):
+            return self._kept(f"{generated}, {kernel.code}" if kernel.code else generated)
+        return kernel.code or around.line(place)
 
 
 def _texts_of(event: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -309,7 +421,7 @@ def _texts_of_operator(event: dict[str, Any], name: str) -> Iterator[tuple[str, 
     for key, kind in (("kernel_file", "generated"), ("Module Hierarchy", "hierarchy")):
         if isinstance(text := args.get(key), str) and text:
             yield kind, text
-    stack = str(args.get("Call stack", "")).split(";")
+    stack = _text(args.get("Call stack")).split(";")
     if frame := next(filter(None, map(_own_frame, stack)), None):
         yield "stack", frame
 
@@ -317,7 +429,7 @@ def _texts_of_operator(event: dict[str, Any], name: str) -> Iterator[tuple[str, 
 def _step_of(event: dict[str, Any]) -> str:
     """Return what an operator's step of the forward pass and its step backward share; empty where it has neither."""
     number = _args(event).get("Sequence number")
-    return f"{event.get('pid')} {number}" if isinstance(number, int) and number >= 0 else ""
+    return f"{_id(event.get('pid'))} {number}" if isinstance(number, int) and number >= 0 else ""
 
 
 def _is_backward(event: dict[str, Any]) -> bool:
@@ -342,13 +454,18 @@ def _gpu_names(properties: Any) -> dict[int, str]:
 
 def _category(event: dict[str, Any]) -> str:
     """Return the category of an event; old traces write it with a capital."""
-    return str(event.get("cat", "")).lower()
+    return _text(event.get("cat")).lower()
 
 
 def _args(event: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of an event."""
     args = event.get("args")
     return args if isinstance(args, dict) else {}
+
+
+def _text(value: Any) -> str:
+    """Return a text; an empty one for anything else, which may be nested as deep as Python can go."""
+    return value if isinstance(value, str) else ""
 
 
 def _id(value: Any) -> Any:
@@ -358,11 +475,15 @@ def _id(value: Any) -> Any:
 
 def _index(value: Any) -> int:
     """Return the index of a GPU or stream; 0 where it is none."""
-    return value if isinstance(value, int) and value >= 0 else 0
+    return value if isinstance(value, int) and 0 <= value < _MOST_BLOCKS else 0
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and 0 < value < _MOST_BLOCKS
 
 
 def _shape(value: Any) -> tuple[int, int, int] | None:
     """Return a grid or block of three sizes; None for anything else."""
-    if not isinstance(value, list) or len(value) != 3 or not all(isinstance(one, int) and one > 0 for one in value):
+    if not isinstance(value, list) or len(value) != 3 or not all(_is_size(one) for one in value):
         return None
     return value[0], value[1], value[2]

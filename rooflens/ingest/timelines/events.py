@@ -12,13 +12,18 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.unpacking import chunks
+from rooflens.ingest.timelines.budget import TooMuchError
 
-MOST_CHARACTERS = 64 << 20
-"""A single value that is longer is no event: more of it is not read."""
+if TYPE_CHECKING:
+    from rooflens.ingest.timelines.budget import Budget
+
+MOST_CHARACTERS = 8 << 20
+"""A single value that is longer is no event: more of it is not read. The longest published one has 8,000; in memory,
+empty objects take 25 times their characters."""
 
 MAX_TRACE_BYTES = 64 << 30
 """What a compressed trace may unpack to: it is read as it comes, and only its kernels are kept."""
@@ -28,7 +33,8 @@ _NO_TRACE_HINT = "`torch.profiler` writes traces with export_chrome_trace(), as 
 
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
 _BETWEEN_EVENTS = re.compile(r"[ \t\r\n,]*")
-_CHUNK_BYTES = 256 << 10
+_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(u[0-9a-fA-F]{0,3})?\Z)?')
+"""An escape: a good one, one that the end may have cut, or a backslash that is none."""
 _LONGEST_CUT = 10
 """An error this near to the end of what was read may come from the end: `-Infinity` has nine characters."""
 
@@ -51,16 +57,23 @@ class Piece(NamedTuple):
     value: Any = None
 
 
-def read_pieces(path: Path) -> Iterator[Piece]:
+def read_pieces(path: Path, budget: Budget | None = None) -> Iterator[Piece]:
     """Yield all parts of the trace at `path`, plain or compressed, an object with `traceEvents` or an array of events.
 
     An array of events may lack its end, as Chrome allows: then the last part is an empty one with the key `cut`.
 
+    Args:
+        path: The trace.
+        budget: The time that reading it may take; without limit by default, for what was read before.
+
     Raises:
+        TooMuchError: It takes more time.
         InputError: It cannot be read, is cut or damaged, is not JSON, or not a trace.
     """
     try:
-        yield from _all_pieces(_Text(path))
+        yield from _all_pieces(_Text(path, budget))
+    except TooMuchError:
+        raise
     except InputError as error:
         raise InputError(f"cannot read the trace `{path}`: {error}", error.hint) from error
     except OSError as error:
@@ -120,8 +133,11 @@ def _elements(text: _Text, *, may_lack_end: bool = False) -> Iterator[Piece]:
 class _Text:
     """The text of a trace as it comes, and how far it was read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, budget: Budget | None) -> None:
         self._chunks = chunks(path, MAX_TRACE_BYTES)
+        self._budget = budget
+        self._mends = False
+        self._held = ""  # the begin of an escape
         self._decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
         self._parse = json.JSONDecoder(parse_float=str, strict=False).raw_decode
         self._text = ""
@@ -170,8 +186,9 @@ class _Text:
             try:
                 value, end = self._parse(self._text, self._at)
             except json.JSONDecodeError as error:
-                if error.msg.startswith("Invalid \\escape"):
-                    self._text = f"{self._text[: error.pos]}\\{self._text[error.pos :]}"
+                if not self._mends and error.msg.startswith("Invalid \\"):
+                    self._mends = True
+                    self._text = self._text[: self._at] + self._mended(self._text[self._at :])
                     continue
                 is_cut = error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _LONGEST_CUT
                 if is_cut and self._read():
@@ -191,13 +208,33 @@ class _Text:
         if wanted > MOST_CHARACTERS:
             raise InputError(f"not a trace: no value in one ends within {MOST_CHARACTERS >> 20} MiB", _NO_TRACE_HINT)
         while wanted > 0:
+            if self._budget:
+                self._budget.check_time()
             chunk = next(self._chunks, None)
-            pending.append(self._decode(chunk or b"", chunk is None))
+            text = self._decode(chunk or b"", chunk is None)
+            pending.append(self._mended(text, is_last=chunk is None) if self._mends else text)
             wanted -= len(pending[-1])
             if chunk is None:
                 break
         self._text, self._at, self._start = "".join(pending), self._at - self._start, 0
         return bool("".join(pending[1:]))
+
+    def _mended(self, text: str, *, is_last: bool = False) -> str:
+        """Double each backslash that begins no escape, as in paths of Windows; an escape cut at the end waits.
+
+        In JSON a backslash stands in texts alone, so that nothing else changes.
+        """
+        text, self._held = self._held + text, ""
+        return _ESCAPE.sub(lambda match: self._mend(match, is_last=is_last), text)
+
+    def _mend(self, match: re.Match[str], *, is_last: bool) -> str:
+        found = match[0]
+        if match[1]:
+            return found
+        if match.end() == len(match.string) and not is_last:
+            self._held = found
+            return ""
+        return f"\\{found}"
 
 
 def _cut() -> InputError:

@@ -17,11 +17,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.format import LONGEST_NAME, bounded_name
+from rooflens.ingest.reports.unpacking import first_bytes
+from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
+from rooflens.ingest.timelines.ranges import OUTERMOST_FIRST, OpenRanges, Paths, Range
 from rooflens.model.timeline import NSYS, BusyEvent, KernelEvent, Timeline
 from rooflens.processes import capture, find_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.model.unprofiled import Shape
 
@@ -33,6 +37,7 @@ _RANGES = "NVTX_EVENTS"
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 """Graphs that were traced as one: nothing in the export shows what ran in them."""
 
+_GPUS, _DEVICES = "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE"
 _BUSY = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", _GRAPHS)
 _NAMES = ("demangledName", "mangledName", "shortName")
 """Columns of a kernel's name, the best first."""
@@ -42,6 +47,29 @@ _PUSH_POP, _START_END = (59, 70), (60, 71)
 
 _PROCESS_SHIFT, _PROCESS_MASK = 24, 0xFFFFFF
 """Where the number of a process is in the global number of a thread, whose lowest bits are the thread's own."""
+
+_TABLES = (_KERNELS, _RUNTIME, _RANGES, _GPUS, _DEVICES, "StringIds", *_BUSY)
+_MAY_READ = frozenset({"sqlite_master", *_TABLES})
+_MAY_CALL = frozenset({"count", "sum", "substr", "typeof"})
+"""All that a query reads and calls: SQLite asks us when it prepares one."""
+
+_COUNTED = 1024
+"""Rows that are counted at once."""
+
+_STEPS = 1000
+"""Instructions of SQLite's between two questions whether it is to go on: some 50 us."""
+
+_MOST_VALUE_BYTES = 16 << 20
+"""A text or blob that is longer is an error: SQLite reads each in one step."""
+
+_LEAST_ROW_BYTES = 4
+_LATEST_NS = 1 << 62
+"""Year 2116: the sum of two gaps still has 64 bits."""
+
+_TIMED = f"typeof(start) = 'integer' AND typeof(end) = 'integer' AND start >= 0 AND end >= start AND end < {_LATEST_NS}"
+_MOST_BLOCKS = 1 << 31
+_MOST_GPUS, _LONGEST_GPU = 1 << 16, 200
+"""GPUs of all processes together, and characters of a GPU's name."""
 
 _HEADER_BYTES = 100
 _AGAIN = "export it again: `nsys export --type sqlite REPORT.nsys-rep`"
@@ -91,24 +119,27 @@ def read_export(export: Path, source: str | None = None) -> Timeline:
         InputError: It is cut or damaged, no export of nsys, or has no kernels.
     """
     source = source or str(export)
-    with _opened(export, source) as database:
+    budget = Budget(export, source)
+    with _opened(export, source, budget) as database:
         _check_whole(export, source)
-        columns = _columns_of(database)
-        counts = {name: _count(database, name) for name in (_KERNELS, _GRAPHS) if name in columns}
-        if not any(counts.values()):
+        columns = _columns_of(database, source)
+        if not any(_has_rows(database, name) for name in (_KERNELS, _GRAPHS) if name in columns):
             what = "has no kernels" if "StringIds" in columns else "is a database, but no export of nsys"
             raise InputError(f"the timeline `{source}` {what}", _RECORD_HINT)
+        for table in columns:
+            _check_size(database, table, budget)
         gpus = _Gpus(database, columns)
         used = gpus.used(database, columns)
         names = {gpus.names.get(index) for index in used}
         processes = _processes(database, columns)
+        notes = (f"{processes} processes ran kernels; they are taken together",) if processes > 1 else ()
         return Timeline(
             source=source,
             kind=NSYS,
-            kernels=_Kernels(export, source),
-            others=_Others(export, source),
+            kernels=_Kernels(export, source, budget),
+            others=_Others(export, source, budget),
             gpu=names.pop() if len(names) == 1 else None,
-            notes=(f"{processes} processes ran kernels; they are taken together",) if processes > 1 else (),
+            notes=Notes(notes, budget),
         )
 
 
@@ -118,31 +149,46 @@ class _Kernels:
 
     export: Path
     source: str
+    budget: Budget
 
     def __iter__(self) -> Iterator[KernelEvent]:
-        with _opened(self.export, self.source) as database:
-            columns = _columns_of(database)
+        with _opened(self.export, self.source, self.budget) as database:
+            columns = _columns_of(database, self.source)
             if _KERNELS not in columns:
                 return
-            gpus, names = _Gpus(database, columns), _names(database, columns[_KERNELS])
-            paths = _range_paths(database, columns)
             known = columns[_KERNELS]
+            gpus, names = _Gpus(database, columns), _names(database, columns, self.budget)
+            paths = _range_paths(database, columns, self.budget)
             shapes: dict[tuple[Any, ...], tuple[Shape, Shape]] = {}
-            indices: dict[tuple[Any, Any], int] = {}
+            processes: dict[tuple[Any, Any], tuple[int, dict[int, str]]] = {}
+            untimed = _count_untimed(database, _KERNELS, known)
+            timed = unnamed = 0
             wanted = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId", *_NAMES, *_SHAPE)
             for row in _rows(database, _KERNELS, known, wanted):
                 start, end, device, stream, process, correlation, *rest = row
+                timed += 1
                 label = names.get(rest[0]) or names.get(rest[1]) or names.get(rest[2])
                 if label is None:
+                    unnamed += 1
                     continue
                 sizes = tuple(rest[len(_NAMES) :])
-                if sizes not in shapes:
-                    shapes[sizes] = _shape(sizes[:3]), _shape(sizes[3:])
-                if (process, device) not in indices:
-                    indices[process, device] = gpus.index(process, device)
-                path = paths.get((_process(process), correlation)) if paths else None
-                grid, block = shapes[sizes]
-                yield KernelEvent(label, grid, block, start, end - start, indices[process, device], stream or 0, path)
+                if (shape := shapes.get(sizes)) is None:
+                    shape = _shape(sizes[:3]), _shape(sizes[3:])
+                    if _are_small(sizes):
+                        shapes[sizes] = shape
+                if (found := processes.get((process, device))) is None:
+                    found = gpus.index(process, device), paths.get(_process(process), {})
+                    if _are_small((process, device)):
+                        processes[process, device] = found
+                index, own = found
+                path = own.get(correlation) if own else None
+                yield KernelEvent(label, *shape, start, end - start, index, _whole(stream), path)
+            self.budget.left_out = {
+                what: number for what, number in (("without a name", unnamed), ("without a time", untimed)) if number
+            }
+            if timed == unnamed and not (_GRAPHS in columns and _has_rows(database, _GRAPHS)):
+                why = "names of its kernels lead to no text" if unnamed else "kernels have no times"
+                raise InputError(f"the timeline `{self.source}` names no kernel: the {why}", _AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +197,13 @@ class _Others:
 
     export: Path
     source: str
+    budget: Budget
 
     def __iter__(self) -> Iterator[BusyEvent]:
         from heapq import merge  # noqa: PLC0415 - only here
 
-        with _opened(self.export, self.source) as database:
-            columns = _columns_of(database)
+        with _opened(self.export, self.source, self.budget) as database:
+            columns = _columns_of(database, self.source)
             gpus = _Gpus(database, columns)
             tables = [self._of(database, table, columns[table], gpus) for table in _BUSY if table in columns]
             yield from merge(*tables)
@@ -166,7 +213,17 @@ class _Others:
         wanted = ("start", "end", "deviceId", "streamId", "globalPid")
         for start, end, device, stream, process in _rows(database, table, known, wanted):
             if end > start:
-                yield BusyEvent(start, end - start, gpus.index(process, device), stream or 0, table == _GRAPHS)
+                yield BusyEvent(start, end - start, gpus.index(process, device), _whole(stream), table == _GRAPHS)
+
+
+class Notes:
+    """What was left out of an export: all of it, once its kernels were gone through."""
+
+    def __init__(self, first: Sequence[str], budget: Budget) -> None:
+        self._first, self._budget = first, budget
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*self._first, *self._budget.notes())
 
 
 _SHAPE = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
@@ -178,16 +235,17 @@ class _Gpus:
     def __init__(self, database: sqlite3.Connection, columns: Mapping[str, set[str]]) -> None:
         self.names: dict[int, str] = {}
         self._by_process: dict[tuple[int, int], int] = {}
-        if {"id", "name"} <= columns.get("TARGET_INFO_GPU", set()):
-            rows = database.execute("SELECT id, name FROM TARGET_INFO_GPU")
-            self.names = {index: name for index, name in rows if isinstance(name, str)}
-        if {"gpuId", "cudaId", "pid"} <= columns.get("TARGET_INFO_CUDA_DEVICE", set()):
-            rows = database.execute("SELECT pid, cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE WHERE gpuId IS NOT NULL")
-            self._by_process = {(process, device): gpu for process, device, gpu in rows}
+        if {"id", "name"} <= columns.get(_GPUS, set()):
+            rows = database.execute(f"SELECT id, substr(name, 1, {_LONGEST_GPU}) FROM {_GPUS} LIMIT {_MOST_GPUS}")  # noqa: S608 - our constants
+            self.names = {index: name for index, name in rows if type(index) is int and isinstance(name, str)}
+        if {"gpuId", "cudaId", "pid"} <= columns.get(_DEVICES, set()):
+            rows = database.execute(f"SELECT pid, cudaId, gpuId FROM {_DEVICES} LIMIT {_MOST_GPUS}")  # noqa: S608 - our constants
+            self._by_process = {row[:2]: row[2] for row in rows if all(type(one) is int for one in row)}
 
-    def index(self, process: int | None, device: int | None) -> int:
+    def index(self, process: Any, device: Any) -> int:
         """Return the number of a GPU in the machine; where that is unknown, that in the process."""
-        return self._by_process.get((_process(process), device or 0), device or 0)
+        own = _whole(device)
+        return self._by_process.get((_process(process), own), own)
 
     def used(self, database: sqlite3.Connection, columns: Mapping[str, set[str]]) -> set[int]:
         """Return the GPUs that ran kernels or graphs."""
@@ -199,7 +257,9 @@ class _Gpus:
         return found
 
 
-def _range_paths(database: sqlite3.Connection, columns: Mapping[str, set[str]]) -> dict[tuple[int, int], str]:
+def _range_paths(
+    database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget
+) -> dict[int, dict[int, str]]:
     """Return the NVTX ranges that were open on the host at each launch, by process and correlation id.
 
     Calls and ranges are gone through together in the order in which they began, thread by thread. Ranges that were
@@ -207,72 +267,113 @@ def _range_paths(database: sqlite3.Connection, columns: Mapping[str, set[str]]) 
     """
     if not columns.get(_RANGES) or {"globalTid", "correlationId", "start"} - columns.get(_RUNTIME, set()):
         return {}
-    by_thread, by_process = _ranges(database, columns)
+    by_thread, by_process = _ranges(database, columns, budget)
     if not by_thread and not by_process:
         return {}
-    found: dict[tuple[int, int], str] = {}
-    texts: dict[tuple[str, ...], str] = {}
-    open_on: dict[int, _Open] = {}
+    found: defaultdict[int, dict[int, str]] = defaultdict(dict)
+    paths = Paths(budget)
+    last: dict[int, tuple[int, str | None]] = {}
+    nothing = OpenRanges(())
+    path_count = 0
     calls = database.execute(
         f"SELECT globalTid, start, correlationId FROM {_RUNTIME} "  # noqa: S608 - our constant
-        "WHERE globalTid IS NOT NULL AND correlationId IS NOT NULL AND typeof(start) = 'integer' ORDER BY start"
+        "WHERE typeof(globalTid) = 'integer' AND typeof(correlationId) = 'integer' AND typeof(start) = 'integer' "
+        "ORDER BY start"
     )
     for thread, start, correlation in calls:
         process = _process(thread)
-        if thread not in open_on:
-            ranges = [*by_thread.get(thread, ()), *by_process.get(process, ())]
-            open_on[thread] = _Open(sorted(ranges, key=lambda one: (one[0], -one[1])))
-        if path := open_on[thread].at(start):
-            found[process, correlation] = texts.setdefault(path, "/".join(path))
+        own, shared = by_thread.get(thread, nothing), by_process.get(process, nothing)
+        own.go_to(start)
+        if shared is not nothing:
+            shared.go_to(start)
+        changes = own.changes + shared.changes
+        if (known := last.get(thread)) is None or known[0] != changes:
+            known = last[thread] = changes, paths.of(own, shared)
+        if known[1]:
+            found[process][correlation] = known[1]
+            path_count += 1
+            if not path_count % _COUNTED:
+                budget.take(KEPT, _COUNTED)
     return found
 
 
-class _Open:
-    """The ranges of a thread, gone through in the order in which they begin."""
-
-    def __init__(self, ranges: list[tuple[int, int, str]]) -> None:
-        self._ranges = ranges
-        self._next = 0
-        self._open: list[tuple[int, int, str]] = []
-
-    def at(self, time_ns: int) -> tuple[str, ...]:
-        """Return the names of the ranges that are open at a time, which is not before the last one asked for."""
-        while self._next < len(self._ranges) and self._ranges[self._next][0] <= time_ns:
-            self._open.append(self._ranges[self._next])
-            self._next += 1
-        if any(end < time_ns for _, end, _ in self._open):
-            self._open = [one for one in self._open if one[1] >= time_ns]
-        return tuple(text for _, _, text in self._open)
-
-
-_Ranges = dict[int, list[tuple[int, int, str]]]
-
-
-def _ranges(database: sqlite3.Connection, columns: Mapping[str, set[str]]) -> tuple[_Ranges, _Ranges]:
-    """Read the NVTX ranges: start, end and text by thread, and those of a process."""
+def _ranges(
+    database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget
+) -> tuple[dict[int, OpenRanges], dict[int, OpenRanges]]:
+    """Read the NVTX ranges of each thread, and those of each process."""
     known = columns[_RANGES]
     if {"start", "end", "eventType", "globalTid"} - known:
         return {}, {}
-    strings = {}
-    if "textId" in known and "StringIds" in columns:
-        query = f"SELECT id, value FROM StringIds WHERE id IN (SELECT textId FROM {_RANGES})"  # noqa: S608 - our constant
-        strings = dict(database.execute(query))
-    by_thread, by_process = defaultdict(list), defaultdict(list)
-    wanted = _selected(known, ("start", "end", "eventType", "globalTid", "text", "textId"))
-    for start, end, kind, thread, text, text_id in database.execute(f"SELECT {wanted} FROM {_RANGES}"):  # noqa: S608 - our constants
-        name = text or strings.get(text_id)
-        if not name or not isinstance(start, int) or not isinstance(end, int) or thread is None:
+    strings = _strings_of_ranges(database, columns, budget)
+    of_thread: defaultdict[int, list[Range]] = defaultdict(list)
+    of_process: defaultdict[int, list[Range]] = defaultdict(list)
+    wanted = _selected(known, ("start", "end", "eventType", "globalTid", "textId"))
+    given = _cut_text("text") if "text" in known else "NULL"
+    rows = database.execute(
+        f"SELECT {wanted}, {given} FROM {_RANGES} WHERE typeof(start) = 'integer' AND typeof(end) = 'integer' "  # noqa: S608 - our constants
+        "AND typeof(globalTid) = 'integer'"
+    )
+    texts: dict[str, str] = {}
+    range_count = 0
+    for start, end, kind, thread, text_id, text in rows:
+        if text and text not in texts:
+            texts[text] = _bounded(text, budget)
+        name = texts[text] if text else strings.get(text_id)
+        if not name:
             continue
         if kind in _PUSH_POP:
-            by_thread[thread].append((start, end, str(name)))
+            of_thread[thread].append((start, -end, name))
         elif kind in _START_END:
-            by_process[_process(thread)].append((start, end, str(name)))
+            of_process[_process(thread)].append((start, -end, name))
+        range_count += 1
+        if not range_count % _COUNTED:
+            budget.take(KEPT, _COUNTED)
+    by_thread, by_process = (
+        {number: OpenRanges(sorted(ranges, key=OUTERMOST_FIRST)) for number, ranges in found.items()}
+        for found in (of_thread, of_process)
+    )
     return by_thread, by_process
 
 
-def _process(number: int | None) -> int:
+def _strings_of_ranges(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget) -> dict[int, str]:
+    """Return the names of ranges that are in the table of texts, by their id."""
+    if "textId" not in columns[_RANGES] or not _has_strings(columns):
+        return {}
+    ids = f"SELECT textId FROM {_RANGES}"  # noqa: S608 - our constant
+    rows = database.execute(f"SELECT id, {_VALUE} FROM StringIds WHERE id IN ({ids})")  # noqa: S608 - our constants
+    return {key: _bounded(text, budget) for key, text in rows if text}
+
+
+def _cut_text(column: str) -> str:
+    """Write the text in a column, if it is one: one character more than a name may have shows that it was cut."""
+    return f"CASE typeof({column}) WHEN 'text' THEN substr({column}, 1, {LONGEST_NAME + 1}) END"
+
+
+_VALUE = _cut_text("value")
+
+
+def _bounded(text: str, budget: Budget) -> str:
+    """Cut a name that is longer than any real one, and count it."""
+    name = bounded_name(text)
+    budget.take(NAME_CHARACTERS, len(name))
+    if name != text:
+        budget.cut_names.add(name)
+    return name
+
+
+def _process(number: Any) -> int:
     """Return the process in the global number of a process or thread."""
-    return (number or 0) >> _PROCESS_SHIFT & _PROCESS_MASK
+    return _whole(number) >> _PROCESS_SHIFT & _PROCESS_MASK
+
+
+def _are_small(values: Iterable[Any]) -> bool:
+    """Return whether values may be kept: a damaged column may hold a text of megabytes in each row."""
+    return all(value is None or type(value) is int for value in values)
+
+
+def _whole(value: Any) -> int:
+    """Return a whole number; 0 for anything else that a damaged column may hold."""
+    return value if type(value) is int else 0
 
 
 def _processes(database: sqlite3.Connection, columns: Mapping[str, set[str]]) -> int:
@@ -282,25 +383,31 @@ def _processes(database: sqlite3.Connection, columns: Mapping[str, set[str]]) ->
     return int(found)
 
 
-def _names(database: sqlite3.Connection, known: set[str]) -> dict[Any, str]:
+def _has_strings(columns: Mapping[str, set[str]]) -> bool:
+    """Return whether the export has the table of texts."""
+    return {"id", "value"} <= columns.get("StringIds", set())
+
+
+def _names(database: sqlite3.Connection, columns: Mapping[str, set[str]], budget: Budget) -> dict[Any, str]:
     """Return the names of kernels by what the columns of names hold: an id, or in old exports the name itself."""
     found: dict[Any, str] = {}
+    known = columns[_KERNELS]
+    value, joined = (_VALUE, "LEFT JOIN StringIds ON id = key") if _has_strings(columns) else ("NULL", "")
     for column in reversed(_NAMES):
         if column in known:
-            query = (
-                f"SELECT DISTINCT {column}, value FROM {_KERNELS} LEFT JOIN StringIds ON id = {column} "  # noqa: S608 - our constants
-                f"WHERE {column} IS NOT NULL"
-            )
-            for key, value in database.execute(query):
-                if isinstance(value, str) or isinstance(key, str):
-                    found[key] = str(value or key)
+            keys = f"SELECT DISTINCT {column} AS key FROM {_KERNELS} WHERE {column} IS NOT NULL"  # noqa: S608 - our constants
+            for key, text in database.execute(f"SELECT key, {value} FROM ({keys}) {joined}"):  # noqa: S608 - our constants
+                name = text or key
+                if isinstance(name, str):
+                    budget.take(NAME_CHARACTERS, len(key) if isinstance(key, str) else 0)
+                    found[key] = _bounded(name, budget)
     return found
 
 
 def _shape(numbers: Sequence[Any]) -> Shape:
     """Return a grid or block; None where the export does not say."""
     x, y, z = numbers
-    return (x, y, z) if all(isinstance(one, int) and one > 0 for one in numbers) else None
+    return (x, y, z) if all(type(one) is int and 0 < one < _MOST_BLOCKS for one in numbers) else None
 
 
 def _rows(
@@ -310,40 +417,129 @@ def _rows(
     if not {"start", "end"} <= known:
         return
     yield from database.execute(
-        f"SELECT {_selected(known, wanted)} FROM {table} WHERE typeof(start) = 'integer' "  # noqa: S608 - our constants
-        "AND typeof(end) = 'integer' AND start >= 0 AND end >= start ORDER BY start, end"
+        f"SELECT {_selected(known, wanted)} FROM {table} WHERE {_TIMED} ORDER BY start, end"  # noqa: S608 - our constants
     )
+
+
+def _count_untimed(database: sqlite3.Connection, table: str, known: set[str]) -> int:
+    """Return how many rows have no time."""
+    where = f"WHERE NOT ({_TIMED})" if {"start", "end"} <= known else ""
+    (found,) = database.execute(f"SELECT SUM(1) FROM {table} {where}").fetchone()  # noqa: S608 - our constants
+    return int(found or 0)
 
 
 def _selected(known: set[str], wanted: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' if name in known else "NULL" for name in wanted)
 
 
-def _count(database: sqlite3.Connection, table: str) -> int:
-    (found,) = database.execute(f"SELECT COUNT(*) FROM {table}").fetchone()  # noqa: S608 - our constants
-    return int(found)
+def _has_rows(database: sqlite3.Connection, table: str) -> bool:
+    return database.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None  # noqa: S608 - our constants
 
 
-def _columns_of(database: sqlite3.Connection) -> dict[str, set[str]]:
-    """Return the columns of each table that is read."""
-    rows = database.execute(
-        "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table'"
+def _check_size(database: sqlite3.Connection, table: str, budget: Budget) -> None:
+    """Check that a table has no more rows than its file has room for: a page may stand in it a thousand times.
+
+    Raises:
+        DatabaseError: It has.
+    """
+    most = budget.file_bytes // _LEAST_ROW_BYTES
+    if database.execute(f"SELECT 1 FROM {table} NOT INDEXED LIMIT 1 OFFSET {most}").fetchone() is not None:  # noqa: S608 - our constants
+        raise sqlite3.DatabaseError(f"table {table} has more rows than the file has room for")
+
+
+def _columns_of(database: sqlite3.Connection, source: str) -> dict[str, set[str]]:
+    """Return the columns of each table that is read.
+
+    Raises:
+        InputError: A view stands in place of a table: reading it would run a query of the file's.
+    """
+    kinds = database.execute(
+        "SELECT name, type = 'table' AND rootpage > 0 AND substr(sql, 1, 13) = 'CREATE TABLE ' FROM sqlite_master "  # noqa: S608 - marks
+        f"WHERE type <> 'index' AND name IN ({', '.join('?' * len(_TABLES))})",
+        _TABLES,
     )
-    found = defaultdict(set)
-    for table, column in rows:
-        found[table].add(column)
-    return dict(found)
+    found: dict[str, set[str]] = {}
+    for table, is_table in kinds:
+        if not is_table:
+            raise InputError(f"the timeline `{source}` has no table `{table}`, but a view or a query", _AGAIN)
+        found[table] = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
+    return found
 
 
 @contextmanager
-def _opened(export: Path, source: str) -> Iterator[sqlite3.Connection]:
-    """Open an export for reading; what SQLite finds damaged is an error of the input."""
+def _opened(export: Path, source: str, budget: Budget) -> Iterator[sqlite3.Connection]:
+    """Open an export for reading; what SQLite finds damaged is an error of the input.
+
+    It is opened as a file that nobody writes, so that SQLite leaves nothing beside it.
+    """
+    _check_journals(export, source)
+    raised: list[BaseException] = []
+    watch = _watched(budget, raised)
+    next(watch)
     try:
-        with closing(sqlite3.connect(f"{export.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        with closing(sqlite3.connect(f"{export.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+            database.set_progress_handler(watch.__next__, _STEPS)
             database.text_factory = lambda text: text.decode("utf-8", "replace")
+            _restrict(database)
             yield database
-    except (sqlite3.Error, OverflowError) as error:
-        raise InputError(f"cannot read the timeline `{source}`: {error}", _AGAIN) from error
+    except (sqlite3.Error, OverflowError, UnicodeError, MemoryError, OSError) as error:
+        if raised:
+            raise raised[0] from None
+        if budget.is_late:
+            raise budget.too_slow() from None
+        why = "SQLite's words on it are no text" if isinstance(error, UnicodeError) else str(error) or "out of memory"
+        raise InputError(f"cannot read the timeline `{source}`: {why}", _AGAIN) from error
+
+
+def _watched(budget: Budget, raised: list[BaseException]) -> Generator[int, None, None]:
+    """Say again and again whether a query is to end: its time is over, or a signal came.
+
+    SQLite drops what its callback raises, and Python runs the handler of a signal where a function begins: before
+    anything in it could catch that. A generator goes on in the middle, where it can.
+    """
+    while True:
+        try:
+            yield int(bool(raised) or budget.is_late)
+        except GeneratorExit:
+            return
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever asked
+            raised.append(error)
+
+
+def _restrict(database: sqlite3.Connection) -> None:
+    """Let queries read our tables and nothing else, whatever the file calls a table."""
+    for limit, most in ((sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES), (sqlite3.SQLITE_LIMIT_ATTACHED, 0)):
+        database.setlimit(limit, most)
+    for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
+        database.execute(f"PRAGMA {setting}")
+    database.set_authorizer(_may)
+
+
+def _may(action: int, first: str | None, second: str | None, _database: str | None, within: str | None) -> int:
+    """Say whether a query may do something; nothing is allowed to the text of a view."""
+    is_allowed = within is None and (
+        action == sqlite3.SQLITE_SELECT
+        or (action == sqlite3.SQLITE_READ and first in _MAY_READ)
+        or (action == sqlite3.SQLITE_FUNCTION and second in _MAY_CALL)
+        or (action == sqlite3.SQLITE_PRAGMA and first == "table_info")
+    )
+    return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
+
+
+def _check_journals(export: Path, source: str) -> None:
+    """Refuse an export whose latest changes are in a file beside it: SQLite would have to write to take them in.
+
+    Raises:
+        InputError: There is such a file.
+    """
+    for ending in ("-wal", "-journal"):
+        journal = export.with_name(export.name + ending)
+        if first_bytes(journal, 1).strip(b"\0"):
+            finish = shlex.join(("sqlite3", str(export), "PRAGMA journal_mode = DELETE"))
+            raise InputError(
+                f"the timeline `{source}` is not finished: changes to it are still in `{journal.name}`",
+                f"wait until it is written; if nothing writes it any more, `{finish}` takes them in",
+            )
 
 
 def _check_whole(export: Path, source: str) -> None:

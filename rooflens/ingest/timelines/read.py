@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.ingest.reports.jobs import CHANGED, unchanged
 from rooflens.ingest.reports.unpacking import HEAD_BYTES, first_bytes, foreign_format, is_packed
 from rooflens.ingest.timelines.nsys import MAGIC, exported, read_export
 
@@ -37,14 +38,32 @@ def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
         with exported(file) as export:
             yield read_export(export, str(file))
     elif begin == MAGIC:
-        yield read_export(file)
+        with _unchanged(file):
+            yield read_export(file)
     elif is_packed(file) or begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}:
         from rooflens.ingest.timelines.chrome import read_trace  # noqa: PLC0415 - only where it is one
 
-        yield read_trace(file)
+        with _unchanged(file):
+            yield read_trace(file)
     else:
         hint = foreign_format(first_bytes(file, HEAD_BYTES)) or _HINT
         raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", hint)
+
+
+@contextmanager
+def _unchanged(file: Path) -> Iterator[None]:
+    """Check that a file is the same at the end of the block: an export is opened without a lock, a trace is read twice.
+
+    Raises:
+        InputError: It was changed.
+    """
+    try:
+        with unchanged(file):
+            yield
+    except InputError as error:
+        if str(error) != CHANGED:
+            raise
+        raise InputError(f"cannot read the timeline `{file}`: {CHANGED}", error.hint) from error
 
 
 def _begin(file: Path) -> bytes:

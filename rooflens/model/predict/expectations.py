@@ -6,12 +6,12 @@ One is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
 from rooflens.checking import Table, parse_toml
 from rooflens.errors import UnknownNameError, UsageError
+from rooflens.globs import covers
 from rooflens.model.cases import Case, Part, evaluate
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.forecast import work_of
@@ -93,7 +93,7 @@ def _rule(table: Table) -> Rule:
 
 def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:
     """Find the first rule whose pattern covers a kernel's name."""
-    return next((rule for rule in rules if fnmatchcase(name, rule.kernel)), None)
+    return next((rule for rule in rules if covers(rule.kernel, name)), None)
 
 
 def check_reports(

@@ -154,10 +154,17 @@ def test_a_kernel_without_a_time_is_counted(tmp_path: Path) -> None:
     assert timeline.notes == ("left out 4 kernel events without a name or time",)
 
 
-@pytest.mark.parametrize("name", [*SCRIPTS[:3], "a\x00\x1b[31m\n", "\udcff", "k" * 3_000_000])
+@pytest.mark.parametrize("name", [*SCRIPTS[:3], "a\x00\x1b[31m\n", "\udcff", "k" * 65_536])
 def test_hostile_names_are_data(tmp_path: Path, name: str) -> None:
     """Whoever shows a name cleans it: here nothing of it is lost."""
     assert next(iter(read_trace(write_trace(tmp_path / "t.json.gz", [kernel(name, 1)])).kernels)).name == name
+
+
+def test_a_name_longer_than_any_real_one_is_cut_with_a_note(tmp_path: Path) -> None:
+    """What is done with names takes time with their length."""
+    timeline = read_trace(write_trace(tmp_path / "t.json.gz", [kernel("k" * 3_000_000, 1)]))
+    assert next(iter(timeline.kernels)).name == "k" * 65_535 + "…"
+    assert timeline.notes == ("cut 1 name of more than 65,536 characters",)
 
 
 def test_no_kernel_is_an_error(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from support.loops import for_all
 from support.timelines import Interval, Launched, write_export
 
 from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.ingest.timelines import budget
 from rooflens.ingest.timelines.nsys import read_export
 from rooflens.ingest.timelines.read import opened_timeline
 from rooflens.model.timeline import measure
@@ -100,7 +101,7 @@ def test_ranges_are_found_through_the_call_that_launched(tmp_path: Path) -> None
     timeline = read_export(write_export(tmp_path / "t.sqlite", launches, ranges=ranges))
     found = {event.name: event.nvtx_range for event in timeline.kernels}
     assert found == {"a": "epoch/step/forward", "b": "epoch", "c": None, "d": None}
-    assert timeline.notes == ("2 processes ran kernels; they are taken together",)
+    assert [*timeline.notes] == ["2 processes ran kernels; they are taken together"]
     assert [entry.nvtx_range for entry in measure(timeline).launch_counts][:1] == ["epoch/step/forward"]
 
 
@@ -126,6 +127,56 @@ def test_the_gpu_is_named_where_there_is_one(tmp_path: Path) -> None:
     assert read_export(both).gpu is None
     second = write_export(tmp_path / "b", [Launched("a", 2, 3, device=1)], gpus=("NVIDIA T4", "NVIDIA L4"))
     assert read_export(second).gpu == "NVIDIA L4"
+
+
+def test_kernels_without_a_name_are_counted_or_an_error(tmp_path: Path) -> None:
+    """Names that lead to no text leave their kernels out with a note; where none has one, it is an error."""
+    export = write_export(tmp_path / "t.sqlite", [Launched("a", 0, 1), Launched("b", 2, 3)])
+    with closing(sqlite3.connect(export)) as database, database:
+        database.execute("DELETE FROM StringIds WHERE value = 'a'")
+    timeline = read_export(export)
+    assert [event.name for event in timeline.kernels] == ["b"]
+    assert [*timeline.notes] == ["left out 1 kernel event without a name"]
+    with closing(sqlite3.connect(export)) as database, database:
+        database.execute("DELETE FROM StringIds")
+    with pytest.raises(InputError, match="names of its kernels lead to no text"):
+        measure(read_export(export))
+
+
+def test_nothing_appears_beside_an_export(tmp_path: Path) -> None:
+    """One that names a write-ahead log is read without it; with changes still in one, it is refused, and says how."""
+    export = write_export(tmp_path / "t.sqlite", [Launched("a", 0, 1)])
+    with closing(sqlite3.connect(export)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+    assert measure(read_export(export)).launches == 1
+    assert [*tmp_path.iterdir()] == [export]
+    with closing(sqlite3.connect(export)) as database:
+        database.execute("INSERT INTO StringIds VALUES (99, 'x')")
+        database.commit()
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(InputError, match=r"changes to it are still in `t\.sqlite-wal`") as caught:
+            read_export(export)
+        assert "journal_mode = DELETE" in caught.value.hint
+        assert sorted(tmp_path.iterdir()) == before
+    assert measure(read_export(export)).launches == 1
+
+
+def test_ranges_within_one_another_are_cut_with_a_note(tmp_path: Path) -> None:
+    """A path names the outermost 128 ranges; the others are left out, and that is said."""
+    ranges = [(f"r{at}", at, 10_000 - at, 1, 59) for at in range(1000)]
+    timeline = read_export(write_export(tmp_path / "t.sqlite", [Launched("a", 5000, 5001)], ranges=ranges))
+    (event,) = timeline.kernels
+    assert event.nvtx_range == "/".join([*(f"r{at}" for at in range(128)), "…"])
+    assert "1 path of ranges cut" in "".join(timeline.notes)
+
+
+def test_an_endless_query_ends_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite asks every so many steps: no time left is an error with the way to more."""
+    export = write_export(tmp_path / "t.sqlite", [Launched("a", at, at + 1) for at in range(2000)])
+    monkeypatch.setattr(budget, "SECONDS", -10.0)
+    with pytest.raises(InputError, match="takes more than") as caught:
+        measure(read_export(export))
+    assert "ROOFLENS_DEADLINE_S" in caught.value.hint
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,10 +62,19 @@ def test_paths_of_windows_are_mended(tmp_path: Path) -> None:
     assert json.loads(text) == found
 
 
+def test_bad_escapes_are_mended_in_one_pass(tmp_path: Path) -> None:
+    """A hundred thousand of them, cut anywhere by the ends of chunks, between good ones."""
+    piece = b'\\q\\u00e9\\\\\\u12x\\"\\ud'
+    text, found, _ = _read(tmp_path, b'[{"a":"%b"},{"a":"\\u00e9"}]' % (piece * 100_000))
+    assert found[0]["a"] == '\\qé\\\\u12x"\\ud' * 100_000
+    assert json.loads(text) == found
+
+
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 7, 64])
 def test_chunks_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int) -> None:
     """What is read at once changes nothing: strings, escapes, numbers and letters may be cut between two chunks."""
-    data = '{"n":1234,"t":true,"traceEvents":[{"a":"\\u00e9é\\"","b":-1.5e3,"c":[-Infinity,null]},{}],"e":-7}'.encode()
+    events = r'{"a":"\u00e9é\"","b":-1.5e3,"c":[-Infinity,null]},{"d":"\q\u1"}'
+    data = f'{{"n":1234,"t":true,"traceEvents":[{events}],"e":-7}}'.encode()
 
     def small(path: Path, _max_bytes: int) -> Any:
         content = path.read_bytes()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
+from rooflens.globs import covers
 from rooflens.model.predict.measured import Checked, Prediction, Topic
 from rooflens.model.records import ratio
 from rooflens.model.summary import Launch
@@ -94,7 +94,7 @@ def predicted_rows(page: Content, launch: Launch) -> tuple[PredictedRow, ...]:
 def _checked_for(launch: Launch, predictions: Iterable[Checked]) -> Checked | None:
     """Find the prediction of a launch: that of its kernel before that of its whole report."""
     own = [prediction for prediction in predictions if prediction.digest == launch.analysis.kernel.digest]
-    by_name = (found for found in own if found.kernel is not None and fnmatchcase(launch.name, found.kernel))
+    by_name = (found for found in own if found.kernel is not None and covers(found.kernel, launch.name))
     return next(by_name, None) or next((found for found in own if found.kernel is None), None)
 
 

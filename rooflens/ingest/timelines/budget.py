@@ -1,0 +1,121 @@
+"""How much reading one timeline may take: far more than any real one of its size, and seconds at most.
+
+A timeline is somebody else's file. A few kilobytes of it may name a table without end, nest a thousand ranges around a
+thousand launches, or unpack to a million kernels. Work and memory follow the amounts that are counted here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooflens.errors import InputError
+from rooflens.format import count, notes_of_cut_names
+from rooflens.ingest.reports.limits import DEADLINE, deadline_s
+from rooflens.ingest.reports.unpacking import likely_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Most(NamedTuple):
+    """How much there may be of something: so much in any file, and more for each byte of it."""
+
+    base: int
+    per_byte: float
+
+
+KEPT = "kernels, launches, copies and ranges"
+NAME_CHARACTERS = "characters of different names"
+PATH_CHARACTERS = "characters of different paths of ranges"
+
+MOST = {
+    KEPT: Most(1 << 20, 0.1),  # 0.013 a byte unpacked, 0.4 kB of memory each
+    NAME_CHARACTERS: Most(1 << 25, 1),  # 0.2 a byte
+    PATH_CHARACTERS: Most(1 << 25, 1),  # 0.1 a byte
+}
+"""What is counted -> how much of it a file may have; beside it what real ones have. Bytes are likely ones, unpacked."""
+
+SECONDS, SECONDS_PER_BYTE = 4.0, 1e-6
+"""Time on a processor; real timelines take 0.1 to 0.2 us for each byte."""
+
+RANGE_DEPTH, PATH_LENGTH = 128, 16_384
+"""Ranges within one another that a path names, and its characters; what is further inside is left out."""
+
+_HINT = f"record it again, shorter; or, if you trust the file, {DEADLINE}=SECONDS gives it longer"
+_SIZE_HINT = "export or record it again, shorter"
+
+
+class TooMuchError(InputError):
+    """There is more to read than any real timeline of its size has."""
+
+
+class Budget:
+    """What may still be read of one timeline, and what was cut or left out of it on the way.
+
+    Args:
+        file: The timeline, whose size counts.
+        source: What it is called.
+    """
+
+    def __init__(self, file: Path, source: str) -> None:
+        self._source = source
+        self.file_bytes = likely_bytes(file)
+        self._most = {what: round(most.base + most.per_byte * self.file_bytes) for what, most in MOST.items()}
+        self._left = dict(self._most)
+        self._seconds = SECONDS if DEADLINE not in os.environ else deadline_s()
+        self._seconds += SECONDS_PER_BYTE * self.file_bytes
+        self._until_s = time.thread_time() + self._seconds
+        self.cut_names: set[str] = set()
+        self.cut_path_count = 0
+        self.lost_path_count = 0
+        self.left_out: dict[str, int] = {}
+
+    def take(self, what: str, amount: int = 1) -> None:
+        """Count before something is kept.
+
+        Raises:
+            TooMuchError: It is more than is left.
+        """
+        if not self.has(what, amount):
+            much = f"more than {self._most[what]:,} {what}, as no real one of its size has"
+            raise TooMuchError(f"the timeline `{self._source}` has {much}", _SIZE_HINT)
+
+    def has(self, what: str, amount: int) -> bool:
+        """Count before something is kept; False if it is more than is left."""
+        self._left[what] -= amount
+        return self._left[what] >= 0
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its time is over."""
+        return time.thread_time() > self._until_s
+
+    def check_time(self) -> None:
+        """Check that there is time left.
+
+        Raises:
+            TooMuchError: There is none.
+        """
+        if self.is_late:
+            raise self.too_slow()
+
+    def too_slow(self) -> TooMuchError:
+        """Make the error of a timeline whose time is over."""
+        much = f"more than {self._seconds:.0f} s, as no real one of its size does"
+        return TooMuchError(f"reading the timeline `{self._source}` takes {much}", _HINT)
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence on each thing that was cut or left out so far."""
+        for what, number in self.left_out.items():
+            yield f"left out {count(number, 'kernel event')} {what}"
+        yield from notes_of_cut_names(len(self.cut_names))
+        if self.cut_path_count:
+            yield (
+                f"{count(self.cut_path_count, 'path')} of ranges cut: of those within one another, {RANGE_DEPTH} and "
+                f"{PATH_LENGTH:,} characters are kept"
+            )
+        if self.lost_path_count:
+            yield f"ranges of {count(self.lost_path_count, 'launch')} left out: they have too many different ones"
