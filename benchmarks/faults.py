@@ -68,6 +68,8 @@ MOST_BYTES = 1 << 20
 """Larger reports hold the same, and take longer."""
 DIES = "kills.ncu-rep"
 """A report that kills the worker that reads it."""
+_TOO_MUCH = ("more memory", "unpacks to more than")
+"""What is said of a report that needs more memory, and of one that is refused before it is unpacked."""
 MOST_KIB = 3_000_000
 """Address space of a process that reads a report that needs more."""
 _ERROR = re.compile(r"^error: (.*?): (.*)", re.MULTILINE)
@@ -409,7 +411,7 @@ def memory(count: Count, folder: Path, times: int) -> None:
                     what = f"{kind}, {place}, {one.args[3]}"
                     count.runs, count.faults = count.runs + 1, count.faults + 1
                     named = _ERROR.findall(one.stderr.decode(errors="replace"))
-                    is_told = [name for name, why in named if "more memory" in why] == [str(hungry)]
+                    is_told = [name for name, why in named if any(one in why for one in _TOO_MUCH)] == [str(hungry)]
                     count.lose(len(named) != 1 or not is_told, f"{what}: {one.stderr[-500:]!r}")
                     count.lose(one.returncode != 1, f"{what}: exit status {one.returncode}")
                     count.lose(told(kernels_of(read)) != expected, f"{what}: not ten reports")
@@ -446,6 +448,7 @@ def unwritable(count: Count, folder: Path, times: int) -> None:
     """Write where nobody may: an error with a hint, and nothing changes; a store that is only read still answers."""
     reports = some_reports(folder / "reports", 4)
     closed = folder / "closed"
+    closed.mkdir()
     expected = told(_stored((reports,), closed / "store")[1])
     for path in (closed, *closed.rglob("*")):
         path.chmod(path.stat().st_mode & ~0o222)
@@ -569,6 +572,8 @@ def main() -> int:
     reports = [path for path in sorted(options.reports.rglob("*.ncu-rep")) if path.stat().st_size <= MOST_BYTES]
     lost = 0
     print(f"{'campaign':<14}{'runs':>7}{'faults':>9}{'losses':>8}{'seconds':>9}  outcomes")
+    if unknown := [name for name in options.campaigns if name not in CAMPAIGNS]:
+        parser.error(f"no campaign is called {unknown[0]}: they are {', '.join(CAMPAIGNS)}")
     for name in options.campaigns or CAMPAIGNS:
         campaign, times = CAMPAIGNS[name]
         count, started_s = Count(options.seed, reports), time.monotonic()
