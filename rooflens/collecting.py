@@ -48,7 +48,7 @@ from rooflens.model.keys import function_of
 from rooflens.model.timeline import place
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.build import architecture_of, build, lacking_library
-from rooflens.workloads.commands import command_for, harness_command, require_torch
+from rooflens.workloads.commands import command_for, measuring_command, require_torch
 from rooflens.workloads.registry import RANGE_NAME, find_workload
 
 if TYPE_CHECKING:
@@ -465,7 +465,7 @@ def measure_cases(
         EnvironmentMissingError: The program cannot be started.
         StoppedError: Ctrl-C, SIGTERM or SIGHUP.
     """
-    command = harness_command(workload, cases, UNPROFILED_ITERATIONS, watch_kernels=True)
+    command = measuring_command([f"{workload.name}.{case.name}" for case in cases], UNPROFILED_ITERATIONS)
     return run_cases(command, None if limit_s is None else limit_s * len(cases), on_progress)
 
 

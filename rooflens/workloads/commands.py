@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rooflens.model.cases import Case, Workload
 
 HARNESS = "rooflens.workloads.torch_harness"
+_HARNESS = (sys.executable, "-m", HARNESS)
+_WATCHING = ("--timing", "profiler")
+CASE_VARIABLE = "ROOFLENS_CASE"
+"""Variable by which a compiled program learns the `WORKLOAD.CASE` that it is to mark, as the harness does."""
 TORCH_SINCE = (2, 5)
 _NEEDS = "attention with grouped heads, RMSNorm and products of fp8 as they are called since"
 """What older ones lack: `enable_gqa` came with 2.5, `rms_norm` with 2.4, and `_scaled_mm` took its scales so in 2.5."""
@@ -37,20 +41,35 @@ def command_for(
         ValueError: A CUDA workload came without its program.
     """
     if workload.kind == "torch":
-        return harness_command(workload, (case,), iterations, watch_kernels=watch_kernels)
+        named = (workload.name, "--case", case.name)
+        return (*_HARNESS, *named, "--iterations", str(iterations), *(_WATCHING if watch_kernels else ()))
     if binary is None:
         raise ValueError(f"`{workload.name}` is compiled: its program is needed")
     parameters = (part for name, value in case.parameters.items() for part in (f"--{name}", str(value)))
     return (str(binary), *parameters, "--iterations", str(iterations))
 
 
-def harness_command(
-    workload: Workload, cases: Sequence[Case], iterations: int, *, watch_kernels: bool = False
-) -> tuple[str, ...]:
-    """Write the command that runs cases of a PyTorch workload one after another in one process."""
-    named = (part for case in cases for part in ("--case", case.name))
-    watching = ("--timing", "profiler") if watch_kernels else ()
-    return (sys.executable, "-m", HARNESS, workload.name, *named, "--iterations", str(iterations), *watching)
+def measuring_command(names: Sequence[str], iterations: int, seconds: float | None = None) -> tuple[str, ...]:
+    """Write the command that times and checks cases of PyTorch workloads one after another in one process.
+
+    Args:
+        names: The cases, as `WORKLOAD.CASE`.
+        iterations: How often each does its work.
+        seconds: No case begins after this time; None for no limit.
+    """
+    return (*_HARNESS, *names, "--iterations", str(iterations), *_WATCHING, *_until(seconds))
+
+
+def profiled_command(names: Sequence[str], seconds: float | None = None) -> tuple[str, ...]:
+    """Write the command that runs cases of PyTorch workloads once each under ncu, in one process.
+
+    A range `WORKLOAD.CASE` inside the one of all workloads tells their kernels apart; nothing is checked.
+    """
+    return (*_HARNESS, *names, "--iterations", "1", "--check", "0", "--mark-cases", *_until(seconds))
+
+
+def _until(seconds: float | None) -> tuple[str, ...]:
+    return () if seconds is None else ("--seconds", f"{seconds:.0f}")
 
 
 def require_torch() -> None:

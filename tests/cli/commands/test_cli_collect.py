@@ -65,7 +65,7 @@ def torch_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let bundled PyTorch workloads run without PyTorch: a program prints their line."""
     monkeypatch.setattr(collecting, "require_torch", lambda: None)
     monkeypatch.setattr(collecting, "command_for", lambda *_, **__: PROGRAM)
-    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: PROGRAM)
+    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: PROGRAM)
 
 
 def run(*arguments: object) -> Result:
@@ -549,7 +549,7 @@ def test_pytorch_starts_once_for_the_un_profiled_runs_of_all_cases(
     monkeypatch.setenv(fake_ncu.CALLS, str(calls))
     monkeypatch.setattr(collecting, "require_torch", lambda: None)
     monkeypatch.setattr(collecting, "command_for", lambda *_, **__: _counted(alone))
-    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: _counted(together, *lines))
+    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: _counted(together, *lines))
     result = run("collect", "gemm", "--all-cases")
     assert result.exit_code == 0, result.stderr
     assert f"un-profiled: {len(cases)} of {len(cases)} cases, in one start of PyTorch" in result.stderr
@@ -570,7 +570,7 @@ def test_a_case_that_the_one_process_did_not_measure_runs_alone(
     monkeypatch.setattr(collecting, "require_torch", lambda: None)
     monkeypatch.setattr(collecting, "command_for", lambda *_, **__: _counted(alone, {"wall_ns": 9}))
     monkeypatch.setattr(
-        collecting, "harness_command", lambda *_, **__: _counted(tmp_path / "together", *lines, status=-6)
+        collecting, "measuring_command", lambda *_, **__: _counted(tmp_path / "together", *lines, status=-6)
     )
     names = [case.name for case in find_workload("attention").cases]
     result = run("collect", "attention", "--all-cases")
@@ -588,7 +588,7 @@ def test_nothing_runs_without_ncu_where_that_was_not_asked_for(
 ) -> None:
     """Neither a dry run nor `--no-unprofiled` starts the cases together."""
     starts = tmp_path / "together"
-    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: _counted(starts))
+    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: _counted(starts))
     assert run("collect", "attention", "--all-cases", option).exit_code == 0
     assert not starts.exists()
     assert not list(gpu_box.rglob("*.unprofiled.json"))
@@ -601,7 +601,7 @@ def test_a_case_that_fails_costs_only_itself(gpu_box: Path, monkeypatch: pytest.
     monkeypatch.setattr(
         collecting, "command_for", lambda _, case, *__, **___: fails if case.name == "naive" else PROGRAM
     )
-    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: fails)
+    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: fails)
     result = run("profile", "attention", "--case", "naive", "--case", "fused")
     assert result.exit_code == 3
     assert (
