@@ -100,7 +100,9 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--toy", action="store_true", help="take the toy shape of the case")
     parser.add_argument("--timing", choices=("wall", "profiler"), default="wall", help="profiler: look at kernels too")
     parser.add_argument("--check", type=int, choices=(0, 1), default=1, help="compare with the reference (1)")
-    parser.add_argument("--mark-cases", action="store_true", help="mark each case with a range NAME.CASE of its own, too")
+    parser.add_argument(
+        "--mark-cases", action="store_true", help="mark each case with a range NAME.CASE of its own, too"
+    )
     parser.add_argument("--seconds", type=float, metavar="S", help="begin no case after this time")
     return parser.parse_args(arguments)
 

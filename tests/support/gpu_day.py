@@ -1,7 +1,7 @@
-"""Stands in for a lent GPU machine over a whole day of first light: ncu, nvcc, nvidia-smi and PyTorch, with what each costs.
+"""Stands in for a lent GPU machine: ncu, nvcc, nvidia-smi and PyTorch, each with what it costs.
 
-The costs are two seconds a start of ncu, 20 ms a pass and kernel, eight seconds a start of PyTorch, three a program that
-nvcc compiles; `DAY_SCALE` scales them all. ncu writes reports whose kernels carry the ranges that the program opened.
+The costs are two seconds a start of ncu, 20 ms a pass and kernel, eight seconds a start of PyTorch, three a program
+that nvcc compiles; `DAY_SCALE` scales them all. ncu writes reports whose kernels carry the ranges that were open.
 Run as `gpu_day.py ncu ...` it is that ncu.
 """
 
@@ -19,10 +19,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])] if __name__ == "__main__" else []
 
-from support.fake_ncu import split  # noqa: E402
+from support.fake_ncu import FAILURES, split  # noqa: E402
 
-SCALE, STARTS, REFUSES, LAUNCHES = "DAY_SCALE", "DAY_STARTS", "DAY_REFUSES", "DAY_LAUNCHES"
-"""Factor of all costs; file that gets a line for each start; `counters` or `nvcc`; file that gets a line a kernel."""
+SCALE, STARTS, REFUSES, LAUNCHES, FIRST_S = "DAY_SCALE", "DAY_STARTS", "DAY_REFUSES", "DAY_LAUNCHES", "DAY_FIRST_S"
+"""Factor of all costs; file that gets a line for each start; `counters` or `nvcc`; file that gets a line a kernel; what
+the first start of ncu takes longer, in seconds."""
 NCU_S, PASS_S, TORCH_S, NVCC_S, PROGRAM_S, CASE_S = 2.0, 0.02, 8.0, 3.0, 0.3, 0.2
 PASSES = {"quick": 3, "standard": 6, "deep": 24, "full": 40, "roofline": 8}
 """By the scheduler's count of the hardware's passes, and some more that patch the code."""
@@ -48,12 +49,27 @@ if [ -n "$DAY_LAUNCHES" ]; then
   line="{\\"range\\": \\"$ROOFLENS_CASE\\", \\"name\\": \\"$name\\"}"
   yes "$line" | head -n $count >> "$DAY_LAUNCHES"
 fi
-echo "{\\"workload\\": \\"$name\\", \\"case\\": \\"${ROOFLENS_CASE#*.}\\", \\"iterations\\": 20, \\"launches\\": 20, \\"wall_ns\\": 1000000, \\"kernel_ns\\": 990000, \\"max_relative_error\\": 0, \\"tolerance\\": 1e-6, \\"ok\\": true}"
+echo "{\\"workload\\": \\"$name\\", \\"case\\": \\"${ROOFLENS_CASE#*.}\\", {measured}}"
 PROGRAM
 chmod +x "$output"
 """
 
-_TORCH = '''"""Stands in for PyTorch: slow to import, and in place of the harness' measuring module it notes what it would run."""
+_SMI = """#!/bin/sh
+case "$*" in
+  *--loop*) while :; do echo now; sleep 2; done ;;
+  *) echo "0, GPU-0123, NVIDIA H100 80GB HBM3, 9.0, 580.65.06, Disabled" ;;
+esac
+"""
+_MEASURED = {
+    "iterations": 20,
+    "launches": 20,
+    "wall_ns": 1_000_000,
+    "kernel_ns": 990_000,
+    "max_relative_error": 0.0,
+    "tolerance": 1e-6,
+    "ok": True,
+}
+_TORCH = '''"""Stands in for PyTorch: slow to import, and it notes what the harness would measure."""
 import dataclasses, json, os, sys, time, types
 with open(os.environ["DAY_STARTS"], "a") as starts:
     starts.write("torch\\n")
@@ -113,14 +129,14 @@ def install(folder: Path, scale: float, refuses: str = "") -> dict[str, str]:
     costs = {"nvcc_s": NVCC_S, "program_s": PROGRAM_S, "torch_s": TORCH_S, "case_s": CASE_S}
 
     def priced(text: str) -> str:
-        text = text.replace("${starts}", "$DAY_STARTS")
+        measured = json.dumps(_MEASURED)[1:-1].replace(chr(34), chr(92) + chr(34))
+        text = text.replace("${starts}", "$DAY_STARTS").replace("{measured}", measured)
         for name, cost_s in costs.items():
             text = text.replace(f"{{{name}}}", f"{cost_s * scale:g}")
         return text
 
     _program(programs / "nvcc", priced(_NVCC))
-    smi = 'case "$*" in *--loop*) while :; do echo now; sleep 2; done ;; *) echo "0, GPU-0123, NVIDIA H100 80GB HBM3, 9.0, 580.65.06, Disabled" ;; esac'
-    _program(programs / "nvidia-smi", f"#!/bin/sh\n{smi}\n")
+    _program(programs / "nvidia-smi", _SMI)
     _program(programs / "ncu", f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" "$@"\n')
     (packages / "torch").mkdir(parents=True)
     (packages / "torch/__init__.py").write_text(priced(_TORCH))
@@ -147,19 +163,23 @@ def main(arguments: list[str]) -> int:
     """Do what ncu would."""
     scale = float(os.environ[SCALE])
     if arguments == ["--version"]:
-        sys.stdout.write("NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2025.3.1.0 (build 1) (public-release)\n")
+        sys.stdout.write(
+            "NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2025.3.1.0 (build 1) (public-release)\n"
+        )
         return 0
     if arguments[0].startswith(("--query", "--list", "--help")):
         time.sleep(NCU_S * scale)
         sys.stdout.write("sm__things Counter things\n" if "gb" in arguments[-1] else "")
         return 0
+    if not Path(os.environ[STARTS]).exists() or "\nncu " not in "\n" + Path(os.environ[STARTS]).read_text():
+        time.sleep(float(os.environ.get(FIRST_S, "0")))
     with Path(os.environ[STARTS]).open("a") as starts:
         starts.write(f"ncu {shlex.join(arguments)}\n")
     time.sleep(NCU_S * scale)
     options, program = split(arguments)
     log = Path(options.get("--log-file", os.devnull))
     if os.environ[REFUSES] == "counters":
-        log.write_text("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0.\n")
+        log.write_text(FAILURES["permission"].log)
         return 1
     return _profile(options, program, log, scale)
 
@@ -177,6 +197,8 @@ def _profile(options: dict[str, str], program: list[str], log: Path, scale: floa
             launches.unlink()
     if "--kernel-id" in options:
         profiled = list({kernel["name"]: kernel for kernel in profiled}.values())
+    if options.get("--graph-profiling") == "graph":
+        profiled = profiled[:1]
     profiled = profiled[: int(options.get("--launch-count", len(profiled)))]
     done = []
     with log.open("a") as said:
@@ -205,19 +227,22 @@ def _passes(options: dict[str, str]) -> int:
 
 def report_of(kernels: list[dict[str, str]], passes: int) -> bytes:
     """Write a report of kernels that lie in the ranges which were open around them."""
+    from msgspec.structs import replace  # noqa: PLC0415
     from support.chips import H200  # noqa: PLC0415 - the other calls of ncu need not wait for these
     from support.fixture_kernels import triad  # noqa: PLC0415
     from support.ncu_rep_writer import NvtxRange, ReportSpec, encode_report  # noqa: PLC0415
     from support.synthetic_kernels import kernel_spec  # noqa: PLC0415
-
-    from msgspec.structs import replace  # noqa: PLC0415
 
     spec = kernel_spec(triad(H200, elements=1 << 20))
     made = []
     for kernel in kernels:
         names = ("rooflens", kernel["range"]) if kernel["range"] else ()
         ranges = [NvtxRange(name, thread_id=None) for name in names]
-        metrics = {**spec.metrics, "profiler__replayer_passes": passes, "rooflens__samples": os.urandom(KERNEL_BYTES // 2).hex()}
+        metrics = {
+            **spec.metrics,
+            "profiler__replayer_passes": passes,
+            "rooflens__samples": os.urandom(KERNEL_BYTES // 2).hex(),
+        }
         made.append(replace(spec, name=f"{kernel['name']}(float *)", metrics=metrics, ranges=ranges))
     return encode_report(ReportSpec(tuple(made)))
 

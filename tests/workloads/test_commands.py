@@ -59,7 +59,13 @@ def test_cases_of_several_workloads_are_one_command() -> None:
     timed = torch_harness.parse_options(measuring_command(names, 20, 30.4)[3:])
     profiled = torch_harness.parse_options(profiled_command(names)[3:])
     assert timed.names == profiled.names == names
-    assert (timed.iterations, timed.timing, timed.check, timed.mark_cases, timed.seconds) == (20, "profiler", 1, False, 30)
+    assert (timed.iterations, timed.timing, timed.check, timed.mark_cases, timed.seconds) == (
+        20,
+        "profiler",
+        1,
+        False,
+        30,
+    )
     assert (profiled.iterations, profiled.timing, profiled.check, profiled.mark_cases) == (1, "wall", 0, True)
     assert profiled.seconds is None
 
