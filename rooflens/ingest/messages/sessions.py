@@ -139,14 +139,24 @@ def range_path(state: bytes, thread_id: int) -> str | None:
     if decoded is None:
         return None
     domains = {domain.Id: text_of(domain.Name) for domain in decoded.Domains}
-    opened = sorted(_ranges(decoded, thread_id), key=lambda found: found[0])
     labels = []
-    for _, domain_id, name in opened:
+    for domain_id, name in open_ranges(decoded, thread_id):
         is_default = domain_id == decoded.DefaultDomain
         if name:
             domain = "" if is_default else f"{domains.get(domain_id) or domain_id}:"
             labels.append(f"{domain}{text_of(name)}")
     return _SEPARATOR.join(labels) or None
+
+
+def open_ranges(state: Any, thread_id: int) -> list[tuple[int, bytes]]:
+    """List domain and name of each range that is open around a launch, from the outermost in.
+
+    Args:
+        state: A decoded NvtxState.
+        thread_id: The launching thread.
+    """
+    opened = sorted(_ranges(state, thread_id), key=lambda found: found[0])
+    return [(domain_id, name) for _, domain_id, name in opened]
 
 
 def _ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:
