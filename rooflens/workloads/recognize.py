@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError
-from rooflens.workloads.commands import HARNESS
+from rooflens.workloads.commands import CASE_VARIABLE, HARNESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _PROGRAM = re.compile(r"(?:.*[/\\])?(?P<name>[a-z][a-z0-9_]*)-(?:sm_\d+[a-z]?|native)-[0-9a-f]{64}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
-_HARNESS_OPTIONS = {"case", "iterations", "device", "timing"}
-_HARNESS_FLAGS = {"toy"}
+_HARNESS_OPTIONS = {"case", "iterations", "device", "timing", "check", "seconds"}
+_HARNESS_FLAGS = {"toy", "mark-cases"}
 _PROGRAM_OPTIONS = {"iterations", "check"}
 _HARNESS_ITERATIONS = 1
 _PROGRAM_ITERATIONS = 10
@@ -69,6 +69,26 @@ def recognize(command_line: str | None) -> Recognized | None:
         return None
 
 
+def command_of_case(command_line: str, name: str) -> str:
+    """Say of a command line that ran many cases what ran one of them, so that its part of the report is recognized.
+
+    Args:
+        command_line: The profiler's, of the harness or of a shell that runs compiled programs one after another.
+        name: The case, as `WORKLOAD.CASE`.
+
+    Returns:
+        The line as it is where it does not name the case.
+    """
+    profiler, shell, script = command_line.partition(" sh -c ")
+    found = re.search(rf"(?:^|[\s;'\"]){CASE_VARIABLE}={re.escape(name)}\s+([^;'\"]+)", script) if shell else None
+    if found is not None:
+        return f"{profiler} {found[1].strip()}"
+    words = command_line.split(" ")
+    start = next((at + 2 for at, pair in enumerate(pairwise(words)) if pair == ("-m", HARNESS)), len(words))
+    end = next((at for at in range(start, len(words)) if words[at].startswith("--")), len(words))
+    return " ".join([*words[:start], name, *words[end:]]) if name in words[start:end] else command_line
+
+
 def _workload(name: str) -> Workload:
     from rooflens.workloads.registry import find_workload  # noqa: PLC0415 - most programs are none of ours
 
@@ -76,7 +96,7 @@ def _workload(name: str) -> Workload:
 
 
 def _harness(words: Sequence[str]) -> Recognized | None:
-    """Recognize `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`."""
+    """Recognize `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`, or `NAME.CASE`."""
     places = [at for at, pair in enumerate(pairwise(words)) if pair == ("-m", HARNESS)]
     if not places or places[-1] + 2 >= len(words):
         return None
@@ -85,10 +105,11 @@ def _harness(words: Sequence[str]) -> Recognized | None:
     iterations = _count(options.get("iterations"), _HARNESS_ITERATIONS) if options is not None else None
     if options is None or iterations is None:
         return None
+    name, dot, case_name = name.partition(".")
     workload = _workload(name)
-    case = workload.case(options.get("case"))
-    if workload.kind != "torch":
+    if workload.kind != "torch" or (dot and "case" in options):
         return None
+    case = workload.case(case_name or options.get("case"))
     return Recognized(workload, case, case.toy if "toy" in options else case.parameters, iterations)
 
 
