@@ -174,14 +174,18 @@ def test_after_the_budget_nothing_begins(gpu_box: Path, capsys: pytest.CaptureFi
     assert not list(gpu_box.rglob("*.ncu-rep"))
 
 
-def test_the_largest_go_where_there_is_no_room(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All fixtures together stay below the limit: reports of this session that do not fit are deleted and said."""
+def test_the_largest_are_not_adopted_where_there_is_no_room(
+    gpu_box: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a card gave stays, however large; of what is adopted all fixtures together stay below the limit."""
     size = len((_FIXTURES / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep").read_bytes())
-    arguments = ["--folder", "fx", "--limit-bytes", str(round(1.9 * size)), *only("saxpy", "fma")]
-    assert record.main(arguments) == 0
-    assert len(manifest(gpu_box / "fx")) == 1
-    assert len(list(gpu_box.glob("fx/*/*.ncu-rep"))) == 1
+    limit = ("--limit-bytes", str(round(1.9 * size)))
+    assert record.main(["--folder", "away", *limit, *only("saxpy", "fma")]) == 0
+    assert len(manifest(gpu_box / "away")) == len(list(gpu_box.glob("away/*/*.ncu-rep"))) == 2
+    assert record.main(["--adopt", "away", "--folder", "home", *limit]) == 0
+    assert len(manifest(gpu_box / "home")) == len(list(gpu_box.glob("home/*/*.ncu-rep"))) == 1
     assert "h200/fma.ncu-rep: dropped: " in capsys.readouterr().out
+    assert len(list(gpu_box.glob("away/*/*.ncu-rep"))) == 2
 
 
 def test_recordings_of_another_folder_are_taken_over(gpu_box: Path) -> None:
@@ -251,8 +255,8 @@ def test_a_bare_gpu_box_collects_and_calibrates(gpu_box: Path) -> None:
     run(command, "collect", "saxpy", "-o", "saxpy.ncu-rep")
     assert (gpu_box / "saxpy.ncu-rep").is_file()
     assert "hint: " in run(command, "calibrate")  # the stand-in for nvcc makes no program that measures
-    run("import first_light; sys.exit(first_light.main())", "--output", "light", "--steps", "probe,doctor")
-    assert (gpu_box / "light" / "probe" / "saxpy.ncu-rep").is_file()
+    run("import first_light; sys.exit(first_light.main())", "--out", "home", "--folder", "light", "--stages", "roofs")
+    assert (gpu_box / "light" / "roofs" / "roofs.ncu-rep").is_file()
 
 
 def test_what_is_worth_most_comes_first() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import packing
 import pytest
-from support.arrived import contents
 from packing import Packer
+from support.arrived import contents
 from unattended import DONE, Call, Profile, Program
 
 from rooflens.errors import StoppedError
@@ -114,7 +114,7 @@ def test_a_stage_that_was_run_is_not_written_over(call: Call) -> None:
 
 
 def test_archives_stay_below_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one cannot hold is in the next, in pieces where it is large; what none holds is named, smaller ones go in."""
+    """What one cannot hold is in the next, in pieces if it is large; what none holds is named, smaller ones go in."""
     monkeypatch.setattr(packing, "PIECE_BYTES", 20_000)
     base, home = tmp_path / "light", tmp_path / "home"
     for folder in (base, home):
