@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError
@@ -70,6 +71,26 @@ def profiled_command(names: Sequence[str], seconds: float | None = None) -> tupl
 
 def _until(seconds: float | None) -> tuple[str, ...]:
     return () if seconds is None else ("--seconds", f"{seconds:.0f}")
+
+
+def command_of_case(command_line: str, name: str) -> str:
+    """Say of a command line that ran many cases what ran one of them, so that its part of the report is recognized.
+
+    Args:
+        command_line: The profiler's, of the harness or of a shell that runs compiled programs one after another.
+        name: The case, as `WORKLOAD.CASE`.
+
+    Returns:
+        The line as it is where it does not name the case.
+    """
+    profiler, shell, script = command_line.partition(" sh -c ")
+    found = re.search(rf"(?:^|[\s;'\"]){CASE_VARIABLE}={re.escape(name)}\s+([^;'\"]+)", script) if shell else None
+    if found is not None:
+        return f"{profiler} {found[1].strip()}"
+    words = command_line.split(" ")
+    start = next((at + 2 for at, pair in enumerate(pairwise(words)) if pair == ("-m", HARNESS)), len(words))
+    end = next((at for at in range(start, len(words)) if words[at].startswith("--")), len(words))
+    return " ".join([*words[:start], name, *words[end:]]) if name in words[start:end] else command_line
 
 
 def require_torch() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens.errors import UnknownNameError
-from rooflens.workloads.commands import CASE_VARIABLE, HARNESS
+from rooflens.workloads.commands import HARNESS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,26 +67,6 @@ def recognize(command_line: str | None) -> Recognized | None:
         return _harness(words) or _program(words)
     except UnknownNameError:  # a name or a case that this version of the package does not have
         return None
-
-
-def command_of_case(command_line: str, name: str) -> str:
-    """Say of a command line that ran many cases what ran one of them, so that its part of the report is recognized.
-
-    Args:
-        command_line: The profiler's, of the harness or of a shell that runs compiled programs one after another.
-        name: The case, as `WORKLOAD.CASE`.
-
-    Returns:
-        The line as it is where it does not name the case.
-    """
-    profiler, shell, script = command_line.partition(" sh -c ")
-    found = re.search(rf"(?:^|[\s;'\"]){CASE_VARIABLE}={re.escape(name)}\s+([^;'\"]+)", script) if shell else None
-    if found is not None:
-        return f"{profiler} {found[1].strip()}"
-    words = command_line.split(" ")
-    start = next((at + 2 for at, pair in enumerate(pairwise(words)) if pair == ("-m", HARNESS)), len(words))
-    end = next((at for at in range(start, len(words)) if words[at].startswith("--")), len(words))
-    return " ".join([*words[:start], name, *words[end:]]) if name in words[start:end] else command_line
 
 
 def _workload(name: str) -> Workload:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from support.loops import for_all
 
-from rooflens.workloads.commands import HARNESS, command_for
-from rooflens.workloads.recognize import Recognized, command_of_case, recognize
+from rooflens.workloads.commands import HARNESS, command_for, command_of_case
+from rooflens.workloads.recognize import Recognized, recognize
 from rooflens.workloads.registry import load_workloads
 
 DIGEST = "0123456789abcdef" * 4
