@@ -93,6 +93,8 @@ def test_a_case_that_fails_is_named_and_the_others_run(
     assert output.err == "error: mlp.batch_1: the case does not fit\n\nhint: try another case\n"
     assert torch_harness.main(["mlp", "--case", "batch_512"]) == 0
     assert torch_harness.main(["mlp", "--case", "batch_512", "--case", "batch_32"]) == 1
+    assert torch_harness.main(["mlp.batch_512", "mlp.batch_32", "--mark-cases"]) == 0
+    assert torch_harness.main(["mlp", "--mark-cases"]) == 3
     capsys.readouterr()
     assert torch_harness.main(["softmax", "mlp.batch_512", "mlp"]) == 1
     output = capsys.readouterr()
