@@ -532,10 +532,10 @@ def profile_cases(
         whole, RANGE_NAME, lambda name: places.get(name, whole.with_name(f"{name}.ncu-rep")), command_of_case
     )
     written = []
-    for name, place in places.items():
+    for name, report in places.items():
         if found.get(name):
-            _keep_unprofiled(place, unprofiled.get(name))
-            written.append(place)
+            _keep_unprofiled(report, unprofiled.get(name))
+            written.append(report)
     if written:
         whole.unlink()
     return collected, tuple(written)

@@ -543,7 +543,7 @@ def _counted(starts: Path, *lines: dict[str, object], status: int = 0) -> tuple[
 
 
 @pytest.fixture
-def all_cases(gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[Path]]]:
+def all_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Path]]:
     """Return what makes a machine where each case is timed as it is told, and all are in ncu's report but some."""
     places = [tmp_path / name for name in ("together", "under", "alone", "calls")]
     together, under, alone, calls = places
