@@ -45,8 +45,8 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/cubin": "format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
-    "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots model/roofline "
-    "model/counters model/store",
+    "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
+    "model/roofline model/counters model/store",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
     "model/timeline model/keys",
