@@ -105,6 +105,18 @@ def test_a_kill_loses_no_more_than_since_the_last_packing(
         call.wait()
 
 
+def test_a_report_goes_home_at_once(call: Call, tmp_path: Path) -> None:
+    """It does not wait for the next quarter of a minute."""
+    stage = call.begin("some")
+    with call.brought_home():
+        (call.folder / stage / "x.ncu-rep").write_text("report")
+        call.note(stage, "x", time.monotonic(), bytes=6)
+        deadline_s = time.monotonic() + 5
+        while not list((tmp_path / "home").glob("*.tar")) and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert contents(tmp_path / "home")["some/x.ncu-rep"] == b"report"
+
+
 def test_a_stage_that_was_run_is_not_written_over(call: Call) -> None:
     """A second call in the same folder gets a new name for it."""
     assert [call.begin("rest"), call.begin("rest"), call.begin("rest")] == ["rest", "rest.2", "rest.3"]
