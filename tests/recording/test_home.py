@@ -17,6 +17,7 @@ import arriving
 import cases
 import home
 import pytest
+import write_accuracy
 from check import SCHEMA_VERSION
 from msgspec.structs import replace
 from slim import slim
@@ -26,7 +27,7 @@ from support.chips import H200
 from support.cubin_writer import source_of
 from support.fixture_kernels import Gemm, tensor_gemm, triad
 from support.loops import for_all
-from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report
+from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpec, encode_report
 from support.recorded import ENTRY
 from support.synthetic_kernels import kernel_spec
 
@@ -43,6 +44,15 @@ SHELL = (
     f"ROOFLENS_CASE=saxpy.n16 {SAXPY} --n 65536 --iterations 1 --check 0; true"
 )
 GANG = f"{NCU} python -m {HARNESS} gemm.bf16_4096 softmax.bf16_4096 --iterations 1 --check 0 --mark-cases"
+
+
+CALIBRATION = {
+    "gpu": "NVIDIA H200",
+    "compute_capability": "9.0",
+    "driver": "580.65.06",
+    "sm_clock_hz": 1.9e9,
+    "rates": {"fp32": {"unit": "FLOP/s", "median": 6e13, "min": 5e13, "max": 7e13, "repetitions": 9}},
+}
 
 
 def report(kernels: Sequence[KernelSpec], command_line: str, **session: object) -> bytes:
@@ -80,7 +90,10 @@ def brought(**session: object) -> dict[str, bytes]:
         {"stage": "roofs", "name": "roofs", "at_s": 2, "s": 9, "detail": "standard"},
         {"stage": "exact", "name": "exact", "at_s": 3, "s": 9, "detail": "deep"},
         {"stage": "exact", "name": "passes.standard", "at_s": 4, "s": 3, "ncu_s": 2.5, "passes": 6, "kernels": 1},
+        {"stage": "doors", "name": "script", "at_s": 5, "s": 21, "status": 0},
     ]
+    step = [NvtxRange("step", thread_id=None)]
+    script = [replace(vectors()[1], ranges=[*step, *inner]) for inner in ((), (NvtxRange("forward"),))]
     return {
         "done.json": json.dumps(done).encode(),
         "env/gpu.out": b"name, driver_version\nNVIDIA H200, 580.65.06\n",
@@ -91,6 +104,10 @@ def brought(**session: object) -> dict[str, bytes]:
         "roofs/tiny.alone.out": f"{answer('tiny_launches.graph', 20_000)}\n".encode(),
         "exact/exact.ncu-rep": report(vectors()[:1], SHELL, **session),
         "exact/passes.standard.ncu-rep": report(vectors()[1:], SHELL, **session),
+        "exact/passes.again.ncu-rep": report(vectors()[1:], SHELL, **session),
+        "doors/script.ncu-rep": report(script, f"{NCU} python train.py", **session),
+        "doors/one_of_each.ncu-rep": report(vectors(), f"{NCU} sh -c true", **session),
+        "roofs/calibration.out": json.dumps(CALIBRATION).encode(),
     }
 
 
@@ -198,6 +215,14 @@ def test_all_is_judged_without_nvidias_module(
     assert [(one["way"], one["passes"], one["wall_s"]) for one in results["costs"]] == [("standard", 6, 2.5)]
     assert results["doctor"] == [{"name": "GPU, driver", "finding": "NVIDIA H200, 580.65.06"}]
     assert {one["name"]: one["launches"] for one in results["overhead"]}["tiny_launches.graph"] == 1000
+    assert [(one["way"], one["missing"], one["largest"]) for one in results["switches"]] == [("again", [], None)]
+    assert results["replay_passes"] == {"fma.iters_64.standard": 4, "fma.iters_64.again": 4}
+    assert [one["rates"]["fp32"]["median"] for one in results["calibrations"]] == [6e13]
+    assert [one["by_range"] for one in results["script"]] == [{"step": 1, "step/forward": 1}]
+    assert [state for name, state in states.items() if name.startswith(("script", "launches that"))] == ["pass"] * 3
+    written = write_accuracy.render(results, {})
+    assert all(word in written for word in ("NVIDIA H200", "60 TFLOP/s", "| 21 |", "1 in `step/forward`"))
+    assert written.count("Not yet run on a GPU.") == 0
 
 
 def test_what_is_off_is_said(came: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -186,15 +186,19 @@ def _message(kind: int, encoded: bytes, outer: bytes) -> _Message:
 
 @lru_cache(maxsize=1024)
 def _case_of(state: bytes, thread_id: int, outer: bytes) -> str:
-    """Name the case whose range is directly inside the outer one; `UNMARKED` where none is."""
+    """Name the case whose range is directly inside the outer one; `UNMARKED` where none is.
+
+    Of two ranges that begin without a CUDA call between them nothing but their numbers says which is the outer one.
+    """
     try:
         names = [name for _, name in open_ranges(decoded("NvtxState", state), thread_id)]
     except InputError:  # its numbers are whole
         return UNMARKED
-    if outer not in names[:-1]:
+    if outer not in names:
         return UNMARKED
-    inner = names[names.index(outer) + 1].decode("utf-8", "replace")
-    return inner if _CASE.fullmatch(inner) else UNMARKED
+    at = names.index(outer)
+    beside = (name.decode("utf-8", "replace") for name in (*names[at + 1 : at + 2], *names[max(at - 1, 0) : at]))
+    return next((name for name in beside if _CASE.fullmatch(name)), UNMARKED)
 
 
 def _is_of(block: _Block, case: str) -> bool:

@@ -119,6 +119,14 @@ def test_no_range_names_a_file_of_its_own_choice() -> None:
     assert (parts, unmarked) == ({}, len(odd))
 
 
+def test_ranges_that_begin_together_may_be_told_in_either_order() -> None:
+    """Between two ranges without a CUDA call between them ncu's numbers alone decide; a library's ranges are inside."""
+    orders = (("rooflens", "gemm.bf16_128", "a.library"), ("gemm.bf16_128", "rooflens", "a_library"))
+    ranges = [[NvtxRange(name, thread_id=None) for name in order] for order in orders]
+    parts, unmarked = split(encode_report(ReportSpec([kernel("k", 1.0, ranges=one) for one in ranges])), "rooflens")
+    assert ({case: part.results for case, part in parts.items()}, unmarked) == ({"gemm.bf16_128": 2}, 0)
+
+
 def test_splitting_needs_the_standard_library_alone() -> None:
     """A machine with a GPU and little else splits what it collected."""
     root = Path(splitting.__file__).parents[3]
