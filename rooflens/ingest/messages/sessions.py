@@ -1,14 +1,20 @@
-"""What a report says of the processes that were profiled."""
+"""What a report says of the processes that were profiled, and of the NVTX ranges that a result was launched in.
+
+It keeps each result's whole NVTX state: push/pop ranges as a stack for each thread and domain, start/end ranges as a
+set for each domain, and for every range the last CUDA call before it began. Those calls order the ranges of all domains
+and both kinds. Standard library only, but to decode: reports are split where little else is installed.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
-from msgspec import Struct
-
-from rooflens.ingest.messages.messages import text_of
+from rooflens.ingest.messages.messages import decode, text_of
 
 SYNTHETIC_PROVIDER = "rooflens synthetic report"
 """Provider of the version entry that a generated report has in addition to Nsight Compute's own."""
@@ -16,10 +22,12 @@ SYNTHETIC_PROVIDER = "rooflens synthetic report"
 _NCU_PROVIDER = "Nsight Compute Target"
 _LATEST_UNIX_S = 2**33
 """In the year 2242: a later time is damage; Python's dates end with the year 9999."""
+_SEPARATOR = "/"
 _MODES = ("clock_control", "cache_control", "replay_mode")
 
 
-class Session(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Session:
     """What a report says of one profiled process.
 
     Attributes:
@@ -111,3 +119,55 @@ def _option(command_line: str, name: str) -> str | None:
 def _text(encoded: bytes) -> str | None:
     """Decode text of unknown code page; Windows ends process names with a NUL."""
     return text_of(encoded).strip("\0 ") or None
+
+
+@lru_cache(maxsize=1024)
+def range_path(state: bytes, thread_id: int) -> str | None:
+    """Join the names of the open ranges from the outermost in: `train/step/forward`, `nccl:allreduce`.
+
+    Names in the default domain stand alone, others follow the name of their domain. Start/end ranges hold for every
+    thread, push/pop ranges for the one that opened them.
+
+    Args:
+        state: Encoded NvtxState; kernels of one range share theirs.
+        thread_id: The launching thread.
+
+    Returns:
+        None where no range was open, or the state cannot be decoded.
+    """
+    decoded = decode("NvtxState", state) if state else None
+    if decoded is None:
+        return None
+    domains = {domain.Id: text_of(domain.Name) for domain in decoded.Domains}
+    labels = []
+    for domain_id, name in open_ranges(decoded, thread_id):
+        is_default = domain_id == decoded.DefaultDomain
+        if name:
+            domain = "" if is_default else f"{domains.get(domain_id) or domain_id}:"
+            labels.append(f"{domain}{text_of(name)}")
+    return _SEPARATOR.join(labels) or None
+
+
+def open_ranges(state: Any, thread_id: int) -> list[tuple[int, bytes]]:
+    """List domain and name of each range that is open around a launch, from the outermost in.
+
+    Args:
+        state: A decoded NvtxState.
+        thread_id: The launching thread.
+    """
+    opened = sorted(_ranges(state, thread_id), key=lambda found: found[0])
+    return [(domain_id, name) for _, domain_id, name in opened]
+
+
+def _ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the last call before it, the domain and the name of every range; of equal calls the outer range first."""
+    for domain in state.StartEndDomains:
+        for found in sorted(domain.Ranges, key=lambda opened: opened.Id):
+            yield found.LastApiCallId, domain.Id, found.Name
+    for thread in state.Threads:
+        if thread_id == thread.TID:
+            for domain in thread.PushPopDomains:
+                # A stack is in order whatever its calls say: versions that record none leave zeros.
+                calls = accumulate((found.LastApiCallId for found in domain.Stack), max)
+                for call, found in zip(calls, domain.Stack, strict=True):
+                    yield call, domain.Id, found.Name

@@ -26,8 +26,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
-from rooflens.ingest.messages.ranges import range_path
-from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
+from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic, range_path
 from rooflens.ingest.reports.unpacking import (
     HEAD_BYTES,
     INCOMPLETE_SUFFIX,
@@ -84,7 +83,7 @@ class Origin(Struct, frozen=True):
 
     Attributes:
         process: Name and ID of the process: `python 4711`; None where the report does not say.
-        nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.messages.ranges`).
+        nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.messages.sessions`).
     """
 
     process: str | None = None

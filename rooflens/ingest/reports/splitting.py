@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rooflens.errors import InputError
 from rooflens.files import write_whole
-from rooflens.ingest.messages.ranges import open_ranges
+from rooflens.ingest.messages.sessions import open_ranges
 from rooflens.ingest.reports.unpacking import unpacked
 from rooflens.ingest.reports.wire import (
     DRAWINGS,

@@ -13,7 +13,7 @@ import pytest
 from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpec, encode_report, write_report
 
 from rooflens.ingest.load import Loaded, ingest_reports
-from rooflens.ingest.messages.ranges import range_path
+from rooflens.ingest.messages.sessions import range_path
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.read import read_report
