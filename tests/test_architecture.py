@@ -383,8 +383,8 @@ def test_a_table_loads_what_it_shows(fixtures: Path) -> None:
     assert sum(name.startswith("rooflens.") for name in loaded) < _MOST_MODULES
 
 
-_MOST_MODULES = 131
-"""Our own modules in a table; 130 before any is split further."""
+_MOST_MODULES = 130
+"""Our own modules in a table; 129 before any is split further."""
 
 
 @pytest.mark.corpus
