@@ -511,7 +511,7 @@ def profile_cases(
     places: Mapping[str, Path],
     unprofiled: Mapping[str, Unprofiled],
     on_progress: Callable[[Progress], None] = lambda _: None,
-) -> tuple[Collected, tuple[Path, ...]]:
+) -> tuple[Collected, tuple[Path, ...], str]:
     """Run cases under one ncu, and split its report into one a case, with the run without ncu beside each.
 
     Args:
@@ -521,7 +521,8 @@ def profile_cases(
         on_progress: Called with how far the run is.
 
     Returns:
-        What ncu did, and the reports that were written. A case that failed or launched nothing has none.
+        What ncu did, the reports that were written, and what could not be kept beside one, in a sentence. A case that
+        failed or launched nothing has no report.
 
     Raises:
         EnvironmentMissingError, InputError, StoppedError: As `ncu.run.collect` raises them.
@@ -531,14 +532,14 @@ def profile_cases(
     found = split_report(
         whole, RANGE_NAME, lambda name: places.get(name, whole.with_name(f"{name}.ncu-rep")), command_of_case
     )
-    written = []
+    written, lost = [], ""
     for name, report in places.items():
         if found.get(name):
-            _keep_unprofiled(report, unprofiled.get(name))
+            lost = keep_unprofiled(report, unprofiled.get(name)) or lost
             written.append(report)
     if written:
         whole.unlink()
-    return collected, tuple(written)
+    return collected, tuple(written), lost
 
 
 _tried: set[tuple[str, ...]] = set()

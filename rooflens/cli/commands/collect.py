@@ -426,12 +426,12 @@ def _take_together(
                 collecting.check_machine(plan, shown)
             unprofiled = {f"{workload.name}.{name}": found for name, found in measured.items()}
             places = {name: report for name, (_, report) in placed.items()}
-            collected, written = collecting.profile_cases(plan, places, unprofiled, shown)
+            collected, written, lost = collecting.profile_cases(plan, places, unprofiled, shown)
     except InputError as error:
         show_error(error, workload.name)
         say("warning: each case is profiled by itself")
         return ()
-    _sum_up(collecting.Recording(plan, None, collected, 1), None)
+    _sum_up(collecting.Recording(plan, None, collected, 1, lost), None)
     if not written:
         say(f"warning: no kernel is in the range of a case; the report is kept as {collected.report}")
     for name, report in places.items():
