@@ -40,6 +40,7 @@ from rooflens.ingest.ncu.run import check_place, collect
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.ingest.ncu.torch_trace import count_launches
 from rooflens.ingest.ncu.unprofiled import run_cases, run_program, run_workload, write_unprofiled
+from rooflens.ingest.reports.splitting import split_report
 from rooflens.ingest.reports.unpacking import log_of, sidecar
 from rooflens.ingest.timelines.nsys import find_nsys
 from rooflens.local_gpu import counters_are_open, cuda_has_gpu, local_gpu, may_administer, obstacles
@@ -48,11 +49,17 @@ from rooflens.model.keys import function_of
 from rooflens.model.timeline import place
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.build import architecture_of, build, lacking_library
-from rooflens.workloads.commands import command_for, harness_command, require_torch
+from rooflens.workloads.commands import (
+    command_for,
+    command_of_case,
+    measuring_command,
+    profiled_command,
+    require_torch,
+)
 from rooflens.workloads.registry import RANGE_NAME, find_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.ncu.command import Collection, Ncu
     from rooflens.ingest.ncu.log import Progress
@@ -67,6 +74,8 @@ if TYPE_CHECKING:
 UNPROFILED_ITERATIONS = 20
 PROFILED_ITERATIONS = 1
 """One iteration is enough for counters; timing needs more."""
+_TOGETHER = "all-cases"
+"""Begins the ending of a report of many cases, until it is split: no case is called so."""
 
 _ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """Variables of the profiled program where the user has not set them: PyTorch's compiler forks workers, which ncu would
@@ -465,8 +474,72 @@ def measure_cases(
         EnvironmentMissingError: The program cannot be started.
         StoppedError: Ctrl-C, SIGTERM or SIGHUP.
     """
-    command = harness_command(workload, cases, UNPROFILED_ITERATIONS, watch_kernels=True)
+    command = measuring_command([f"{workload.name}.{case.name}" for case in cases], UNPROFILED_ITERATIONS)
     return run_cases(command, None if limit_s is None else limit_s * len(cases), on_progress)
+
+
+def plan_cases(plan: Plan, workload: Workload, names: Sequence[str]) -> Plan | None:
+    """Plan one ncu and one process for cases of a PyTorch workload, from the plan of the first of them.
+
+    Args:
+        plan: Of the first case.
+        workload: The workload.
+        names: The cases, as `WORKLOAD.CASE`.
+
+    Returns:
+        The plan, whose report holds all cases; None where what is asked for counts launches of one case, or takes ncu's
+        place in choosing them.
+    """
+    collection, limit_s = plan.collection, plan.request.timeout_s
+    counts = collection.launch_skip, collection.launch_count, collection.kill or None, collection.options or None
+    if any(one is not None for one in counts) or collection.replay_mode != "kernel":
+        return None
+    if collection.nvtx_include != (RANGE_NAME,):
+        return None
+    together = replace(
+        collection,
+        program=profiled_command(names),
+        output=collection.output.with_name(f"{workload.name}.{_TOGETHER}{collection.output.suffix}"),
+        max_launches=collection.max_launches * len(names),
+    )
+    limit = TimeLimit(None if limit_s is None else limit_s * len(names))
+    return replace(plan, collection=together, limit=limit)
+
+
+def profile_cases(
+    plan: Plan,
+    places: Mapping[str, Path],
+    unprofiled: Mapping[str, Unprofiled],
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> tuple[Collected, tuple[Path, ...], str]:
+    """Run cases under one ncu, and split its report into one a case, with the run without ncu beside each.
+
+    Args:
+        plan: As `plan_cases` makes it.
+        places: The report of each case, by its `WORKLOAD.CASE`.
+        unprofiled: What each measured without ncu, where it did, by the same.
+        on_progress: Called with how far the run is.
+
+    Returns:
+        What ncu did, the reports that were written, and what could not be kept beside one, in a sentence. A case that
+        failed or launched nothing has no report.
+
+    Raises:
+        EnvironmentMissingError, InputError, StoppedError: As `ncu.run.collect` raises them.
+    """
+    collected = collect(plan.ncu, plan.collection, plan.limit.left_s(), on_progress)
+    whole = collected.report
+    found = split_report(
+        whole, RANGE_NAME, lambda name: places.get(name, whole.with_name(f"{name}.ncu-rep")), command_of_case
+    )
+    written, lost = [], ""
+    for name, report in places.items():
+        if found.get(name):
+            lost = keep_unprofiled(report, unprofiled.get(name)) or lost
+            written.append(report)
+    if written:
+        whole.unlink()
+    return collected, tuple(written), lost
 
 
 _tried: set[tuple[str, ...]] = set()

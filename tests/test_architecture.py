@@ -44,9 +44,9 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/messages": "",
     "ingest/cubin": "format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/reports": "errors addresses cache format machine processes ingest/cubin ingest/exports ingest/metrics "
-    "ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots model/roofline "
-    "model/counters model/store",
+    "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
+    "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
+    "model/roofline model/counters model/store",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
     "model/timeline model/keys",
@@ -384,7 +384,7 @@ def test_a_table_loads_what_it_shows(fixtures: Path) -> None:
 
 
 _MOST_MODULES = 130
-"""Our own modules in a table; 128 before any is split further."""
+"""Our own modules in a table; 129 before any is split further."""
 
 
 @pytest.mark.corpus

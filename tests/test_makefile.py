@@ -53,8 +53,8 @@ def test_out_of_the_environment_is_not_removed(checkout: Path, options: tuple[st
         (checkout / name).mkdir()
     make(checkout, *options, "clean", OUT="precious")
     assert ((checkout / "precious").is_dir(), (checkout / "out").exists()) == (True, False)
-    assert "--output out/first_light" in make(checkout, "-n", "gpu", OUT="precious").stdout
-    assert "--output named/first_light" in make(checkout, "-n", "gpu", "OUT=named").stdout
+    assert "--folder out/first_light " in make(checkout, "-n", "gpu", OUT="precious").stdout
+    assert "--folder named/first_light " in make(checkout, "-n", "gpu", "OUT=named").stdout
     make(checkout, "clean", "OUT=named")
     assert not (checkout / "named").exists()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from rooflens.model.cases import Case, Workload
 
 HARNESS = "rooflens.workloads.torch_harness"
+_HARNESS = (sys.executable, "-m", HARNESS)
+_WATCHING = ("--timing", "profiler")
+CASE_VARIABLE = "ROOFLENS_CASE"
+"""Variable by which a compiled program learns the `WORKLOAD.CASE` that it is to mark, as the harness does."""
 TORCH_SINCE = (2, 5)
 _NEEDS = "attention with grouped heads, RMSNorm and products of fp8 as they are called since"
 """What older ones lack: `enable_gqa` came with 2.5, `rms_norm` with 2.4, and `_scaled_mm` took its scales so in 2.5."""
@@ -37,20 +42,55 @@ def command_for(
         ValueError: A CUDA workload came without its program.
     """
     if workload.kind == "torch":
-        return harness_command(workload, (case,), iterations, watch_kernels=watch_kernels)
+        named = (workload.name, "--case", case.name)
+        return (*_HARNESS, *named, "--iterations", str(iterations), *(_WATCHING if watch_kernels else ()))
     if binary is None:
         raise ValueError(f"`{workload.name}` is compiled: its program is needed")
     parameters = (part for name, value in case.parameters.items() for part in (f"--{name}", str(value)))
     return (str(binary), *parameters, "--iterations", str(iterations))
 
 
-def harness_command(
-    workload: Workload, cases: Sequence[Case], iterations: int, *, watch_kernels: bool = False
-) -> tuple[str, ...]:
-    """Write the command that runs cases of a PyTorch workload one after another in one process."""
-    named = (part for case in cases for part in ("--case", case.name))
-    watching = ("--timing", "profiler") if watch_kernels else ()
-    return (sys.executable, "-m", HARNESS, workload.name, *named, "--iterations", str(iterations), *watching)
+def measuring_command(names: Sequence[str], iterations: int, seconds: float | None = None) -> tuple[str, ...]:
+    """Write the command that times and checks cases of PyTorch workloads one after another in one process.
+
+    Args:
+        names: The cases, as `WORKLOAD.CASE`.
+        iterations: How often each does its work.
+        seconds: No case begins after this time; None for no limit.
+    """
+    return (*_HARNESS, *names, "--iterations", str(iterations), *_WATCHING, *_until(seconds))
+
+
+def profiled_command(names: Sequence[str], seconds: float | None = None) -> tuple[str, ...]:
+    """Write the command that runs cases of PyTorch workloads once each under ncu, in one process.
+
+    A range `WORKLOAD.CASE` inside the one of all workloads tells their kernels apart; nothing is checked.
+    """
+    return (*_HARNESS, *names, "--iterations", "1", "--check", "0", "--mark-cases", *_until(seconds))
+
+
+def _until(seconds: float | None) -> tuple[str, ...]:
+    return () if seconds is None else ("--seconds", f"{seconds:.0f}")
+
+
+def command_of_case(command_line: str, name: str) -> str:
+    """Say of a command line that ran many cases what ran one of them, so that its part of the report is recognized.
+
+    Args:
+        command_line: The profiler's, of the harness or of a shell that runs compiled programs one after another.
+        name: The case, as `WORKLOAD.CASE`.
+
+    Returns:
+        The line as it is where it does not name the case.
+    """
+    profiler, shell, script = command_line.partition(" sh -c ")
+    found = re.search(rf"(?:^|[\s;'\"]){CASE_VARIABLE}={re.escape(name)}\s+([^;'\"]+)", script) if shell else None
+    if found is not None:
+        return f"{profiler} {found[1].strip()}"
+    words = command_line.split(" ")
+    start = next((at + 2 for at, pair in enumerate(pairwise(words)) if pair == ("-m", HARNESS)), len(words))
+    end = next((at for at in range(start, len(words)) if words[at].startswith("--")), len(words))
+    return " ".join([*words[:start], name, *words[end:]]) if name in words[start:end] else command_line
 
 
 def require_torch() -> None:

@@ -241,15 +241,24 @@ double kernel_time_ns(long long iterations, Launch launch) {
   return stopwatch.sum_ns();
 }
 
+// Where one report holds many cases, ROOFLENS_CASE=workload.case names this one: its range, and its answer.
+inline std::string case_name() {
+  const char* name = std::getenv("ROOFLENS_CASE");
+  return name == nullptr ? "" : name;
+}
+
 // Start/end ranges hold for the process, push/pop ones for a thread only. `ncu --nvtx-include rooflens` finds this one.
 template <typename Launch>
 Timing run_in_range(const Arguments& arguments, long long launches_per_iteration, Launch launch) {
   Stopwatch stopwatch(arguments.iterations());
+  const std::string name = case_name();
   const nvtxRangeId_t range = nvtxRangeStartA("rooflens");
+  const nvtxRangeId_t own = name.empty() ? range : nvtxRangeStartA(name.c_str());
   const auto start = std::chrono::steady_clock::now();
   for (long long i = 0; i < arguments.iterations(); ++i) stopwatch.time(i, launch);
   ROOFLENS_CUDA(cudaDeviceSynchronize());
   const auto end = std::chrono::steady_clock::now();
+  if (!name.empty()) nvtxRangeEnd(own);
   nvtxRangeEnd(range);
   Timing timing;
   timing.launches = arguments.iterations() * launches_per_iteration;
@@ -309,10 +318,12 @@ inline std::string json_number(double value) {
 inline int answer(const char* workload, const Arguments& arguments, const Timing& timing, const Check& check,
                   const std::string& more = "") {
   const bool ok = !arguments.check() || check.ok();
+  const std::string name = case_name();
+  const std::string own = name.empty() ? "" : "\"case\": \"" + name.substr(name.find('.') + 1) + "\", ";
   std::printf(
-      "{\"workload\": \"%s\", \"iterations\": %lld, \"launches\": %lld, \"wall_ns\": %lld, \"kernel_ns\": %s, "
+      "{\"workload\": \"%s\", %s\"iterations\": %lld, \"launches\": %lld, \"wall_ns\": %lld, \"kernel_ns\": %s, "
       "\"max_relative_error\": %s, \"tolerance\": %s, \"ok\": %s%s}\n",
-      workload, arguments.iterations(), timing.launches, timing.wall_ns, json_number(timing.kernel_ns).c_str(),
+      workload, own.c_str(), arguments.iterations(), timing.launches, timing.wall_ns, json_number(timing.kernel_ns).c_str(),
       arguments.check() ? json_number(check.worst).c_str() : "null", json_number(check.tolerance).c_str(),
       ok ? "true" : "false", more.c_str());
   return ok ? 0 : 1;

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _PROGRAM = re.compile(r"(?:.*[/\\])?(?P<name>[a-z][a-z0-9_]*)-(?:sm_\d+[a-z]?|native)-[0-9a-f]{64}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 
-_HARNESS_OPTIONS = {"case", "iterations", "device", "timing"}
-_HARNESS_FLAGS = {"toy"}
+_HARNESS_OPTIONS = {"case", "iterations", "device", "timing", "check", "seconds"}
+_HARNESS_FLAGS = {"toy", "mark-cases"}
 _PROGRAM_OPTIONS = {"iterations", "check"}
 _HARNESS_ITERATIONS = 1
 _PROGRAM_ITERATIONS = 10
@@ -76,7 +76,7 @@ def _workload(name: str) -> Workload:
 
 
 def _harness(words: Sequence[str]) -> Recognized | None:
-    """Recognize `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`."""
+    """Recognize `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`, or `NAME.CASE`."""
     places = [at for at, pair in enumerate(pairwise(words)) if pair == ("-m", HARNESS)]
     if not places or places[-1] + 2 >= len(words):
         return None
@@ -85,10 +85,11 @@ def _harness(words: Sequence[str]) -> Recognized | None:
     iterations = _count(options.get("iterations"), _HARNESS_ITERATIONS) if options is not None else None
     if options is None or iterations is None:
         return None
+    name, dot, case_name = name.partition(".")
     workload = _workload(name)
-    case = workload.case(options.get("case"))
-    if workload.kind != "torch":
+    if workload.kind != "torch" or (dot and "case" in options):
         return None
+    case = workload.case(case_name or options.get("case"))
     return Recognized(workload, case, case.toy if "toy" in options else case.parameters, iterations)
 
 

@@ -1,8 +1,10 @@
-"""Run cases of a PyTorch workload: `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`.
+"""Run cases of PyTorch workloads: `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`.
 
-Prints one JSON line on stdout for each case. Exits 0 if the results match their references, 1 if one does not, 3 if
-PyTorch or a GPU is missing; of several cases the first that fails decides, and the others run. What needs PyTorch is in
-`torch_measure`, so that this module can say what is missing.
+Cases of several workloads are `NAME.CASE NAME.CASE ...`, in one process: PyTorch is imported once. Prints one JSON line
+on stdout for each case. Exits 0 if the results match their references, 1 if one does not, 3 if PyTorch or a GPU is
+missing; of several cases the first that fails decides, and the others run. Under a profiler, with `--mark-cases`, one
+that ran is enough for 0: the report of those that ran is good. What needs PyTorch is in `torch_measure`, so that this
+module can say what is missing.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import dataclasses
 import importlib
 import json
 import sys
+import time
+import traceback
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, RooflensError, UsageError
@@ -28,18 +32,41 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases that the arguments name, print their results and return the exit status."""
+    start_s = time.monotonic()
     options = parse_options(arguments)
     try:
-        workload = find_workload(options.workload)
-        cases = [workload.case(name) for name in options.cases or [None]]
-        if workload.kind != "torch":
-            hint = f"profile it: rooflens profile {workload.name}"
-            raise UsageError(f"workload `{workload.name}` is not a PyTorch program", hint)
+        cases = _cases(options)
         check_torch(_import("torch").__version__)
     except RooflensError as error:
         return _say(error)
-    statuses = [_run(workload, case, options) for case in cases]
-    return next(filter(None, statuses), 0)
+    statuses = []
+    for workload, case in cases:
+        where = "" if len(cases) == 1 else f"{workload.name}.{case.name}: "
+        if options.seconds is not None and time.monotonic() - start_s > options.seconds:
+            sys.stderr.write(f"{where}left out: {options.seconds:g} s are over\n")
+            continue
+        statuses.append(_run(workload, case, options, where))
+    return 0 if options.mark_cases and 0 in statuses else next(filter(None, statuses), 0)
+
+
+def _cases(options: argparse.Namespace) -> list[tuple[Workload, Case]]:
+    """List the cases that are named.
+
+    Raises:
+        UnknownNameError: There is no such workload or case.
+        UsageError: A workload is compiled, or cases are given twice.
+    """
+    if options.cases and (len(options.names) > 1 or "." in options.names[0]):
+        raise UsageError("--case is for one workload", "name cases of several as NAME.CASE")
+    found = []
+    for name in options.names:
+        workload_name, _, case_name = name.partition(".")
+        workload = find_workload(workload_name)
+        if workload.kind != "torch":
+            hint = f"profile it: rooflens profile {workload.name}"
+            raise UsageError(f"workload `{workload.name}` is not a PyTorch program", hint)
+        found += [(workload, workload.case(case)) for case in options.cases or [case_name or None]]
+    return found
 
 
 def _say(error: RooflensError, where: str = "") -> int:
@@ -48,12 +75,15 @@ def _say(error: RooflensError, where: str = "") -> int:
     return error.exit_code
 
 
-def _run(workload: Workload, case: Case, options: argparse.Namespace) -> int:
+def _run(workload: Workload, case: Case, options: argparse.Namespace, where: str) -> int:
     """Run one case, print its result and return its exit status."""
     try:
         measurement = _measure(workload, case, options)
     except RooflensError as error:
-        return _say(error, f"{case.name}: " if len(options.cases) > 1 else "")
+        return _say(error, where)
+    except Exception:  # noqa: BLE001 - what one case dies of must not cost the others
+        sys.stderr.write(f"error: {where}{traceback.format_exc()}")
+        return 1
     named = {"workload": workload.name, "case": case.name, "iterations": options.iterations}
     sys.stdout.write(json.dumps(named | dataclasses.asdict(measurement)) + "\n")
     sys.stdout.flush()  # a later case may crash the process
@@ -63,13 +93,18 @@ def _run(workload: Workload, case: Case, options: argparse.Namespace) -> int:
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line; a wrong one ends the process with status 2."""
     parser = argparse.ArgumentParser(prog="python -m rooflens.workloads.torch_harness", description=__doc__)
-    parser.add_argument("workload", metavar="NAME", help="folder of the workload")
-    case_help = "case of the workload, may be repeated; the first one by default"
+    parser.add_argument("names", metavar="NAME", nargs="+", help="folder of a workload, or NAME.CASE")
+    case_help = "case of the one workload, may be repeated; the first one by default"
     parser.add_argument("--case", action="append", dest="cases", default=[], help=case_help)
     parser.add_argument("--iterations", type=_positive, default=1, metavar="N", help="runs inside the range (1)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="where to run (cuda)")
     parser.add_argument("--toy", action="store_true", help="take the toy shape of the case")
     parser.add_argument("--timing", choices=("wall", "profiler"), default="wall", help="profiler: look at kernels too")
+    parser.add_argument("--check", type=int, choices=(0, 1), default=1, help="compare with the reference (1)")
+    parser.add_argument(
+        "--mark-cases", action="store_true", help="mark each case with a range NAME.CASE of its own, too"
+    )
+    parser.add_argument("--seconds", type=float, metavar="S", help="begin no case after this time")
     return parser.parse_args(arguments)
 
 
@@ -87,7 +122,13 @@ def _measure(workload: Workload, case: Case, options: argparse.Namespace) -> Mea
         load_program(workload),
         case.toy if options.toy else case.parameters,
         case.dtype,
-        torch_measure.Plan(device, options.iterations, options.timing == "profiler"),
+        torch_measure.Plan(
+            device,
+            options.iterations,
+            profiled=options.timing == "profiler",
+            checked=bool(options.check),
+            case_range=f"{workload.name}.{case.name}" if options.mark_cases else None,
+        ),
     )
     return measurement
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import home
 import judge
 import pytest
 import record
@@ -174,38 +175,22 @@ def test_after_the_budget_nothing_begins(gpu_box: Path, capsys: pytest.CaptureFi
     assert not list(gpu_box.rglob("*.ncu-rep"))
 
 
-def test_the_largest_go_where_there_is_no_room(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All fixtures together stay below the limit: reports of this session that do not fit are deleted and said."""
-    size = len((_FIXTURES / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep").read_bytes())
-    arguments = ["--folder", "fx", "--limit-bytes", str(round(1.9 * size)), *only("saxpy", "fma")]
-    assert record.main(arguments) == 0
-    assert len(manifest(gpu_box / "fx")) == 1
-    assert len(list(gpu_box.glob("fx/*/*.ncu-rep"))) == 1
-    assert "h200/fma.ncu-rep: dropped: " in capsys.readouterr().out
-
-
-def test_recordings_of_another_folder_are_taken_over(gpu_box: Path) -> None:
-    """`--adopt` copies reports and entries to the fixtures, and needs no GPU."""
-    assert record.main(["--folder", "away", *only("saxpy")]) == 0
-    assert record.main(["--adopt", "away", "--folder", "home"]) == 0
-    assert manifest(gpu_box / "home") == manifest(gpu_box / "away")
-    assert (gpu_box / "home/h200/saxpy.unprofiled.json").exists()
-
-
 @pytest.mark.parametrize("manifest", [None, "", "[[", '["h200/saxpy.ncu-rep"]\nmade_by = "fixtures/record.py"\n'])
-@pytest.mark.parametrize("option", ["--adopt", "--folder"])
+@pytest.mark.parametrize("script", ["home", "record"])
 def test_a_folder_without_recordings_is_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, manifest: str | None
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], script: str, manifest: str | None
 ) -> None:
     """No manifest, one of nothing, or a damaged one: neither `--adopt` nor `--read` takes it for an empty success."""
     if manifest is not None:
         (tmp_path / "manifest.toml").write_text(manifest)
-    home = ("--folder", str(tmp_path / "home")) if option == "--adopt" else ("--read",)
-    assert record.main([*home, option, str(tmp_path)]) == 1
+    if script == "home":
+        assert home.main([str(tmp_path), "--adopt", "--folder", str(tmp_path / "fixtures")]) == 1
+    else:
+        assert record.main(["--read", "--folder", str(tmp_path)]) == 1
     error, _, hint = capsys.readouterr().err.splitlines()
     assert error.startswith("error: ")
     assert hint.startswith("hint: ")
-    assert not (tmp_path / "home").exists()
+    assert not (tmp_path / "fixtures").exists()
 
 
 def test_reports_can_be_read_later(
@@ -251,8 +236,8 @@ def test_a_bare_gpu_box_collects_and_calibrates(gpu_box: Path) -> None:
     run(command, "collect", "saxpy", "-o", "saxpy.ncu-rep")
     assert (gpu_box / "saxpy.ncu-rep").is_file()
     assert "hint: " in run(command, "calibrate")  # the stand-in for nvcc makes no program that measures
-    run("import first_light; sys.exit(first_light.main())", "--output", "light", "--steps", "probe,doctor")
-    assert (gpu_box / "light" / "probe" / "saxpy.ncu-rep").is_file()
+    run("import first_light; sys.exit(first_light.main())", "--out", "home", "--folder", "light", "--stages", "roofs")
+    assert (gpu_box / "light" / "roofs" / "roofs.ncu-rep").is_file()
 
 
 def test_what_is_worth_most_comes_first() -> None:

@@ -25,7 +25,7 @@ def replay(folder: Path, entry: Entry) -> None:
     assert container.result_count == entry.kernels
     assert container.synthetic == entry.synthetic
     assert {session.host for session in container.sessions} <= {None, "host"}
-    assert slim(report.read_bytes()) == report.read_bytes()
+    assert slim(report.read_bytes(), with_code=entry.code) == report.read_bytes()
     judgement = judge(folder, [entry])
     assert judgement.unread == {}
     assert [truth for truth in truths(judgement) if truth.state == "fail"] == []

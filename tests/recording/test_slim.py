@@ -12,13 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import record
+from adopting import adopt
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from slim import in_command, in_prose, last_part, plain_file, slim, slim_file
-from stored import write_entries
+from stored import ALL_FIXTURES_BYTES, write_entries
+from support.cubin_writer import cubin, line_table, sampled, source_of
 from support.damage import block_starts, certain_damage
 from support.loops import for_all
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
@@ -28,8 +29,8 @@ from support.thorough import mostly_thorough
 
 from rooflens.cli.group import main
 from rooflens.errors import InputError
-from rooflens.ingest.messages.messages import message
-from rooflens.ingest.reports.container import inspect
+from rooflens.ingest.messages.messages import decode, message
+from rooflens.ingest.reports.container import inspect, outline
 from rooflens.ingest.reports.read import Reader, ReadOptions, read_report
 from rooflens.ingest.reports.report import Report
 from rooflens.model.records import Kernel
@@ -273,24 +274,27 @@ def test_a_compressed_recording_is_adopted_plain_and_slimmed(tmp_path: Path) -> 
     write_entries(tmp_path / "away", [away])
     (tmp_path / "away/h200").mkdir()
     (tmp_path / "away" / away.path).write_bytes(packed(REPORT))
-    outcome = record.adopt(tmp_path / "away", tmp_path / "home")
-    assert [entry.path for entry in outcome.entries] == ["h200/fma.ncu-rep"]
-    assert [file.name for file in (tmp_path / "home/h200").iterdir()] == ["fma.ncu-rep"]
-    assert (tmp_path / "home/h200/fma.ncu-rep").read_bytes() == slim(REPORT)
+    adopted = adopt(tmp_path / "away", tmp_path / "home", ALL_FIXTURES_BYTES, rehearsal=True)
+    assert [entry.path for entry in adopted.entries] == ["h200/fma.synthetic.ncu-rep"]
+    assert [file.name for file in (tmp_path / "home/h200").iterdir()] == ["fma.synthetic.ncu-rep"]
+    assert (tmp_path / "home/h200/fma.synthetic.ncu-rep").read_bytes() == slim(REPORT)
 
 
-def test_only_anonymous_recordings_are_adopted(tmp_path: Path) -> None:
-    """`--adopt` slims what was not; a report that cannot be walked stays away, and costs the others nothing."""
-    damaged = dataclasses.replace(ENTRY, path="h200/fma.ncu-rep")
-    write_entries(tmp_path / "away", [ENTRY, damaged])
-    (tmp_path / "away/h200").mkdir()
-    (tmp_path / "away" / ENTRY.path).write_bytes(REPORT)
-    (tmp_path / "away" / damaged.path).write_bytes(REPORT[:-1])
-    outcome = record.adopt(tmp_path / "away", tmp_path / "home")
-    assert [entry.path for entry in outcome.entries] == [ENTRY.path]
-    assert list(outcome.failed) == [damaged.path]
-    assert (tmp_path / "home" / ENTRY.path).read_bytes() == slim(REPORT)
-    assert not (tmp_path / "home" / damaged.path).exists()
+def test_code_that_is_kept_names_no_folder() -> None:
+    """Folders in a table of lines are reduced in place; instructions, lines and every other byte stay."""
+    folder = b"/home/someone/deep/rooflens/workloads/saxpy"
+    binary = cubin(
+        line_table(b"", (folder, b"."), ((b"main.cu", 1),)), code=b"\0/code/ that is no path".ljust(64, b"\1")
+    )
+    source = source_of(binary, files={folder + b"/main.cu": b"__global__ void saxpy()"})
+    whole = encode_report(ReportSpec([sampled()], sources=[source]))
+    kept = slim(whole, with_code=True)
+    assert slim(kept, with_code=True) == kept
+    assert b"saxpy()" not in kept
+    (place,) = outline(kept).sources
+    assert decode("SourceData", kept[place[0] : place[1]]).Binary == binary.replace(
+        folder, b"saxpy".rjust(len(folder), b"/")
+    )
 
 
 @pytest.fixture(scope="session")

@@ -29,8 +29,8 @@ PRODUCT = Kernel(
 )
 
 
-def _rows(kernel: Kernel, numbers: Mapping[str, float] | None = None, program: str = "products") -> dict[str, Row]:
-    return {row.name: row for row in rows({program: [Measured(kernel, numbers or {})]})}
+def _rows(kernel: Kernel, numbers: Mapping[str, float] | None = None, case: str = "gemm.bf16_4096") -> dict[str, Row]:
+    return {row.name: row for row in rows({case: [Measured(kernel, numbers or {})]})}
 
 
 def test_a_warpgroup_instruction_is_counted_by_each_of_its_warps() -> None:
@@ -73,21 +73,14 @@ def test_saxpy_moves_what_it_must(dram_bytes: float, is_off: bool) -> None:  # n
     """Bytes at DRAM may stay in L2 in part; FLOPs of both sources are held to the formula and to one another."""
     counters = {"dram_bytes": dram_bytes, "ffma_threads": 2.0**28, "fadd_threads": 0.0, "fmul_threads": 0.0}
     saxpy = replace(PRODUCT, nvtx_range="rooflens", counters=counters, thread_opcodes={"FFMA": 2**28}, tensor_ops={})
-    found = _rows(replace(saxpy, warp_opcodes={}), program="saxpy")
+    found = _rows(replace(saxpy, warp_opcodes={}), case="saxpy.n28")
     assert found["saxpy.n28: DRAM bytes against the compulsory ones"].is_off == is_off
     assert [row.ratio for name, row in found.items() if "DRAM" not in name] == [1, 1, 1]
 
 
 def test_what_is_not_measured_is_no_row() -> None:
-    """A report without counters gives no rows; kernels outside the products' ranges belong to no case."""
+    """A report without counters gives no rows."""
     assert _rows(replace(PRODUCT, counters={}, thread_opcodes={}, warp_opcodes={}, tensor_ops={})) == {}
-    assert _rows(replace(PRODUCT, nvtx_range=None)) == {}
-
-
-def test_a_range_of_a_library_inside_a_product_changes_nothing() -> None:
-    """Libraries mark their work too: a kernel is its product's, however deep it was launched."""
-    inside = replace(PRODUCT, nvtx_range="rooflens/gemm.bf16_4096/CCCL:cub::DeviceReduce")
-    assert _rows(inside) == _rows(PRODUCT) != {}
 
 
 @pytest.mark.corpus

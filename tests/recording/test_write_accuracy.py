@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import write_accuracy
-from first_light import SCHEMA_VERSION
+from check import SCHEMA_VERSION
 from support.loops import for_all
 
 from rooflens.errors import InputError

@@ -7,7 +7,7 @@ import pytest
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.workloads import torch_harness
-from rooflens.workloads.commands import HARNESS, command_for, harness_command, require_torch
+from rooflens.workloads.commands import HARNESS, command_for, measuring_command, profiled_command, require_torch
 from rooflens.workloads.registry import find_workload, parse_workload
 
 CUDA = parse_workload(
@@ -48,17 +48,26 @@ def test_the_harness_understands_its_command(watch_kernels: bool) -> None:  # no
     assert command[:3] == (sys.executable, "-m", HARNESS)
     assert torch_harness.__name__ == HARNESS
     options = torch_harness.parse_options(command[3:])
-    assert (options.workload, options.cases, options.iterations) == ("attention", ["naive"], 3)
+    assert (options.names, options.cases, options.iterations) == (["attention"], ["naive"], 3)
     assert (options.timing == "profiler") == watch_kernels
     assert not options.toy
 
 
-def test_several_cases_are_one_command() -> None:
-    """The harness gets each case by its name, in order, and is started once."""
-    workload = find_workload("attention")
-    command = harness_command(workload, [workload.case("naive"), workload.case("fused")], 20)
-    options = torch_harness.parse_options(command[3:])
-    assert (options.cases, options.iterations) == (["naive", "fused"], 20)
+def test_cases_of_several_workloads_are_one_command() -> None:
+    """The harness is started once: timed, each case is checked and watched; under ncu it is marked, and neither."""
+    names = ["attention.naive", "gemm.bf16_128"]
+    timed = torch_harness.parse_options(measuring_command(names, 20, 30.4)[3:])
+    profiled = torch_harness.parse_options(profiled_command(names)[3:])
+    assert timed.names == profiled.names == names
+    assert (timed.iterations, timed.timing, timed.check, timed.mark_cases, timed.seconds) == (
+        20,
+        "profiler",
+        1,
+        False,
+        30,
+    )
+    assert (profiled.iterations, profiled.timing, profiled.check, profiled.mark_cases) == (1, "wall", 0, True)
+    assert profiled.seconds is None
 
 
 def test_missing_torch_is_said_with_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:

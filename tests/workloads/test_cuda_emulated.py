@@ -15,6 +15,7 @@ from support.cuda_emulator import build_for_cpu, rewrite
 from support.loops import for_all
 
 from rooflens.model.cases import Case, Workload
+from rooflens.workloads.commands import CASE_VARIABLE
 from rooflens.workloads.registry import RANGE_NAME, find_workload, load_workloads
 
 pytestmark = pytest.mark.emulated
@@ -86,6 +87,15 @@ def test_unchecked_result_has_no_error(program: Path) -> None:
     done = _run(program, "saxpy", {"n": 100, "check": 0})
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["max_relative_error"], answer["ok"]) == (0, None, True)
+
+
+def test_a_case_that_is_named_is_marked_and_answered(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ROOFLENS_CASE opens a range of its own inside the one of all, and stands in the answer."""
+    monkeypatch.setenv(CASE_VARIABLE, "saxpy.n16")
+    done = _run(program, "saxpy", {"n": 100, "check": 0})
+    answer = json.loads(done.stdout)
+    assert (answer["workload"], answer["case"]) == ("saxpy", "n16")
+    assert _witness(done.stderr) == {"ranges": 2, "name": "saxpy.n16", "launches": answer["launches"]}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.loops import for_all
 
-from rooflens.workloads.commands import HARNESS, command_for
+from rooflens.workloads.commands import HARNESS, command_for, command_of_case
 from rooflens.workloads.recognize import Recognized, recognize
 from rooflens.workloads.registry import load_workloads
 
@@ -100,3 +100,20 @@ def test_the_harness_is_read_as_it_reads_itself() -> None:
 def test_what_is_not_ours_is_left_alone(command_line: str | None) -> None:
     """A program of somebody else's that bears a workload's name, or a line we cannot read to its end, is not taken."""
     assert recognize(command_line) is None
+
+
+def test_a_case_of_many_is_recognized_by_its_part_of_the_command_line() -> None:
+    """Of one process, or of a shell that runs programs one after another, the words of one case are left."""
+    several = f"ncu --nvtx python -m {HARNESS} gemm.bf16_1024 attention.fused --iterations 1 --check 0 --mark-cases"
+    assert recognize(several) is None
+    part = found(command_of_case(several, "attention.fused"))
+    assert (part.workload.name, part.case.name, part.iterations) == ("attention", "fused", 1)
+    programs = [
+        f"ROOFLENS_CASE={name}.{case} /cache/{name}-sm_90a-{DIGEST} {options} --iterations 1 --check 0"
+        for name, case, options in (("saxpy", "n16", "--n 65536"), ("saxpy", "n28", "--n 268435456"))
+    ]
+    line = command_of_case(f"{NCU} sh -c {'; '.join((*programs, 'true'))}", "saxpy.n28")
+    assert line == f"{NCU} {programs[1].partition(' ')[2]}"
+    assert found(line).case.name == "n28"
+    for other in (several, f"{NCU} sh -c true", "ncu ./a.out"):
+        assert command_of_case(other, "gemm.fp8_4096") == other

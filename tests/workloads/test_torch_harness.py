@@ -33,6 +33,8 @@ def test_missing_pytorch_is_one_error_with_a_hint() -> None:
     ("arguments", "status", "message"),
     [
         (["nothing"], 2, "error: no workload is called `nothing`\n\nhint: `rooflens workloads` lists them\n"),
+        (["mlp.x"], 2, "no case of `mlp` is called `x`\n\nhint: one of: batch_1, batch_32, batch_512\n"),
+        (["mlp", "dot", "--case", "x"], 2, "--case is for one workload\n\nhint: name cases of several as NAME.CASE\n"),
         (["mlp", "--case", "x"], 2, "no case of `mlp` is called `x`\n\nhint: one of: batch_1, batch_32, batch_512\n"),
     ],
 )
@@ -48,7 +50,7 @@ def test_unknown_names_are_usage_errors(
 class _Measure(ModuleType):
     """Stands in for `torch_measure`: batch_1 fits into no memory, batch_32 comes out wrong."""
 
-    Plan = staticmethod(lambda *_: None)
+    Plan = staticmethod(lambda *_, **__: None)
 
     @staticmethod
     def find_device(name: str, _: str) -> str:
@@ -58,6 +60,8 @@ class _Measure(ModuleType):
     @staticmethod
     def measure(_: object, parameters: dict[str, int], *__: object) -> Measured:
         """Fail, be wrong, or be right."""
+        if "batch" not in parameters:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
         if parameters["batch"] == 1:
             raise EnvironmentMissingError("the case does not fit", "try another case")
         return Measured(wall_ns=parameters["batch"], ok=parameters["batch"] != 32)
@@ -86,9 +90,19 @@ def test_a_case_that_fails_is_named_and_the_others_run(
         ("batch_32", 32, False),
         ("batch_512", 512, True),
     ]
-    assert output.err == "error: batch_1: the case does not fit\n\nhint: try another case\n"
+    assert output.err == "error: mlp.batch_1: the case does not fit\n\nhint: try another case\n"
     assert torch_harness.main(["mlp", "--case", "batch_512"]) == 0
     assert torch_harness.main(["mlp", "--case", "batch_512", "--case", "batch_32"]) == 1
+    assert torch_harness.main(["mlp.batch_512", "mlp.batch_32", "--mark-cases"]) == 0
+    assert torch_harness.main(["mlp", "--mark-cases"]) == 3
+    capsys.readouterr()
+    assert torch_harness.main(["softmax", "mlp.batch_512", "mlp"]) == 1
+    output = capsys.readouterr()
+    assert [json.loads(line)["case"] for line in output.out.splitlines()] == ["batch_512"]
+    assert output.err.startswith("error: softmax.bf16_4096: Traceback ")
+    assert "an illegal memory access" in output.err
+    assert torch_harness.main(["mlp.batch_512", "mlp", "--seconds", "0"]) == 0
+    assert capsys.readouterr().err.splitlines()[-1] == "mlp.batch_1: left out: 0 s are over"
 
 
 @pytest.mark.parametrize("arguments", [[], ["dot", "--iterations", "0"], ["dot", "--device", "tpu"]])

@@ -134,6 +134,17 @@ def test_preparing_and_warming_up_stay_outside_the_range(monkeypatch: pytest.Mon
     state = program.prepare({"n": 2}, torch.float32, CPU)
     torch_measure._run_in_range(program, state, Plan(torch.device("cuda"), 2, profiled=False))
     assert program.diary == ["prepare", "wait", "start rooflens", "run", "run", "wait", "end"]
+    program.diary.clear()
+    torch_measure._run_in_range(
+        program, state, Plan(torch.device("cuda"), 1, profiled=False, case_range="doubling.two")
+    )
+    assert program.diary == ["wait", "start rooflens", "start doubling.two", "run", "wait", "end", "end"]
+
+
+def test_what_is_not_checked_has_no_error() -> None:
+    """Under ncu the reference is left out: the error is unknown, and the run counts as one that went well."""
+    found = torch_measure.measure(Doubling(), {"n": 2}, "fp32", Plan(CPU, 1, profiled=False, checked=False))
+    assert (found.max_relative_error, found.ok) == (None, True)
 
 
 def test_the_range_ends_even_if_the_program_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +152,7 @@ def test_the_range_ends_even_if_the_program_fails(monkeypatch: pytest.MonkeyPatc
     ended: list[int] = []
     monkeypatch.setattr(torch.cuda.nvtx, "range_start", lambda _: 7)
     monkeypatch.setattr(torch.cuda.nvtx, "range_end", ended.append)
-    with pytest.raises(KeyError), torch_measure._range(torch.device("cuda")):
+    with pytest.raises(KeyError), torch_measure._range(torch.device("cuda"), "x"):
         raise KeyError
     assert ended == [7]
 

@@ -34,7 +34,7 @@ _SHOWN_NAMES = 3
 _WORKLOADS = {"": "kernel", "ranges": "range", "CUDA graphs": "workload"}
 """What ncu profiles as a whole -> one of them: beside graphs, ncu profiles the kernels outside of them."""
 _TOGETHER = 2
-"""The fewest cases that run in one process without ncu."""
+"""The fewest cases that run in one process."""
 
 
 class ProgramCommand(Command):
@@ -341,9 +341,13 @@ def take_profiles(
         for place in both_names(report):
             keep(place, options)
     measured = _measure_together(targets, reports[0], options)
+    together = _take_together(targets, reports, options, measured)
     taken: list[Path] = []
     exit_code = 0
     for target, report in zip(targets, reports, strict=True):
+        if report in together:
+            taken.append(report)
+            continue
         if len(targets) > 1:
             say(f"{target.name}:")
         try:
@@ -371,8 +375,7 @@ def _measure_together(targets: Sequence[Target], report: Path, options: Mapping[
 
     cases = [target.case for target in targets if target.case is not None]
     workload = targets[0].workload
-    left_out = options["dry_run"] or options["no_unprofiled"] or options["timeline"] is not None
-    if workload is None or workload.kind != "torch" or len(cases) < _TOGETHER or left_out:
+    if workload is None or workload.kind != "torch" or len(cases) < _TOGETHER or not _runs_first(options):
         return {}
     try:
         plan = collecting.make_plan(_request(targets[0], report, options), dry_run=False)
@@ -387,6 +390,59 @@ def _measure_together(targets: Sequence[Target], report: Path, options: Mapping[
         say(f"warning: {warning}")
     say(f"un-profiled: {len(measured)} of {len(cases)} cases, in one start of PyTorch")
     return measured
+
+
+def _take_together(
+    targets: Sequence[Target], reports: Sequence[Path], options: Mapping[str, Any], measured: Mapping[str, Unprofiled]
+) -> Sequence[Path]:
+    """Profile the cases of a PyTorch workload under one ncu, and return the reports that came of it.
+
+    A case that is not among them is profiled alone when its turn comes, and says what went wrong.
+    """
+    from rooflens import collecting
+
+    workload = targets[0].workload
+    placed = {
+        f"{workload.name}.{target.case.name}": (target, report)
+        for target, report in zip(targets, reports, strict=True)
+        if workload is not None
+        and target.case is not None
+        and (target.case.name in measured or not _runs_first(options))
+    }
+    if workload is None or workload.kind != "torch" or len(placed) < _TOGETHER:
+        return ()
+    names, (first, report) = list(placed), next(iter(placed.values()))
+    one = collecting.make_plan(_request(first, report, options), dry_run=options["dry_run"])
+    plan = collecting.plan_cases(one, workload, names)
+    if plan is None or options["dry_run"]:
+        for line in () if plan is None else (plan.argv,):
+            echo_command(line)
+        return () if plan is None else reports
+    say(f"{workload.name}: {len(placed)} cases under one ncu, in one start of PyTorch")
+    _announce(plan)
+    try:
+        with Shown() as shown:
+            if not options["no_trial"]:
+                collecting.check_machine(plan, shown)
+            unprofiled = {f"{workload.name}.{name}": found for name, found in measured.items()}
+            places = {name: report for name, (_, report) in placed.items()}
+            collected, written, lost = collecting.profile_cases(plan, places, unprofiled, shown)
+    except InputError as error:
+        show_error(error, workload.name)
+        say("warning: each case is profiled by itself")
+        return ()
+    _sum_up(collecting.Recording(plan, None, collected, 1, lost), None)
+    if not written:
+        say(f"warning: no kernel is in the range of a case; the report is kept as {collected.report}")
+    for name, report in places.items():
+        if report not in written:
+            say(f"warning: {name}: none of its kernels is in the report; it is profiled by itself")
+    return written
+
+
+def _runs_first(options: Mapping[str, Any]) -> bool:
+    """Return whether cases run without ncu first, so that those which fail there are known."""
+    return not (options["no_unprofiled"] or options["dry_run"] or options["timeline"] is not None)
 
 
 def take_profile(

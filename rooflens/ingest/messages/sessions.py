@@ -2,18 +2,17 @@
 
 It keeps each result's whole NVTX state: push/pop ranges as a stack for each thread and domain, start/end ranges as a
 set for each domain, and for every range the last CUDA call before it began. Those calls order the ranges of all domains
-and both kinds.
+and both kinds. Standard library only, but to decode: reports are split where little else is installed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
-
-from msgspec import Struct
 
 from rooflens.ingest.messages.messages import decode, text_of
 
@@ -27,7 +26,8 @@ _SEPARATOR = "/"
 _MODES = ("clock_control", "cache_control", "replay_mode")
 
 
-class Session(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Session:
     """What a report says of one profiled process.
 
     Attributes:
@@ -139,14 +139,24 @@ def range_path(state: bytes, thread_id: int) -> str | None:
     if decoded is None:
         return None
     domains = {domain.Id: text_of(domain.Name) for domain in decoded.Domains}
-    opened = sorted(_ranges(decoded, thread_id), key=lambda found: found[0])
     labels = []
-    for _, domain_id, name in opened:
+    for domain_id, name in open_ranges(decoded, thread_id):
         is_default = domain_id == decoded.DefaultDomain
         if name:
             domain = "" if is_default else f"{domains.get(domain_id) or domain_id}:"
             labels.append(f"{domain}{text_of(name)}")
     return _SEPARATOR.join(labels) or None
+
+
+def open_ranges(state: Any, thread_id: int) -> list[tuple[int, bytes]]:
+    """List domain and name of each range that is open around a launch, from the outermost in.
+
+    Args:
+        state: A decoded NvtxState.
+        thread_id: The launching thread.
+    """
+    opened = sorted(_ranges(state, thread_id), key=lambda found: found[0])
+    return [(domain_id, name) for _, domain_id, name in opened]
 
 
 def _ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support import fake_ncu, fake_nvcc
+from support import fake_ncu, fake_nvcc, gpu_day
 from support.ladder import record_ladder
 from support.left_processes import TEST, left_processes
 from support.packing import pack
@@ -29,6 +29,7 @@ from rooflens.ingest.ncu.log import Progress
 from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
+from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.registry import find_workload
@@ -65,7 +66,7 @@ def torch_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let bundled PyTorch workloads run without PyTorch: a program prints their line."""
     monkeypatch.setattr(collecting, "require_torch", lambda: None)
     monkeypatch.setattr(collecting, "command_for", lambda *_, **__: PROGRAM)
-    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: PROGRAM)
+    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: PROGRAM)
 
 
 def run(*arguments: object) -> Result:
@@ -525,8 +526,11 @@ def test_a_repeated_case_is_taken_once_and_behind_the_given_name(gpu_box: Path) 
     cases = ("--case", "naive", "--case", "fused", "--case", "naive")
     assert run("collect", "attention", *cases, "-o", "x.ncu-rep").exit_code == 0
     assert sorted(path.name for path in gpu_box.glob("*.ncu-rep")) == ["x.fused.ncu-rep", "x.naive.ncu-rep"]
-    dry = run("collect", "attention", *cases, "--dry-run", "--force")
-    assert [line.count("--export out/attention.naive") for line in dry.stdout.splitlines()] == [1, 0]
+    (dry,) = run("collect", "attention", *cases, "--dry-run", "--force").stdout.splitlines()
+    assert "--export out/attention.all-cases.ncu-rep" in dry
+    assert " attention.naive attention.fused --iterations 1 --check 0 --mark-cases" in dry
+    each = run("collect", "attention", *cases, "--dry-run", "--force", "--launch-count", "3").stdout
+    assert [line.count("--export out/attention.naive") for line in each.splitlines()] == [1, 0]
     refused = run("collect", "attention", "--case", "naive", "--all-cases")
     assert (refused.exit_code, "cannot be combined" in refused.stderr) == (2, True)
 
@@ -538,27 +542,79 @@ def _counted(starts: Path, *lines: dict[str, object], status: int = 0) -> tuple[
     return (sys.executable, "-ISc", code)
 
 
-def test_pytorch_starts_once_for_the_un_profiled_runs_of_all_cases(
-    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cases of gemm are one start without ncu and one each under it, each with its own times beside its report."""
-    cases = [case.name for case in find_workload("gemm").cases]
-    together, alone = tmp_path / "together", tmp_path / "alone"
-    lines = [{"case": name, "ok": True, "wall_ns": 1_000_000 + at} for at, name in enumerate(cases)]
-    calls = tmp_path / "calls"
+@pytest.fixture
+def all_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Path]]:
+    """Return what makes a machine where each case is timed as it is told, and all are in ncu's report but some."""
+    places = [tmp_path / name for name in ("together", "under", "alone", "calls")]
+    together, under, alone, calls = places
     monkeypatch.setenv(fake_ncu.CALLS, str(calls))
     monkeypatch.setattr(collecting, "require_torch", lambda: None)
     monkeypatch.setattr(collecting, "command_for", lambda *_, **__: _counted(alone))
-    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: _counted(together, *lines))
+    monkeypatch.setattr(collecting, "profiled_command", lambda *_, **__: _counted(under))
+
+    def make(names: Sequence[str], missing: Sequence[str] = ()) -> list[Path]:
+        lines = [{"case": name, "ok": True, "wall_ns": 1_000_000 + at} for at, name in enumerate(names)]
+        monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: _counted(together, *lines))
+        kernels = [{"range": f"gemm.{name}", "name": f"of_{name}"} for name in names if name not in missing]
+        (tmp_path / "whole.ncu-rep").write_bytes(gpu_day.report_of(kernels, 6))
+        monkeypatch.setenv(fake_ncu.REPORT, str(tmp_path / "whole.ncu-rep"))
+        return places
+
+    return make
+
+
+def _profiles(calls: Path) -> int:
+    """Count the calls of ncu that profiled the program."""
+    return sum("--export" in line and fake_ncu.PROBE not in line for line in calls.read_text().splitlines())
+
+
+def test_pytorch_starts_twice_for_all_cases(gpu_box: Path, all_cases: Callable[..., list[Path]]) -> None:
+    """The cases of gemm are one start without ncu and one under it, and a report and its times each."""
+    cases = [case.name for case in find_workload("gemm").cases]
+    together, under, alone, calls = all_cases(cases)
     result = run("collect", "gemm", "--all-cases")
     assert result.exit_code == 0, result.stderr
     assert f"un-profiled: {len(cases)} of {len(cases)} cases, in one start of PyTorch" in result.stderr
-    assert (len(together.read_text()), len(alone.read_text())) == (1, len(cases))
-    profiled = [line for line in calls.read_text().splitlines() if "--export" in line and fake_ncu.PROBE not in line]
-    assert len(profiled) == len(cases) == 28  # each runs the program once: there was no start alone without ncu
+    assert f"gemm: {len(cases)} cases under one ncu, in one start of PyTorch" in result.stderr
+    assert (len(together.read_text()), len(under.read_text()), alone.exists(), _profiles(calls)) == (1, 1, False, 1)
     reports = [gpu_box / "out" / f"gemm.{name}.ncu-rep" for name in cases]
+    assert [[kernel.function_name for kernel in read_report(one, "x").kernels] for one in reports] == [
+        [f"of_{name}"] for name in cases
+    ]
     kept = [read_unprofiled(report) for report in reports]
     assert [one.wall_ns for one in kept if one] == [1_000_000 + at for at in range(len(cases))]
+    assert len(list((gpu_box / "out").iterdir())) == 2 * len(cases)  # the report of all is gone
+    assert result.stderr.splitlines()[-1] == f"wrote {Path('out') / reports[-1].name}"
+
+
+def test_a_case_that_is_not_in_the_report_of_all_is_profiled_alone(
+    gpu_box: Path, all_cases: Callable[..., list[Path]]
+) -> None:
+    """Its kernels may have come after the cap, or it failed: it has a report all the same."""
+    cases = [case.name for case in find_workload("gemm").cases][:3]
+    _, _, alone, calls = all_cases(cases, missing=cases[1:2])
+    result = run("collect", "gemm", *(part for name in cases for part in ("--case", name)))
+    assert result.exit_code == 0, result.stderr
+    assert f"warning: gemm.{cases[1]}: none of its kernels is in the report" in result.stderr
+    assert (len(alone.read_text()), _profiles(calls)) == (1, 2)
+    assert all((gpu_box / "out" / f"gemm.{name}.unprofiled.json").exists() for name in cases)
+
+
+def test_where_one_ncu_for_all_fails_each_case_has_its_own(
+    gpu_box: Path, all_cases: Callable[..., list[Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ncu said is shown, and no case is lost for another."""
+    cases = [case.name for case in find_workload("gemm").cases][:2]
+    all_cases(cases)
+    monkeypatch.setattr(collecting, "profile_cases", _fails)
+    result = run("collect", "gemm", *(part for name in cases for part in ("--case", name)))
+    assert result.exit_code == 0, result.stderr
+    assert "error: gemm: the report is damaged" in result.stderr
+    assert all((gpu_box / "out" / f"gemm.{name}.ncu-rep").exists() for name in cases)
+
+
+def _fails(*_: object) -> None:
+    raise InputError("the report is damaged")
 
 
 def test_a_case_that_the_one_process_did_not_measure_runs_alone(
@@ -570,7 +626,7 @@ def test_a_case_that_the_one_process_did_not_measure_runs_alone(
     monkeypatch.setattr(collecting, "require_torch", lambda: None)
     monkeypatch.setattr(collecting, "command_for", lambda *_, **__: _counted(alone, {"wall_ns": 9}))
     monkeypatch.setattr(
-        collecting, "harness_command", lambda *_, **__: _counted(tmp_path / "together", *lines, status=-6)
+        collecting, "measuring_command", lambda *_, **__: _counted(tmp_path / "together", *lines, status=-6)
     )
     names = [case.name for case in find_workload("attention").cases]
     result = run("collect", "attention", "--all-cases")
@@ -588,7 +644,7 @@ def test_nothing_runs_without_ncu_where_that_was_not_asked_for(
 ) -> None:
     """Neither a dry run nor `--no-unprofiled` starts the cases together."""
     starts = tmp_path / "together"
-    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: _counted(starts))
+    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: _counted(starts))
     assert run("collect", "attention", "--all-cases", option).exit_code == 0
     assert not starts.exists()
     assert not list(gpu_box.rglob("*.unprofiled.json"))
@@ -601,7 +657,7 @@ def test_a_case_that_fails_costs_only_itself(gpu_box: Path, monkeypatch: pytest.
     monkeypatch.setattr(
         collecting, "command_for", lambda _, case, *__, **___: fails if case.name == "naive" else PROGRAM
     )
-    monkeypatch.setattr(collecting, "harness_command", lambda *_, **__: fails)
+    monkeypatch.setattr(collecting, "measuring_command", lambda *_, **__: fails)
     result = run("profile", "attention", "--case", "naive", "--case", "fused")
     assert result.exit_code == 3
     assert (

@@ -1,0 +1,248 @@
+"""Walk a report's container and its messages field by field, and write them back with a few changed.
+
+What is not known is copied as it stands, so that only bytes change which are meant to. Standard library only: it runs
+on a machine with a GPU and little else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import FIELDS
+
+Treatment: TypeAlias = "Callable[[bytes], bytes] | Mapping[int, Treatment] | None"
+"""What becomes of a field: its bytes are mapped, its message is treated field by field, or (None) it goes."""
+
+_MAGIC = b"NVR\0"
+_VERSION = b"\x08\x07"  # the file header of version 7, which every known Nsight Compute writes
+_LENGTH_BYTES = 4
+_VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT_BYTES = 10
+_HINT = "copy the report again from the machine that wrote it, or profile again"
+
+# Fields of BlockHeader.
+SOURCES, RESULTS, PAYLOAD_SIZE, RANGES, COMMAND_LISTS, GRAPHS, DRAWINGS = 1, 2, 5, 7, 8, 9, 10
+_REQUIRED = (SOURCES, RESULTS, PAYLOAD_SIZE)
+_IN_ORDER = (SOURCES, DRAWINGS, RESULTS, RANGES, COMMAND_LISTS, GRAPHS)
+"""What a payload holds, by the field of the header that counts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of a report; `numbers` are the header's, by field."""
+
+    header: bytes
+    numbers: Mapping[int, int]
+    payload: bytes
+
+    def messages(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the messages of the payload, which they must fill exactly, each with the field that counts its kind.
+
+        Raises:
+            InputError: They do not fill it.
+        """
+        offset = 0
+        for kind in _IN_ORDER:
+            for _ in range(self.numbers.get(kind, 0)):
+                found, offset = framed_at(self.payload, offset)
+                yield kind, found
+        if offset != len(self.payload):
+            raise damaged(offset)
+
+
+def blocks_of(report: bytes) -> tuple[bytes, list[Block]]:
+    """Return what stands before the first block, and all blocks.
+
+    Raises:
+        InputError: The report cannot be walked to its exact end, or is of an unknown version.
+    """
+    start = len(_MAGIC) + _LENGTH_BYTES
+    if report[: len(_MAGIC)] != _MAGIC:
+        raise InputError("no report of Nsight Compute: it does not start with `NVR`", _HINT)
+    offset = start + _length_at(report, len(_MAGIC))
+    if report[start:offset] != _VERSION:
+        raise InputError("the report is of an unknown version, or damaged", _HINT)
+    blocks = list(_blocks(report, offset))
+    if not blocks:
+        raise damaged(offset)
+    return report[:offset], blocks
+
+
+def encode_block(header: bytes, messages: Sequence[tuple[int, bytes]], treatment: Treatment) -> bytes:
+    """Write a block anew with some of its messages.
+
+    Args:
+        header: The one that it had.
+        messages: In the order of the payload.
+        treatment: What becomes of the header's fields.
+    """
+    payload = b"".join(framed(message) for _, message in messages)
+    kinds = [kind for kind, _ in messages]
+    numbers = {PAYLOAD_SIZE: len(payload), **{kind: kinds.count(kind) for kind in _IN_ORDER}}
+    return framed(treated(header, treatment, numbers)) + payload
+
+
+def _blocks(report: bytes, offset: int) -> Iterator[Block]:
+    """Yield the blocks from `offset` to the exact end of the report."""
+    while offset < len(report):
+        header, offset = framed_at(report, offset)
+        numbers = {one.number: one.value for one in fields(header)}
+        if any(number not in numbers for number in _REQUIRED):
+            raise damaged(offset)
+        end = offset + numbers[PAYLOAD_SIZE]
+        if end > len(report):
+            raise damaged(offset)
+        yield Block(header, numbers, report[offset:end])
+        offset = end
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of an encoded message: it reaches from `start` to `end`, and its content begins at `content`."""
+
+    number: int
+    kind: int
+    value: int
+    start: int
+    content: int
+    end: int
+
+
+def fields(encoded: bytes) -> Iterator[Field]:
+    """Yield the fields, which must fill the message exactly."""
+    offset = 0
+    while offset < len(encoded):
+        key, content = _varint_at(encoded, offset)
+        number, kind, value = key >> 3, key & 7, 0
+        if kind == _VARINT:
+            value, end = _varint_at(encoded, content)
+        elif kind == _DELIMITED:
+            length, content = _varint_at(encoded, content)
+            end = content + length
+        elif kind in {_FIXED32, _FIXED64}:
+            end = content + (8 if kind == _FIXED64 else 4)
+        else:
+            raise damaged(offset)
+        if not number or end > len(encoded):
+            raise damaged(offset)
+        yield Field(number, kind, value, offset, content, end)
+        offset = end
+
+
+def contents(encoded: bytes, number: int, *further: int) -> Iterator[bytes]:
+    """Yield the content of every field of this number, or of the `further` ones within it."""
+    for one in fields(encoded):
+        if one.number == number and one.kind == _DELIMITED:
+            content = encoded[one.content : one.end]
+            if further:
+                yield from contents(content, *further)
+            else:
+                yield content
+
+
+def decoded(name: str, encoded: bytes) -> Any:
+    """Decode a message of `FIELDS` without protocol buffers; what is not there is zero, empty, or None for a message.
+
+    Raises:
+        InputError: The bytes are no message.
+    """
+    rows = {number: row for *row, number in FIELDS[name]}
+    found: dict[str, Any] = {attribute: _nothing(label, kind) for label, kind, attribute in rows.values()}
+    for one in fields(encoded):
+        label, kind, attribute = rows.get(one.number, ("", "", ""))
+        if not attribute or (one.kind == _DELIMITED) != (kind == "bytes" or kind in FIELDS):
+            continue
+        content: Any = encoded[one.content : one.end] if one.kind == _DELIMITED else one.value
+        value = decoded(kind, content) if kind in FIELDS else content
+        if label == "repeated":
+            found[attribute].append(value)
+        else:
+            found[attribute] = value
+    return SimpleNamespace(**found)
+
+
+def _nothing(label: str, kind: str) -> Any:
+    """Return what stands for a field that is not there."""
+    if label == "repeated":
+        return []
+    return None if kind in FIELDS else b"" if kind == "bytes" else 0
+
+
+def treated(encoded: bytes, treatment: Treatment, numbers: Mapping[int, int] | None = None) -> bytes:
+    """Apply a treatment to the content of a field; `numbers` replace fields that are numbers."""
+    if treatment is None:
+        return b""
+    if callable(treatment):
+        return treatment(encoded)
+    parts, copied = [], 0
+    for one in fields(encoded):
+        new = encoded[one.start : one.end]
+        if one.kind == _VARINT and numbers and one.number in numbers:
+            new = encode_field(one.number, numbers[one.number])
+        elif one.kind == _DELIMITED and one.number in treatment:
+            new = _treated_field(new, encoded[one.content : one.end], one.number, treatment[one.number])
+        if new != encoded[one.start : one.end]:
+            parts += [encoded[copied : one.start], new]
+            copied = one.end
+    return b"".join([*parts, encoded[copied:]])
+
+
+def _treated_field(old: bytes, content: bytes, number: int, treatment: Treatment) -> bytes:
+    """Treat one field; one that need not change keeps its very bytes."""
+    if treatment is None:
+        return b""
+    new = treated(content, treatment)
+    return old if new == content else encode_field(number, new)
+
+
+def _varint_at(encoded: bytes, offset: int) -> tuple[int, int]:
+    """Return the number of seven bits a byte at `offset`, and where it ends."""
+    value = 0
+    for index, byte in enumerate(encoded[offset : offset + _LONGEST_VARINT_BYTES]):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value, offset + index + 1
+    raise damaged(offset)
+
+
+def encode_field(number: int, content: bytes | int) -> bytes:
+    """Encode a field: bytes or a message, or a number."""
+    if isinstance(content, int):
+        return varint(number << 3 | _VARINT) + varint(content)
+    return varint(number << 3 | _DELIMITED) + varint(len(content)) + content
+
+
+def varint(value: int) -> bytes:
+    """Encode a number, seven bits a byte."""
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])
+
+
+def framed(encoded: bytes) -> bytes:
+    """Put the length before a message."""
+    return len(encoded).to_bytes(_LENGTH_BYTES, "little") + encoded
+
+
+def framed_at(data: bytes, offset: int) -> tuple[bytes, int]:
+    """Return the message at `offset`, which has its length before it, and where it ends."""
+    start = offset + _LENGTH_BYTES
+    end = start + _length_at(data, offset)
+    if max(start, end) > len(data):
+        raise damaged(offset)
+    return data[start:end], end
+
+
+def _length_at(data: bytes, offset: int) -> int:
+    return int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")
+
+
+def damaged(offset: int) -> InputError:
+    """Make the error for bytes that are no message."""
+    return InputError(f"damaged: it cannot be walked past offset {offset:,} of the report or of a part of it", _HINT)

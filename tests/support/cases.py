@@ -1,0 +1,13 @@
+"""Kernels in the ranges by which a report of many cases is told apart."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from support.ncu_rep_writer import KernelSpec, NvtxRange
+
+from rooflens.workloads.registry import RANGE_NAME
+
+
+def in_case(kernel: KernelSpec, case: str, *inner: str) -> KernelSpec:
+    """Put a kernel into the range of a case, and further ones into that."""
+    return replace(kernel, ranges=[NvtxRange(name, thread_id=None) for name in (RANGE_NAME, case, *inner)])
