@@ -35,7 +35,7 @@ _LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
 """CUDA's major version -> the oldest driver that runs its programs: minor-version compatibility, CUDA release notes."""
 
 _INSTALLED = ("usr/local/cuda/bin/nvcc",)
-_COMMON = Path(__file__).parent / "common.cuh"
+_SHARED = tuple(sorted(Path(__file__).parent.glob("*.cuh")))
 _SOURCE_SUFFIXES = {".cu", ".cuh"}
 _CUBLAS_HEADER = "cublas_v2.h"
 _CUBLAS_PACKAGES = {11: "nvidia-cublas-cu11", 12: "nvidia-cublas-cu12"}
@@ -173,9 +173,9 @@ def architecture_of(compute_capability: str) -> str:
 
 
 def sources(workload: Workload) -> tuple[Path, ...]:
-    """List the files that a program is made of: its folder's and the common header."""
+    """List the files that a program is made of: its folder's and the headers that all share."""
     own = sorted(path for path in workload.folder.iterdir() if path.suffix in _SOURCE_SUFFIXES)
-    return (*own, _COMMON)
+    return (*own, *_SHARED)
 
 
 def library_flags(workload: Workload, compiler: Compiler) -> tuple[str, ...]:

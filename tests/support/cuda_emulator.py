@@ -18,6 +18,9 @@ FLAGS = (
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
 )
 
+_STAND_INS = {"mma.cuh": "int8_mma.h", "warp_mma.cuh": "warp_mma.h", "../hopper.cuh": "hopper.h"}
+"""What holds PTX, and the header that does the same on the CPU."""
+
 _LAUNCH = re.compile(r"([\w:]+(?:<\w+>)?)<<<(.+?)>>>\((.*?)\);", re.DOTALL)
 
 
@@ -44,8 +47,8 @@ def _rewritten(original: Path, folder: Path) -> Path:
 
 def rewrite(source: str) -> str:
     """Turn `kernel<<<grid, block>>>(arguments);` into calls of the emulator, and PTX into its stand-in."""
-    for ptx, stand_in in (('"mma.cuh"', "<int8_mma.h>"), ('"hopper.cuh"', "<hopper.h>")):
-        source = source.replace(f"#include {ptx}", f"#include {stand_in}")
+    for ptx, stand_in in _STAND_INS.items():
+        source = source.replace(f'#include "{ptx}"', f"#include <{stand_in}>")
     return _LAUNCH.sub(_call, source)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from rooflens.model.cases import Workload
 
 _SYSTEM_HEADER = re.compile(r"^#include <.*>$", re.MULTILINE)
+_SHARED_HEADER = re.compile(r'^#include "\.\./(.*)"$', re.MULTILINE)
 _CUBLAS = "#include <cublas_v2.h>"
 
 
@@ -21,16 +22,17 @@ def write_one_source(workloads: Iterable[Workload], path: Path) -> Path:
     """Write a program whose first argument names the workload to run; the others are that workload's.
 
     Every workload's own file is included as it stands, in a namespace of its own. What it includes from the system,
-    and the common header, come before all of them, in no namespace.
+    and the headers that workloads share, come before all of them, in no namespace.
     """
     workloads = list(workloads)
     texts = [file.read_text(encoding="utf-8") for one in workloads for file in sorted(one.folder.glob("*.cu*"))]
-    common = workloads[0].folder.parent / "common.cuh"
+    folder = workloads[0].folder.parent
+    shared = dict.fromkeys(name for text in texts for name in _SHARED_HEADER.findall(text))
     headers = dict.fromkeys(line for text in texts for line in _SYSTEM_HEADER.findall(text))
     cublas = ["#ifdef ROOFLENS_CUBLAS", _CUBLAS, "#endif"] if headers.pop(_CUBLAS, "") is None else []
     programs = [_in_namespace(one) for one in workloads]
     choices = [_choice(one.name) for one in workloads]
-    lines = [f'#include "{common}"', *headers, *cublas, *programs, "int main(int argc, char** argv) {"]
+    lines = [*(f'#include "{folder / name}"' for name in sorted(shared)), *headers, *cublas, *programs, "int main(int argc, char** argv) {"]
     lines += ['  const std::string name = argc > 1 ? argv[1] : "";', *choices, "  return 2;", "}", ""]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path

@@ -122,14 +122,14 @@ def test_changed_source_compiles_again(toolkit: Toolkit, workload: Workload, tmp
     assert toolkit.argv().count("-o") == 3
 
 
-def test_changed_common_header_compiles_again(
+def test_changed_shared_header_compiles_again(
     toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The shared header is a source of every program."""
+    """The shared headers are sources of every program."""
     first = build(workload, "sm_90", tmp_path)
     other = tmp_path / "common.cuh"
     other.write_text("// another one\n")
-    monkeypatch.setattr("rooflens.workloads.build._COMMON", other)
+    monkeypatch.setattr("rooflens.workloads.build._SHARED", (other,))
     assert build(workload, "sm_90", tmp_path) != first
     assert toolkit.argv().count("-o") == 2
 

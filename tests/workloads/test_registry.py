@@ -18,11 +18,15 @@ CUDA = {
     "fp16_fma",
     "gather",
     "gemm_ladder",
+    "histogram",
     "int8_mma",
+    "int8_wgmma",
     "l2_stream",
     "pointer_chase",
     "roofline",
     "saxpy",
+    "spill",
+    "stencil",
     "tiny_launches",
     "transpose",
 }
@@ -45,7 +49,7 @@ expect = { bound = "memory", resource = "dram", why = "because" }
 
 
 def test_every_cuda_workload_is_registered() -> None:
-    """The eleven CUDA workloads are there, sorted, each with the program it names."""
+    """The CUDA workloads are there, sorted, each with the program it names."""
     workloads = [workload for workload in load_workloads() if workload.kind == "cuda"]
     assert [workload.name for workload in workloads] == sorted(CUDA)
     for workload in workloads:

@@ -40,7 +40,9 @@ from rooflens.report.plane.viewport import Sheet, SizeClass, point_box
 
 LEAST_STEPS = 2
 
-CHOICES = frozenset({"backward", "causal", "fused", "gather", "graph", "groups", "operation", "padded", *LADDERS})
+CHOICES = frozenset(
+    {"backward", "causal", "fused", "gather", "graph", "groups", "operation", "padded", "shared", "spilled", *LADDERS}
+)
 """Parameters that choose what is done and not how much of it."""
 
 

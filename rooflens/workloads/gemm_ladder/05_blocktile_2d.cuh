@@ -1,11 +1,13 @@
 // 05 blocktile 2d: a thread computes 8x8 elements: 8 values of A and 8 of B serve 64 multiply-adds.
 //
-// 16 values of shared memory for 64 multiply-adds: a quarter for each, where rung 04 needs 9/8. With four neighbours
-// read at once that is 32 loads (LDS.128) for 512 multiply-adds.
+// 16 values of shared memory for 64 multiply-adds: a quarter for each, where rung 04 needs 9/8. With two or
+// four neighbours read at once that is 36 loads (28 LDS.128, 8 LDS.64) for 512 multiply-adds.
 // A 128x128 tile of C: a step over 8 k loads 2*128*8*4 = 8 KiB and does 2*128*128*8 = 262144 FLOP: 32 FLOP/B from far.
+// Two floats of padding in a row of A put the two rows that a warp reads at a time into different banks. They also leave
+// every other row aligned to 8 bytes only, and so four k of 8 rows are not read at once: holding those, with two blocks
+// on an SM, takes a register or two more than there are, and spills.
 // Wall: fp32 and shared memory, near one another. The vectors of B that a warp reads lie 32 bytes apart and use half of
-// the banks; the two rows of A that it reads at a time stand in the same bank. Holding both operands and having two
-// blocks on an SM is a register or two more than there are: 8 bytes spill before compute capability 10.0.
+// the banks.
 #pragma once
 
 namespace blocktile_2d {
@@ -17,11 +19,12 @@ constexpr int kSide = kTile / kEach;                      // threads along a sid
 constexpr int kThreads = kSide * kSide;                   // 256
 constexpr int kBlocks = 2;                                // on an SM: one computes while the other waits
 constexpr int kLoads = kTile * kDepth / kThreads;         // values of A, and of B, that a thread loads: 4
+constexpr int kPadding = 2;                               // floats after a row of A
 
 // n is a multiple of the tile.
 __global__ void __launch_bounds__(kThreads, kBlocks)
     gemm_05_blocktile_2d(int n, const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c) {
-  __shared__ float a_tile[kTile][kDepth];
+  __shared__ float a_tile[kTile][kDepth + kPadding];
   __shared__ float b_tile[kDepth][kTile];
   const int thread = static_cast<int>(threadIdx.x);
   const int first_row = static_cast<int>(blockIdx.y) * kTile;

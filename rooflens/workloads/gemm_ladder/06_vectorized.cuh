@@ -1,7 +1,7 @@
 // 06 vectorized: the same tiles, fetched 16 bytes at a time; A is stored transposed so that its columns are contiguous.
 //
-// 2 loads from far a step instead of 8, with a quarter of the address arithmetic. Shared memory was read by vectors
-// before, along k for A: then 8 rows at 4 k had to be held, now 8 rows at one k, and its two rows have their own banks.
+// 2 loads from far a step instead of 8, with a quarter of the address arithmetic. B was read by vectors before, A by
+// two or four k of a row: now 8 rows at one k are two vectors, 32 loads of shared memory for 512 multiply-adds.
 // Four floats of padding in a row of A keep 16-byte alignment (528 = 33*16) and put the lanes that store A in two
 // groups of rows into different banks.
 // Wall: fp32. Reads of B still use half of the banks.

@@ -13,7 +13,7 @@
 #include "07_warptile.cuh"
 #include "08_tensor_core.cuh"
 #include "09_autotuned.cuh"
-#include "10_double_buffered.cuh"
+#include "10_multistage.cuh"
 #include "11_wgmma.cuh"
 #include "cublas.cuh"
 
@@ -30,7 +30,7 @@ constexpr FloatRung kFloatRungs[] = {naive::launch,        coalesced::launch,   
                                      blocktile_1d::launch, blocktile_2d::launch, vectorized::launch,
                                      warptile::launch};
 using HalfRung = void (*)(int, const __half*, const __half*, float*);
-constexpr HalfRung kHalfRungs[] = {tensor_core::launch, nullptr, double_buffered::launch, wgmma::launch};
+constexpr HalfRung kHalfRungs[] = {tensor_core::launch, nullptr, multistage::launch, wgmma::launch};
 
 // Roundings of a long sum go both ways: they grow like the root of its length. A missing term is far larger.
 double tolerance_of(long long n) { return std::sqrt(static_cast<double>(n)) * rooflens::kFloatRounding; }

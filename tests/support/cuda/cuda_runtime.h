@@ -24,6 +24,8 @@
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __grid_constant__
+#define ROOFLENS_SHARED(NAME) alignas(1024) static unsigned char NAME[227 * 1024]
 
 struct dim3 {
   unsigned x, y, z;
@@ -35,6 +37,14 @@ struct alignas(16) float4 {
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(8) int2 {
+  int x, y;
+};
+inline int2 make_int2(int x, int y) { return {x, y}; }
+inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
@@ -46,7 +56,7 @@ namespace emulator {
   std::abort();
 }
 
-enum class State { ready, at_block_barrier, at_warp_barrier, done };
+enum class State { ready, at_block_barrier, at_warp_barrier, polling, done };
 
 constexpr std::size_t kStackBytes = 64 * 1024;  // the sanitizer clears its notes on a whole stack at every switch
 
@@ -59,6 +69,7 @@ struct Fiber {
 inline ucontext_t scheduler;
 inline std::vector<Fiber> fibers;
 inline std::size_t current;
+inline long long news;  // how often something happened that a polling thread may wait for
 inline const std::function<void()>* body;
 
 inline void run_body() {
@@ -70,6 +81,12 @@ inline void run_body() {
 inline void wait(State barrier) {
   fibers[current].state = barrier;
   swapcontext(&fibers[current].context, &scheduler);
+}
+
+// Lets the others run until a condition holds that one of them brings about.
+template <typename Condition>
+void wait_until(Condition holds) {
+  while (!holds()) wait(State::polling);
 }
 
 inline void resume(std::size_t index) {
@@ -91,11 +108,15 @@ inline void run_block(std::size_t threads) {
   for (bool running = true; running;) {
     std::size_t done = 0;
     std::size_t at_barrier = 0;
+    std::size_t polling = 0;
+    const long long old_news = news;
     for (std::size_t i = 0; i < threads; ++i) {
       if (fibers[i].state != State::done) resume(i);
       done += fibers[i].state == State::done;
       at_barrier += fibers[i].state == State::at_block_barrier;
+      polling += fibers[i].state == State::polling;
     }
+    if (polling != 0 && polling + done == threads && news == old_news) stop("every thread waits for another one");
     if (at_barrier != 0 && at_barrier != threads) stop("not every thread of a block reaches the same barrier");
     running = done != threads;
   }
@@ -157,6 +178,13 @@ Value __ldcg(const Value* from) {
   return *from;
 }
 
+template <typename Value>
+Value atomicAdd(Value* to, Value value) {
+  const Value before = *to;
+  *to += value;
+  return before;
+}
+
 using cudaError_t = int;
 constexpr cudaError_t cudaSuccess = 0;
 enum cudaMemcpyKind { cudaMemcpyDeviceToHost };
@@ -169,6 +197,30 @@ using cudaGraphExec_t = std::vector<emulator::Launch>*;
 inline const char* cudaGetErrorString(cudaError_t) { return "none"; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+// A GPU of one SM, so that a persistent grid takes more than one tile a block. Its shared memory can be another GPU's.
+enum cudaDeviceAttr {
+  cudaDevAttrComputeCapabilityMajor,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin,
+  cudaDevAttrMultiProcessorCount
+};
+inline int shared_bytes() {
+  const char* given = std::getenv("EMULATED_SHARED_BYTES");
+  return given == nullptr ? 227 * 1024 : std::atoi(given);
+}
+inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  *value = attribute == cudaDevAttrComputeCapabilityMajor         ? 9
+           : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? shared_bytes()
+                                                                  : 1;
+  return cudaSuccess;
+}
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+template <typename Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int bytes) {
+  if (bytes > shared_bytes()) emulator::stop("more shared memory than an SM has");
+  return cudaSuccess;
+}
+
 inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 
 // Memory comes filled with ones: as a float that is NaN, and shows wherever it is read unwritten.
