@@ -1,8 +1,8 @@
 """Run cases of PyTorch workloads: `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`.
 
 Cases of several workloads are `NAME.CASE NAME.CASE ...`, in one process: PyTorch is imported once. Prints one JSON line
-on stdout for each case. Exits 0 if the results match their references, 1 if one does not, 3 if PyTorch or a GPU is
-missing; of several cases the first that fails decides, and the others run. Under a profiler, with `--mark-cases`, one
+on stdout for each case. Exits 0 if the results match their references, 1 if one does not, 3 if PyTorch, Triton or a GPU
+is missing; of several cases the first that fails decides, and the others run. Under a profiler, with `--mark-cases`, one
 that ran is enough for 0: the report of those that ran is good. What needs PyTorch is in `torch_measure`, so that this
 module can say what is missing.
 """
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
     from rooflens.model.cases import Case, Workload
     from rooflens.workloads.torch_measure import Measurement
+
+
+_PACKAGES = {"torch": "PyTorch", "triton": "Triton"}
+"""What workloads are written with, and its name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,9 +146,9 @@ def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if error.name not in _PACKAGES:
             raise
-        raise EnvironmentMissingError("PyTorch is not installed", "pip install torch") from error
+        raise EnvironmentMissingError(f"{_PACKAGES[error.name]} is not installed", f"pip install {error.name}") from error
 
 
 if __name__ == "__main__":

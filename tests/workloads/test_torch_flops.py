@@ -33,6 +33,8 @@ SAME = [
     ("paged_decode", "in_place"),
     ("moe", "tokens_32"),
     ("moe", "tokens_4096"),
+    ("training_step", "eager"),
+    ("training_step", "graph"),
 ]
 UNCOUNTED = [
     ("elementwise", "relu"),

@@ -52,6 +52,7 @@ BY_HAND = {
     "layernorm-bf16_4096": (939_524_096, 2 * 268_435_456 + 2 * 8_192),
     "rmsnorm-bf16_4096": (536_870_912, 2 * 268_435_456 + 8_192),
     "softmax-bf16_4096": (671_088_640, 2 * 268_435_456),
+    "triton_softmax-bf16_4096": (671_088_640, 2 * 268_435_456),
     # 2**27 elements of 2 bytes, twice
     "dot-bf16": (268_435_455, 536_870_914),
     # 131072 x (8 + 64 + 64)
@@ -64,6 +65,8 @@ BY_HAND = {
     # 8192 tokens x 2 x (22 x 2048 + 4 x 8192) bytes, weights of 2 x (4 x 2048**2 + 2 x 2048 x 8192 + 2 x 2048) bytes
     "transformer_block-forward": (824_633_720_832 + 137_438_953_472, 1_275_068_416 + 100_671_488),
     "transformer_block-forward_backward": (3 * 824_633_720_832 + 481_036_337_152, 3_623_878_656 + 302_014_464),
+    # 23 products of 2 x 64 x 512**2; 86 x 64 x 512 numbers of a batch and 47 x 512**2 of weights, of 2 bytes
+    **{f"training_step-{case}": (771_751_936, 5_636_096 + 24_641_536) for case in ("eager", "graph")},
     # 2 x 200704 pixels (64 x 56**2) x 256 filters x 256 channels x 9 places; pixels of 256 and 256 numbers of 2 bytes
     "conv2d-full_3x3": (236_760_072_192, 205_520_896 + 1_179_648),
     # 2 x 200704 x 64 x 256; pixels of 256 and 64 numbers, weights of 64 x 256

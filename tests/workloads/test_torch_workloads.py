@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import shutil
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
+from rooflens.errors import EnvironmentMissingError
 from rooflens.model.cases import Case, Workload
 from rooflens.workloads import torch_harness
 from rooflens.workloads.registry import load_workloads
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read where a kernel of Triton is defined
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "torch"]
 CASES = [(workload, case) for workload in WORKLOADS for case in workload.cases]
@@ -51,6 +57,13 @@ def _only_what_cases_leave_is_collected() -> None:
     gc.freeze()
 
 
+def _load(workload: Workload) -> ModuleType:
+    try:
+        return torch_harness.load_program(workload)
+    except EnvironmentMissingError as error:
+        pytest.skip(f"{error}: {error.hint}")
+
+
 def _arguments(workload: Workload, case: Case, *more: str) -> list[str]:
     return [workload.name, "--case", case.name, "--iterations", "2", "--device", "cpu", "--toy", *more]
 
@@ -66,7 +79,8 @@ def _check_line(text: str, workload: Workload, case: Case) -> None:
     assert line["ok"] is True
 
 
-def _skip_without_compiler(case: Case) -> None:
+def _skip_without_what_it_needs(workload: Workload, case: Case) -> None:
+    _load(workload)
     is_compiled = case.name in {"cos_cos_fused", "fused"} and "fused" in case.parameters
     if is_compiled and not (shutil.which("g++") or shutil.which("clang++")):
         pytest.skip("torch.compile needs a C++ compiler for the CPU: g++ or clang++")
@@ -92,7 +106,7 @@ def test_the_command_line_prints_one_line_and_exits_0(workload: Workload) -> Non
 @EVERY_CASE
 def test_every_case_matches_its_reference(workload: Workload, case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     """Every case at its toy shape is within its tolerance; on the CPU there are no kernels to count."""
-    _skip_without_compiler(case)
+    _skip_without_what_it_needs(workload, case)
     assert torch_harness.main(_arguments(workload, case, "--timing", "profiler")) == 0
     output = capsys.readouterr().out
     _check_line(output, workload, case)
@@ -102,7 +116,7 @@ def test_every_case_matches_its_reference(workload: Workload, case: Case, capsys
 @EVERY_CASE
 def test_a_result_off_by_five_per_cent_would_be_noticed(workload: Workload, case: Case) -> None:
     """No tolerance is so wide that a scale forgotten by five per cent passes."""
-    program = torch_harness.load_program(workload)
+    program = _load(workload)
     torch.manual_seed(torch_measure.SEED)
     state = program.prepare(case.toy, torch_measure.DTYPES[case.dtype].torch, torch.device("cpu"))
     reference = program.reference(state)
@@ -115,7 +129,7 @@ def test_a_result_off_by_five_per_cent_would_be_noticed(workload: Workload, case
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_tolerances_have_a_reason_for_every_type(workload: Workload) -> None:
     """Each type that a workload's cases use has a tolerance, and a sentence after it says why."""
-    program = torch_harness.load_program(workload)
+    program = _load(workload)
     assert set(program.TOLERANCE) == {case.dtype for case in workload.cases}
     source = (workload.folder / workload.program).read_text(encoding="utf-8")
     assert source.partition("\nTOLERANCE = ")[2].splitlines()[1].startswith('"""')

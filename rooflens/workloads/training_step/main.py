@@ -1,0 +1,88 @@
+"""One training step of a small network, eager or as one CUDA graph: forward, backward and update.
+
+Some forty kernels of a few microseconds each. Launched one by one, the GPU waits for the host; a graph hands all over at
+once. Weights are updated into new tensors, so every step does the same work on the same operands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name all of PyTorch's documentation uses
+
+from rooflens.workloads.torch_measure import WARM_UP_RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+TOLERANCE = {"bf16": 3e-2}
+"""The result of each layer, and each gradient on the way back, is rounded to 8 bits (2**-9)."""
+
+LEARNING_RATE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Operands and, where a graph was captured, the graph and the tensors that it writes.
+
+    Attributes:
+        inputs: Batch x width, as `target`.
+        weights: Width x width for each layer.
+        results: What the graph's replays write: losses, gradients and new weights.
+    """
+
+    inputs: torch.Tensor
+    target: torch.Tensor
+    weights: tuple[torch.Tensor, ...]
+    graph: torch.cuda.CUDAGraph | None = None
+    results: tuple[torch.Tensor, ...] = ()
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make a batch and weights that keep its spread; capture the step where that is asked for, and there is a GPU."""
+    batch, width = parameters["batch"], parameters["width"]
+    inputs, target = (torch.randn(batch, width, dtype=dtype, device=device) for _ in range(2))
+    weights = [torch.randn(width, width, dtype=dtype, device=device) for _ in range(parameters["layers"])]
+    state = State(inputs, target, tuple((one * (2 / width) ** 0.5).requires_grad_() for one in weights))
+    return _captured(state) if parameters["graph"] and device.type == "cuda" else state
+
+
+def _captured(state: State) -> State:
+    # Libraries set themselves up in the first runs, which a capture may not hold; PyTorch wants them on another stream.
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UP_RUNS):
+            _step(state.inputs, state.target, state.weights)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = _step(state.inputs, state.target, state.weights)
+    return State(state.inputs, state.target, state.weights, graph, results)
+
+
+def run(state: State) -> tuple[torch.Tensor, ...]:
+    """Take the step; return the loss, the gradients and the new weights."""
+    if state.graph is None:
+        return _step(state.inputs, state.target, state.weights)
+    state.graph.replay()
+    return state.results
+
+
+def _step(inputs: torch.Tensor, target: torch.Tensor, weights: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    values = inputs
+    for weight in weights[:-1]:
+        values = F.gelu(F.linear(values, weight))
+    loss = F.mse_loss(F.linear(values, weights[-1]), target)
+    gradients = torch.autograd.grad(loss, weights)
+    with torch.no_grad():  # as PyTorch's optimizers do it: all weights in as few kernels as they fit into
+        updated = torch._foreach_add(weights, gradients, alpha=-LEARNING_RATE)  # noqa: SLF001
+    return (loss, *gradients, *updated)
+
+
+def reference(state: State) -> tuple[torch.Tensor, ...]:
+    """Take the same step in float64."""
+    weights = [weight.detach().double().requires_grad_() for weight in state.weights]
+    return _step(state.inputs.double(), state.target.double(), weights)

@@ -1,0 +1,68 @@
+"""Softmax of rows by a Triton kernel of our own: what PyTorch's does, in ten lines whose source the counters lead to."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import triton
+import triton.language as tl
+
+from rooflens.errors import EnvironmentMissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOLERANCE = {"bf16": 5e-3}
+"""The result is rounded to 8 bits (2**-9); exponentials and their sum are kept in float32."""
+
+WARPS = 8
+"""Of one row: 16 of 4096 elements to a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Rows of rows x width."""
+
+    rows: torch.Tensor
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make rows.
+
+    Raises:
+        EnvironmentMissingError: The device is a CPU, and Triton does not interpret.
+    """
+    if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise EnvironmentMissingError("Triton compiles for GPUs only", "set TRITON_INTERPRET=1 to try it on a CPU")
+    return State(torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device))
+
+
+def softmax_row(result: tl.tensor, rows: tl.tensor, width: tl.tensor, block: tl.constexpr) -> None:
+    """Make one row a distribution; `block`, a power of two, is at least its width."""
+    start = tl.program_id(0).to(tl.int64) * width
+    column = tl.arange(0, block)
+    is_inside = column < width
+    row = tl.load(rows + start + column, mask=is_inside, other=-float("inf")).to(tl.float32)
+    powers = tl.exp(row - tl.max(row, axis=0))
+    tl.store(result + start + column, powers / tl.sum(powers, axis=0), mask=is_inside)
+
+
+_KERNEL = triton.jit(softmax_row)
+
+
+def run(state: State) -> torch.Tensor:
+    """Make every row a distribution, each in a program of its own that holds it in registers."""
+    count, width = state.rows.shape
+    result = torch.empty_like(state.rows)
+    _KERNEL[(count,)](result, state.rows, width, block=triton.next_power_of_2(width), num_warps=WARPS)
+    return result
+
+
+def reference(state: State) -> torch.Tensor:
+    """Do it in float64, from the definition."""
+    rows = state.rows.double()
+    powers = (rows - rows.amax(dim=1, keepdim=True)).exp()
+    return powers / powers.sum(dim=1, keepdim=True)
