@@ -146,9 +146,10 @@ def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name not in _PACKAGES:
+        package = _PACKAGES.get(error.name or "")
+        if package is None:
             raise
-        raise EnvironmentMissingError(f"{_PACKAGES[error.name]} is not installed", f"pip install {error.name}") from error
+        raise EnvironmentMissingError(f"{package} is not installed", f"pip install {error.name}") from error
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ def write_one_source(workloads: Iterable[Workload], path: Path) -> Path:
     cublas = ["#ifdef ROOFLENS_CUBLAS", _CUBLAS, "#endif"] if headers.pop(_CUBLAS, "") is None else []
     programs = [_in_namespace(one) for one in workloads]
     choices = [_choice(one.name) for one in workloads]
-    lines = [*(f'#include "{folder / name}"' for name in sorted(shared)), *headers, *cublas, *programs, "int main(int argc, char** argv) {"]
+    lines = [*(f'#include "{folder / name}"' for name in sorted(shared)), *headers, *cublas, *programs]
+    lines += ["int main(int argc, char** argv) {"]
     lines += ['  const std::string name = argc > 1 ? argv[1] : "";', *choices, "  return 2;", "}", ""]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path

@@ -32,8 +32,13 @@ AT_ONCE = 2
 FEW = ("sm_75", "sm_90a")
 """The oldest, and the one with instructions of its own: `make test-all` compiles for all of the build."""
 
+SPECIFIC = {"sm_90", "sm_100", "sm_120"}
+"""Architectures that have instructions in code for the one chip only."""
+
 ARCHITECTURES = (
-    tuple(one.replace("sm_90", "sm_90a") for one in build.ARCHITECTURES) if os.environ.get("ROOFLENS_TEST_ALL") else FEW
+    tuple(f"{one}a" if one in SPECIFIC else one for one in build.ARCHITECTURES)
+    if os.environ.get("ROOFLENS_TEST_ALL")
+    else FEW
 )
 WARNINGS = ("-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings")
 EVERY_ARCHITECTURE = tuple(f"-gencode=arch=compute_{name[3:]},code={name}" for name in ARCHITECTURES)

@@ -1,7 +1,7 @@
 """One training step of a small network, eager or as one CUDA graph: forward, backward and update.
 
-Some forty kernels of a few microseconds each. Launched one by one, the GPU waits for the host; a graph hands all over at
-once. Weights are updated into new tensors, so every step does the same work on the same operands.
+Some forty kernels of a few microseconds each: launched one by one, the GPU waits for the host; a graph hands all over
+at once. Weights are updated into new tensors, so every step does the same work on the same operands.
 """
 
 from __future__ import annotations

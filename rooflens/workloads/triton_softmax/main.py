@@ -1,4 +1,4 @@
-"""Softmax of rows by a Triton kernel of our own: what PyTorch's does, in ten lines whose source the counters lead to."""
+"""Softmax of rows by a Triton kernel of our own: what PyTorch's does, in seven lines that the counters lead to."""
 
 from __future__ import annotations
 
