@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - the name all of PyTorch's docume
 from rooflens.workloads.torch_measure import WARM_UP_RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 3e-2}
 """The result of each layer, and each gradient on the way back, is rounded to 8 bits (2**-9)."""
@@ -71,7 +71,7 @@ def run(state: State) -> tuple[torch.Tensor, ...]:
     return state.results
 
 
-def _step(inputs: torch.Tensor, target: torch.Tensor, weights: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+def _step(inputs: torch.Tensor, target: torch.Tensor, weights: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     values = inputs
     for weight in weights[:-1]:
         values = F.gelu(F.linear(values, weight))
@@ -84,5 +84,5 @@ def _step(inputs: torch.Tensor, target: torch.Tensor, weights: Sequence[torch.Te
 
 def reference(state: State) -> tuple[torch.Tensor, ...]:
     """Take the same step in float64."""
-    weights = [weight.detach().double().requires_grad_() for weight in state.weights]
+    weights = tuple(weight.detach().double().requires_grad_() for weight in state.weights)
     return _step(state.inputs.double(), state.target.double(), weights)
