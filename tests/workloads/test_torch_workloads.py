@@ -35,8 +35,11 @@ EVERY_CASE = pytest.mark.parametrize(
         for key in [f"{workload.name}-{case.name}"]
     ],
 )
-# torch.compile imports modules of PyTorch's own that PyTorch deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")
+# torch.compile imports modules of PyTorch's own that PyTorch deprecates; Triton announces another default.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION is unset:UserWarning"),
+]
 FIELDS = {
     "workload": str,
     "case": str,
