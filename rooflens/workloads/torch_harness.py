@@ -2,9 +2,9 @@
 
 Cases of several workloads are `NAME.CASE NAME.CASE ...`, in one process: PyTorch is imported once. Prints one JSON line
 on stdout for each case. Exits 0 if the results match their references, 1 if one does not, 3 if PyTorch, Triton or a GPU
-is missing; of several cases the first that fails decides, and the others run. Under a profiler, with `--mark-cases`, one
-that ran is enough for 0: the report of those that ran is good. What needs PyTorch is in `torch_measure`, so that this
-module can say what is missing.
+is missing; of several cases the first that fails decides, and the others run. Under a profiler, with `--mark-cases`,
+one that ran is enough for 0: the report of those that ran is good. What needs PyTorch is in `torch_measure`, so that
+this module can say what is missing.
 """
 
 from __future__ import annotations
