@@ -20,6 +20,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.exports.read import read_export
 from rooflens.ingest.exports.tables import is_export
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
+from rooflens.ingest.timelines import chrome, nsys  # imported here to be instrumented: their door imports them late
 
 sys.path.append(str(Path(__file__).parents[1] / "ingest" / "exports"))
 
@@ -45,6 +46,7 @@ _RULE = {
     "Estimated Speedup Type": "local",
     "Estimated Speedup": "7.804",
 }
+_READERS = (chrome, nsys)
 _SYNTHETIC = Path(__file__).parents[2] / "fixtures" / "synthetic"
 
 
