@@ -21,6 +21,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     monkeypatch.setattr(unchanged, "ROOT", tmp_path)
+    monkeypatch.setattr(unchanged, "GPU", tmp_path / "nvidiactl")
     monkeypatch.setattr(unchanged, "PASSED", tmp_path / "tests" / "passed.sha256")
     monkeypatch.delenv(unchanged.THOROUGH, raising=False)
     return tmp_path
@@ -49,7 +50,7 @@ def is_due(house: Path) -> bool:
 
 
 def test_tests_run_until_they_passed_and_again_after_any_change(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A changed, a new, a removed and a renamed file each make them due; so does a run of all tests."""
+    """A changed, a new, a removed and a renamed file each make them due; so do a run of all tests and a GPU."""
     assert is_due(house)
     finish("passed", "passed")
     assert not is_due(house)
@@ -65,6 +66,9 @@ def test_tests_run_until_they_passed_and_again_after_any_change(house: Path, mon
         assert is_due(house)
         back()
         assert not is_due(house)
+    (house / "nvidiactl").touch()
+    assert is_due(house)
+    (house / "nvidiactl").unlink()
     monkeypatch.setenv(unchanged.THOROUGH, "1")
     assert is_due(house)
 

@@ -17,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PASSED = ROOT / "tests" / "passed.sha256"
+GPU = Path("/dev/nvidiactl")
 THOROUGH = "ROOFLENS_TEST_ALL"
 """Set in the environment, tests run too whose finds the others make almost surely: `make test-all` does it."""
 
@@ -37,8 +38,12 @@ PROPERTY = "if_changed"
 
 
 def is_due(tests: Path, paths: Iterable[str]) -> bool:
-    """Return whether the files at some paths differ from those that a file of tests passed with, or all tests run."""
-    return bool(os.environ.get(THOROUGH)) or _line(_key(tests, tuple(paths))) not in _passed()
+    """Return whether the files at some paths differ from those that a file of tests passed with.
+
+    True too where all tests are asked for, and on a machine with an NVIDIA GPU, which has more to say of the same files.
+    """
+    is_asked = bool(os.environ.get(THOROUGH)) or GPU.exists()
+    return is_asked or _line(_key(tests, tuple(paths))) not in _passed()
 
 
 def skip_module_unless_due(tests: str, *paths: str) -> None:
@@ -56,7 +61,7 @@ def choose(items: Iterable[pytest.Item]) -> None:
     """Skip the tests that are not due; note on the others what they depend on."""
     for item in items:
         marker = item.get_closest_marker("if_changed")
-        if marker is None or item.get_closest_marker("skip"):
+        if marker is None or item.get_closest_marker("skip") or item.get_closest_marker("gpu"):
             continue
         if is_due(item.path, marker.args):
             item.user_properties.append((PROPERTY, _key(item.path, marker.args)))
