@@ -40,7 +40,7 @@ PROPERTY = "if_changed"
 def is_due(tests: Path, paths: Iterable[str]) -> bool:
     """Return whether the files at some paths differ from those that a file of tests passed with.
 
-    True too where all tests are asked for, and on a machine with an NVIDIA GPU, which has more to say of the same files.
+    True too where all tests are asked for, and on a machine with an NVIDIA GPU, where more of them run.
     """
     is_asked = bool(os.environ.get(THOROUGH)) or GPU.exists()
     return is_asked or _line(_key(tests, tuple(paths))) not in _passed()
