@@ -9,6 +9,7 @@ from browsing import Opened, faults
 from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
+from support.unchanged import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 ROW_ELEMENTS = 60
 """More than a row of the list takes with its cells, its lines behind the charts and its marks; a card has hundreds."""
@@ -62,12 +63,16 @@ def test_the_first_chart_is_drawn_before_the_list_is_read(browser: Browser, tmp_
     file = tmp_path / "page.html"
     file.write_text(rendered([samples.report(samples.many(60))], "attention"), encoding="utf-8")
     page = browser.new_page()
+    troubles: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
     page.add_init_script(FIRST_DRAWN)
     page.goto(file.as_uri())
     page.evaluate("lens.settled()")
     assert page.evaluate("window.listed") is False
     assert elements(page, "#kernels-table tbody tr") == 60
     page.close()
+    assert troubles == []
 
 
 def test_text_is_looked_for_in_what_waits(open_page: Callable[..., Page]) -> None:
