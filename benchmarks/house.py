@@ -2,7 +2,8 @@
 
     python benchmarks/house.py [--run] [ROOT]
 
-Prints one line a measure, of the checkout at ROOT or of this one, so that two checkouts can be laid side by side. With
+Prints one line a measure, of the checkout at ROOT or of this one, so that two checkouts can be laid side by side: the
+lines of each capability too (`CAPABILITIES`), so that growth is seen where it happens. With
 `--run`, which takes some minutes, it also runs the commands of `COMMANDS` on the checkout's fixtures and prints which
 share of the package's statements run, and how many functions, files and record types one kernel's `dram_bytes` passes
 on its way to JSON, to a page and into a store. What runs in other processes does not count.
@@ -67,6 +68,41 @@ WAYS = {
 """Where a number of a kernel goes -> the command that takes it there."""
 
 
+CAPABILITIES = {
+    "ground": ("*.py",),
+    "reading": ("ingest",),
+    "collecting": (
+        *("ingest/ncu", "collecting.py", "doctor.py", "api/profiling.py", "api/marking.py"),
+        *(f"cli/commands/{name}.py" for name in ("collect", "profile", "calibrate", "doctor", "metrics")),
+    ),
+    "workloads": ("workloads", "cli/commands/workloads.py", "report/text/workloads.py"),
+    "model": ("model",),
+    "report": ("report", "gpus"),
+    "comparison": (
+        *("model/compare", "report/comparison", "report/history", "report/assets/comparison", "report/assets/history"),
+        *("report/ladder.py", "report/html/ladder.py", "report/text/comparison.py", "report/text/history.py"),
+        *("report/roofline/versions.py", "writing/comparisons.py", "api/comparison.py"),
+        *("cli/commands/compare.py", "cli/commands/history.py"),
+    ),
+    "forecast": (
+        *("model/predict", "report/forecast", "report/assets/forecast", "report/text/forecast.py"),
+        *("report/text/what_if.py", "report/page/expectations.py", "report/page/cards/expectation.py"),
+        *("report/page/sweeps.py", "cli/commands/predict.py", "cli/expectations.py"),
+    ),
+    "timelines": (
+        *("ingest/timelines", "model/timeline.py", "model/unprofiled.py", "report/program.py", "report/page/along.py"),
+        *("report/page/program_map.py", "writing/annotating.py", "cli/commands/annotate.py"),
+    ),
+    "store": ("model/store", "cli/commands/ingest.py"),
+    "sharing": ("writing/sharing.py", "ingest/messages/writing.py", "cli/commands/share.py"),
+    "checks, annotations": ("gating", "report/ci", "model/compare/checklist.py", "cli/commands/check.py"),
+    "doors": ("cli", "api", "mcp", "writing", "skills", "analyzing.py"),
+}
+"""What rooflens can do -> the folders and files that do it; of those that hold a file the longest counts."""
+
+_CODE = {".py", ".js", ".css", ".html", ".cu", ".cuh"}
+
+
 def measures(root: Path) -> dict[str, str]:
     """Measure the package and the docs of one checkout: what was measured, in words -> its number."""
     sources = [path.read_text("utf-8") for path in sorted((root / "rooflens").rglob("*.py"))]
@@ -89,7 +125,26 @@ def measures(root: Path) -> dict[str, str]:
         "lines of code a function, 90th percentile": f"{quantiles(lengths, n=10)[-1]:.0f}",
         "pages of Markdown": f"{len(pages):,}",
         "pages stored that `make docs` writes": f"{sum(_MADE in page for page in pages):,}",
+        **_lines_by_capability(root / "rooflens"),
     }
+
+
+def _lines_by_capability(package: Path) -> dict[str, str]:
+    """Count the lines of each capability, of Python and of all else that is written by hand: pages, CUDA."""
+    lines: dict[str, Counter[bool]] = {name: Counter() for name in CAPABILITIES}
+    for path in sorted(package.rglob("*")):
+        place = path.relative_to(package).as_posix()
+        if path.suffix in _CODE and "vendor" not in path.parts:
+            text = path.read_text("utf-8")
+            lines[_capability(place)][path.suffix == ".py"] += text.count("\n")
+    return {f"lines of {name}: Python, other": f"{of[True]:,}, {of[False]:,}" for name, of in lines.items()}
+
+
+def _capability(place: str) -> str:
+    found = [
+        (len(one), name) for name, held in CAPABILITIES.items() for one in held if f"{place}/".startswith(f"{one}/")
+    ]
+    return max(found)[1] if found else "ground"
 
 
 def _lines_of_code(tree: ast.AST) -> int:

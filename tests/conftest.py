@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import fake_ncu
+from support import fake_ncu, unchanged
+from support.unchanged import THOROUGH
 
 from rooflens.ingest.load import Loaded, load_reports
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
@@ -19,12 +20,12 @@ from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 _REPOSITORY = Path(__file__).parent.parent
 
 _SLOW = ("nvcc", "emulated", "browser")
-THOROUGH = "ROOFLENS_TEST_ALL"
-"""Set in the environment, tests run too whose finds the others make almost surely: `make test-all` does it."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Take SIGINT as from a terminal: a shell's jobs in the background ignore it, and so would all that tests start."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(unchanged.Passed())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -38,6 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("thorough"):
                 item.add_marker(pytest.mark.skip(reason=f"thorough: `make test-all` runs it, or {THOROUGH}=1"))
+    unchanged.choose(items)
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pytest
 from support.one_source import namespace_of, write_one_source
+from support.unchanged import WORKLOADS as ON
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.model.cases import Workload
@@ -25,7 +26,7 @@ from rooflens.workloads import build
 from rooflens.workloads.build import FLAGS, Compiler, compile_command, find_compiler, library_flags
 from rooflens.workloads.registry import load_workloads
 
-pytestmark = pytest.mark.nvcc
+pytestmark = [pytest.mark.nvcc, pytest.mark.if_changed(*ON)]
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "cuda"]
 AT_ONCE = 2

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import pytest
 from support.cuda_emulator import build_for_cpu, rewrite
 from support.loops import for_all
+from support.unchanged import WORKLOADS as ON
 
 from rooflens.model.cases import Case, Workload
 from rooflens.workloads.commands import CASE_VARIABLE
 from rooflens.workloads.registry import RANGE_NAME, find_workload, load_workloads
 
-pytestmark = pytest.mark.emulated
+pytestmark = [pytest.mark.emulated, pytest.mark.if_changed(*ON)]
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "cuda"]
 CASES = [(workload, case) for workload in WORKLOADS for case in workload.cases]

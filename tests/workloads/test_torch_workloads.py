@@ -11,12 +11,15 @@ import sys
 from types import ModuleType
 
 import pytest
+from support.unchanged import WORKLOADS as ON
+from support.unchanged import skip_module_unless_due
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.model.cases import Case, Workload
 from rooflens.workloads import torch_harness
 from rooflens.workloads.registry import load_workloads
 
+skip_module_unless_due(__file__, *ON)  # PyTorch takes seconds to import
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
 
@@ -37,6 +40,7 @@ EVERY_CASE = pytest.mark.parametrize(
 )
 # torch.compile imports modules of PyTorch's own that PyTorch deprecates; Triton announces another default.
 pytestmark = [
+    pytest.mark.if_changed(*ON),
     pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION is unset:UserWarning"),
 ]

@@ -8,13 +8,14 @@ import pytest
 from browsing import OPEN_ALL, Opened, faults, faults_everywhere, placed
 from support import samples
 from support.thorough import mostly_thorough
+from support.unchanged import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 
 @pytest.mark.parametrize("count", mostly_thorough([1, 6], kept=[1]), ids="{} verdicts".format)

@@ -12,6 +12,7 @@ from support.thorough import mostly_thorough
 from untimed import without_durations
 
 from rooflens.model.keys import short_names
+from rooflens.report.content import MAX_LAUNCHES
 from rooflens.report.page.page import render_page
 
 if TYPE_CHECKING:
@@ -55,6 +56,20 @@ def test_hostile_names_are_text_everywhere(open_page: Callable[..., Page]) -> No
     for name in samples.HOSTILE_NAMES:
         assert page.locator(".card .full-name").filter(has_text=name).count() == 1
     assert page.locator("img").count() == 0
+
+
+def test_a_page_that_folds_launches_counts_what_is_left(open_page: Callable[..., Page]) -> None:
+    """Where one launch is drawn for all of its kernel, the list counts them all, and filters leave none or all."""
+    many = [
+        replace(one, kernel=replace(one.kernel, name=f"k{i % 6}", function_name=f"k{i % 6}"))
+        for i, one in enumerate(samples.many(MAX_LAUNCHES + 2))
+    ]
+    page = open_page(many)
+    assert page.locator("#kernels-table > tbody > tr[data-k]").count() == 6
+    page.evaluate("lens.set({ q: 'k3' })")
+    page.evaluate("lens.settled()")
+    (left,) = page.locator("#kernels-table > tbody > tr[data-k]").all_inner_texts()
+    assert "67" in left.split()
 
 
 @pytest.mark.parametrize(

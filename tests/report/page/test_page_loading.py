@@ -62,12 +62,16 @@ def test_the_first_chart_is_drawn_before_the_list_is_read(browser: Browser, tmp_
     file = tmp_path / "page.html"
     file.write_text(rendered([samples.report(samples.many(60))], "attention"), encoding="utf-8")
     page = browser.new_page()
+    troubles: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
     page.add_init_script(FIRST_DRAWN)
     page.goto(file.as_uri())
     page.evaluate("lens.settled()")
     assert page.evaluate("window.listed") is False
     assert elements(page, "#kernels-table tbody tr") == 60
     page.close()
+    assert troubles == []
 
 
 def test_text_is_looked_for_in_what_waits(open_page: Callable[..., Page]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import Opened, placed
 from support import samples
+from support.unchanged import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 INK = "document.querySelector('.time svg text').getAttribute('fill')"

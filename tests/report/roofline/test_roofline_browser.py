@@ -8,6 +8,7 @@ import pytest
 from planes import make_spec, spec_of, version
 from support import samples
 from support.thorough import mostly_thorough
+from support.unchanged import PAGE
 
 from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
 from rooflens.report.html.theme import LIGHT, vega_config
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 DRAW = """
 const data = (id) => JSON.parse(document.getElementById(id).textContent);

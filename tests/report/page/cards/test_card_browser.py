@@ -8,6 +8,7 @@ import pytest
 from browsing import faults
 from msgspec.structs import replace
 from support import samples
+from support.unchanged import PAGE
 
 from rooflens.model.records import Rule
 from rooflens.report.page.cards.memory import WIDTH
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 LAUNCH = {
     "sm_warps": 64.0,
