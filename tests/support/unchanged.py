@@ -30,6 +30,8 @@ WORKLOADS = (
     "tests/support/sass.py",
 )
 PAGE = ("rooflens/report", "tests/report", "tests/support/samples.py", "tests/support/rendered.py")
+CHOOSE = ("keyword", "markexpr", "lf", "deselect")
+"""Options of pytest, as it calls them, that leave out tests of a file."""
 PROPERTY = "if_changed"
 """What the report of a test says that its file depends on, for the process that writes `PASSED`."""
 
@@ -76,8 +78,8 @@ class Passed:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the digests, unless a part of a file's tests was chosen or left out."""
-        options = session.config.option
-        is_part = options.keyword or options.markexpr or any("::" in one for one in session.config.args)
+        is_part = any(getattr(session.config.option, name, None) for name in CHOOSE)
+        is_part = is_part or any("::" in one for one in session.config.args)
         if is_part or session.shouldfail or session.shouldstop:
             return
         passed = {key for key, outcomes in self._outcomes.items() if outcomes == {"passed"}}
