@@ -79,7 +79,7 @@ def _if_touched(page: Path) -> Any:
     return pytest.param(page, id=name, marks=() if is_always else pytest.mark.if_changed(name))
 
 
-@pytest.mark.parametrize("page", map(_if_touched, PAGES))
+@pytest.mark.parametrize("page", [_if_touched(page) for page in PAGES])
 def test_the_code_runs_and_prints_what_is_shown(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

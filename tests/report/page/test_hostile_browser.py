@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from support import samples
 from support.hostile import ALL, RAN, REQUESTS, SCRIPTS, VEGA, hostile
 from support.thorough import mostly_thorough
+from support.unchanged import PAGE
 
 from rooflens.model.records import AnalyzedReport
 from rooflens.report.page.page import render_page
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.if_changed(*PAGE)]
 
 MADE = """() => {
   const kinds = new Set();
