@@ -44,7 +44,7 @@ def is_synthetic(side: Side) -> bool:
     return any(run.synthetic for run in side.runs) or any(one.kernel.synthetic for one in side.timed)
 
 
-def sides(comparison: Comparison) -> tuple[Fact, ...]:
+def recorded(comparison: Comparison) -> tuple[Fact, ...]:
     """List how both sides were recorded; what neither states is left out."""
     rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
         ("Side", lambda side: side.label),
