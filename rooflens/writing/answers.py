@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from rooflens.model.compare.gate import Compared, Gated
-from rooflens.model.compare.ladder import NO_SIDES, Series, Sides
-from rooflens.model.predict.forecast import Row
-from rooflens.model.predict.other_gpu import WhatIf
-from rooflens.report.document import Document
+if TYPE_CHECKING:
+    from rooflens.model.compare.gate import Compared, Gated
+    from rooflens.model.compare.ladder import Series, Sides
+    from rooflens.model.predict.forecast import Row
+    from rooflens.model.predict.other_gpu import WhatIf
+    from rooflens.report.document import Document
 
-Heading = tuple[str, Sequence[str], str]
+Heading: TypeAlias = tuple[str, Sequence[str], str]
 """Title of a page, facts below it, and which of its data a generator wrote."""
 
 
@@ -70,18 +72,20 @@ def _page(answer: Answer) -> str:
 _WRITERS: Mapping[str, Callable[[Answer], str]] = MappingProxyType({"md": _markdown, "html": _page})
 
 
-def of_comparison(compared: Sequence[Compared], sides: Sides = NO_SIDES, gated: Gated | None = None) -> Answer:
+def of_comparison(compared: Sequence[Compared], sides: Sides | None = None, gated: Gated | None = None) -> Answer:
     """Answer what became of each program; stderr says what a gate found and which programs a side lacks."""
     from msgspec.structs import replace
 
+    from rooflens.model.compare.ladder import NO_SIDES
     from rooflens.report.comparison.document import comparison_document, heading
     from rooflens.report.text.comparison import to_json
 
+    all_sides = sides or NO_SIDES
     return Answer(
-        document=lambda: comparison_document(compared, gated, sides),
-        data={"json": lambda: to_json(compared, gated, sides)},
-        heading=lambda: heading(compared, sides),
-        table=lambda: comparison_document(compared, None, replace(sides, unpaired=())),
+        document=lambda: comparison_document(compared, gated, all_sides),
+        data={"json": lambda: to_json(compared, gated, all_sides)},
+        heading=lambda: heading(compared, all_sides),
+        table=lambda: comparison_document(compared, None, replace(all_sides, unpaired=())),
     )
 
 
