@@ -121,7 +121,7 @@ class Column:
         right: Set to the right, as numbers are.
         fit: How a cell gives way on a narrow terminal: a number is kept; of a `name` the middle of its first span is
             cut, so that rows stay different; of code the `end` is cut; other texts `wrap`, and `prose` goes below its
-            row where it has no room beside it.
+            row where it has no room beside it. A page draws a `bar` of a share, 0 to 1, in the colour of its style.
         worth: Where room lacks, the columns worth least leave first, but never the first column, nor prose.
         least: Characters that a column which gives way keeps before another one leaves.
         most: Characters of a cell for which columns worth least leave; 0 for any number.
@@ -130,7 +130,7 @@ class Column:
 
     heading: str
     right: bool = False
-    fit: Literal["keep", "name", "end", "wrap", "prose"] = "keep"
+    fit: Literal["keep", "name", "end", "wrap", "prose", "bar"] = "keep"
     worth: int = 5
     least: int = 12
     most: int = 0

@@ -125,7 +125,8 @@ def heading(compared: Sequence[Compared], sides: Sides = NO_SIDES) -> tuple[str,
         (one,) = compared
         title, facts = f"{one.program}: {total_sentence(one.comparison)}", [*_counts(one.comparison)]
     else:
-        title, facts = f"{len(compared)} programs, before and after", []
+        title = f"{len(compared)} programs, before and after" if compared else "No program in common"
+        facts = []
     return title, facts, _synthetic(compared)
 
 

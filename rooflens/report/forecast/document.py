@@ -22,6 +22,7 @@ from rooflens.report.document import (
     Heading,
     Paragraph,
     Span,
+    Style,
     Table,
     Words,
     bullets,
@@ -182,10 +183,31 @@ def _worked_out(row: Row, at: int) -> Iterator[Block]:
     result = row.steps[at][1]
     worked = tuple((name, (text,), False) for name, text in sentences.derivation(row, at))
     yield Facts("Worked out", worked)
+    times = _times(row, result)
+    longest = max((seconds for _, seconds, _ in times), default=1.0)
+    drawn = ((name, Span(f"{seconds / longest:.4f}", style), duration(seconds * 1e9)) for name, seconds, style in times)
+    columns = Column("time"), Column("on one scale", fit="bar"), Column("takes", right=True)
+    yield Table(columns, tuple(drawn), label="Times on one scale")
     if result.parts:
-        columns = (Column("part"), *(Column(name, right=True) for name in ("of the floor", "floor", "FLOP/B")))
+        of_parts = (Column("part"), *(Column(name, right=True) for name in ("of the floor", "floor", "FLOP/B")))
         parts = sorted(result.parts, key=lambda part: -part.t_lower_s)
-        yield Table(columns, tuple(_part(part, result) for part in parts), label="Where the floor goes")
+        yield Table(of_parts, tuple(_part(part, result) for part in parts), label="Where the floor goes")
+
+
+def _times(row: Row, result: Forecast) -> list[tuple[str, float, Style]]:
+    """List the times of a step that are counted, its floor, and what published kernels and the reader's take."""
+    found: list[tuple[str, float | None, Style]] = [
+        ("T math", result.t_math_s, "compute"),
+        ("T memory", result.t_memory_s, "memory"),
+        ("T comms", result.t_comms_s, "communication"),
+        ("T MUFU", result.t_special_s, "compute"),
+        ("T issue", result.t_issue_s, "compute"),
+        ("T L2", result.t_l2_s, "memory"),
+        ("floor", result.t_lower_s, result.regime),
+        ("typical of published", result.attainable.typical_s if result.attainable else None, "unknown"),
+        ("measured", row.measured_s, "unknown"),
+    ]
+    return [(name, seconds, style) for name, seconds, style in found if seconds]
 
 
 def _part(part: Forecast, whole: Forecast) -> tuple[Words, ...]:

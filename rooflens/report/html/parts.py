@@ -37,11 +37,6 @@ def shape(bound: str) -> Markup:
     return Markup(f'{sign}<path d="{LOOKS[bound].path}"/></svg>')  # noqa: S704 -- of our own table of looks
 
 
-def signed(bound: str, words: str = "") -> Markup:
-    """Write a verdict class, or words for it, after its sign."""
-    return shape(bound) + escape(words or bound)
-
-
 def bar(share: float | None, kind: str) -> Markup:
     """Draw a share, 0 to 1, as a bar in the colour of its kind."""
     width = 100 * min(share or 0.0, 1.0)

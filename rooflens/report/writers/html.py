@@ -32,7 +32,7 @@ from rooflens.report.document import (
 )
 from rooflens.report.html.document import document as framed
 from rooflens.report.html.embed import json_block
-from rooflens.report.html.parts import scrolling, shape
+from rooflens.report.html.parts import bar, scrolling, shape
 from rooflens.report.html.theme import LOOKS
 
 _KINDS = {"keep": "nowrap", "name": "label", "prose": "prose"}
@@ -287,6 +287,9 @@ def _cells(columns: Sequence[Column], row: Sequence[Words], *, labelled: bool) -
 def _cell(tag: str, column: Column, words: Words, more: str = "") -> str:
     kind = "n" if column.right else _KINDS.get(column.fit, "")
     named = f' class="{kind}"' if kind else ""
+    if column.fit == "bar" and tag == "td":
+        (share,) = spans(words)
+        return f'<td class="drawn"{more}>{bar(float(share.text), share.style)}</td>'
     return f"<{tag}{named}{more}>{_words(words)}</{tag}>"
 
 

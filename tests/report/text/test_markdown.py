@@ -49,10 +49,13 @@ HTML = ["<details><summary>Method</summary>\n", "</details>\n"]
 
 def write(analyses: Sequence[Analysis], runs: Sequence[Run] = (), title: str = "attention", **more: object) -> str:
     """Render the Markdown of a page."""
-    return to_markdown(
-        report_document(
-            build_content(samples.reports(runs or [samples.run()], analyses), title, default_thresholds(), **more)  # type: ignore[arg-type]
+    return (
+        to_markdown(
+            report_document(
+                build_content(samples.reports(runs or [samples.run()], analyses), title, default_thresholds(), **more)  # type: ignore[arg-type]
+            )
         )
+        + "\n"
     )
 
 
