@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 from msgspec import Struct
 
-from rooflens.format import printable, unbroken
+from rooflens.format import cut_middle, printable, unbroken
 from rooflens.report.document import (
     Block,
     Bullets,
@@ -39,6 +39,9 @@ _KINDS = {"keep": "nowrap", "name": "label", "prose": "prose"}
 """How cells of a column give way -> their class."""
 
 _TAGS = {"code": "code", "strong": "b", "dim": "small"}
+
+NAME_WIDTH, TITLE_WIDTH = 160, 2_000
+"""Characters of a kernel's name in a table, and where a pointer rests on it."""
 
 _ARROW = escape(" -> ")
 MAX_ROWS = 4_000
@@ -290,6 +293,9 @@ def _cell(tag: str, column: Column, words: Words, more: str = "") -> str:
     if column.fit == "bar" and tag == "td":
         (share,) = spans(words)
         return f'<td class="drawn"{more}>{bar(float(share.text), share.style)}</td>'
+    if column.fit == "name" and len(whole := _plain(words)) > NAME_WIDTH:
+        words = tuple(replace(span, text=cut_middle(span.text, NAME_WIDTH)) for span in spans(words))
+        more += f' title="{_text(cut_middle(whole, TITLE_WIDTH))}"'
     return f"<{tag}{named}{more}>{_words(words)}</{tag}>"
 
 

@@ -266,15 +266,16 @@ def test_programs_that_one_side_lacks_are_named_everywhere(tmp_path: Path) -> No
     assert words in page.read_text()
 
 
-def test_sides_without_a_common_program_are_a_page(fixtures: Path, tmp_path: Path) -> None:
-    """Three programs on three sides have nothing in common: the page names what only one side has, and no one fails."""
+def test_sides_that_cannot_be_compared_are_a_page(fixtures: Path, tmp_path: Path) -> None:
+    """Three sides of other work have no pair to draw: the page lists them, and says why none is compared."""
     sides = [fixtures / "synthetic" / f"sweep_gemm_bf16_{size}.synthetic.ncu-rep" for size in (128, 1024, 4096)]
     page = tmp_path / "page.html"
     done = run("compare", *sides, "--anyway", "-o", page)
     assert (done.exit_code, done.exception) == (0, None)
     text = page.read_text(encoding="utf-8")
-    assert "<h1>No program in common</h1>" in text
-    assert text.count("<li>only ") >= 3
+    assert "<h1>128: 3 versions</h1>" in text
+    assert text.count("not compared, other work: ") == 2
+    assert 'data-spec="' not in text
 
 
 def test_a_floor_holds_the_gate_and_every_format_says_so(base: Path, tmp_path: Path) -> None:
