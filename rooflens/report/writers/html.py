@@ -294,7 +294,10 @@ def _cell(tag: str, column: Column, words: Words, more: str = "") -> str:
         (share,) = spans(words)
         return f'<td class="drawn"{more}>{bar(float(share.text), share.style)}</td>'
     if column.fit == "name" and len(whole := _plain(words)) > NAME_WIDTH:
-        words = tuple(replace(span, text=cut_middle(span.text, NAME_WIDTH)) for span in spans(words))
+        words = tuple(
+            replace(span, text=cut_middle(span.text, NAME_WIDTH)) if span.style == "code" else span
+            for span in spans(words)
+        )
         more += f' title="{_text(cut_middle(whole, TITLE_WIDTH))}"'
     return f"<{tag}{named}{more}>{_words(words)}</{tag}>"
 
