@@ -33,11 +33,6 @@ class Fact(Struct, frozen=True):
     head: str
     matters: bool = False
 
-    @property
-    def differs(self) -> bool:
-        """True where the sides do not say the same."""
-        return self.base != self.head
-
 
 def is_synthetic(side: Side) -> bool:
     """Return whether a generator wrote any part of a side."""
