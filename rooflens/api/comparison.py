@@ -218,9 +218,9 @@ class Comparison:
         >>> rl.compare(before, before).to_dict()["programs"][0]["total"]["outcome"]
         'single'
         """
-        from rooflens.writing.comparisons import render
+        from rooflens.writing.answers import of_comparison
 
-        document: dict[str, Any] = json.loads(render(self._compared, "json", self._sides))
+        document: dict[str, Any] = json.loads(of_comparison(self._compared, self._sides).text("json"))
         return document
 
     def to_markdown(self) -> str:
@@ -231,9 +231,9 @@ class Comparison:
         >>> rl.compare(before, before).to_markdown().startswith("### ")
         True
         """
-        from rooflens.writing.comparisons import render
+        from rooflens.writing.answers import of_comparison
 
-        return render(self._compared, "md", self._sides)
+        return of_comparison(self._compared, self._sides).text("md").removesuffix("\n")
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write it to a file: `.html` is a page with the changes as arrows; `.md`, `.json` and `.xml` (JUnit) work too.
@@ -256,12 +256,12 @@ class Comparison:
         'change.md'
         """
         from rooflens.files import write_whole
-        from rooflens.writing.comparisons import render
+        from rooflens.writing.answers import of_comparison
         from rooflens.writing.outputs import check_named
 
         file = Path(path)
         style = check_named(file, ("html", "md", "json"), force=force)
-        write_whole(file, render(self._compared, style, self._sides) + "\n", hint="give another place")
+        write_whole(file, of_comparison(self._compared, self._sides).text(style), hint="give another place")
         return file
 
     def _repr_markdown_(self) -> str:

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from rooflens.ingest.load import Ingested
     from rooflens.model.records import Analysis
     from rooflens.report.document import Document
+    from rooflens.writing.answers import Answer
+
+
+TABLE = "table"
+"""The format that is for a terminal; all others are texts that a file may hold."""
 
 
 def echo(text: str, *, nl: bool = True) -> None:
@@ -131,34 +136,39 @@ def show(document: Document) -> None:
     click.echo(to_terminal(document, terminal_width(), colour=colour), nl=False)
 
 
-def show_table(
+def table_of(
     found: Analyzed,
     top: int | None = None,
     *,
     each_launch: bool = False,
     place: Sequence[str] = (),
     columns: Sequence[str] = (),
-) -> None:
-    """Print the table of each GPU, what to do next, and what the marks mean.
+) -> Document:
+    """Make the table of each GPU, and what to do next.
 
     Args:
         found: The reports.
         top: Rows of each GPU; all by default.
-        each_launch: Print a row for each launch, instead of one for each kernel.
+        each_launch: A row for each launch, instead of one for each kernel.
         place: What to give to a command that says more: paths, or a store; empty where a page is being written.
         columns: Quantities to show instead of the usual columns.
     """
     from rooflens.model.summary import summarize
-    from rooflens.report.text.table import LEGEND, kernels_document, steps
+    from rooflens.report.text.table import kernels_document, steps
 
-    analyses = found.analyses
-    kernels = summarize(analyses)
-    rows = summarize(analyses, each_launch=True) if each_launch else kernels
-    show((*kernels_document(rows, top, columns), *steps(kernels, place)))
-    for line in LEGEND if analyses and not columns else ():
-        say(line)
-    if synthetic := sum(analysis.kernel.synthetic for analysis in analyses):
-        say(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator")
+    kernels = summarize(found.analyses)
+    rows = summarize(found.analyses, each_launch=True) if each_launch else kernels
+    return (*kernels_document(rows, top, columns), *steps(kernels, place))
+
+
+def marks_of(found: Analyzed, columns: Sequence[str] = ()) -> Iterator[str]:
+    """Say what the marks of that table mean, and which of its kernels were not measured."""
+    from rooflens.report.text.table import LEGEND
+
+    if found.analyses and not columns:
+        yield from LEGEND
+    if synthetic := sum(analysis.kernel.synthetic for analysis in found.analyses):
+        yield f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator"
 
 
 def with_output(formats: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -186,12 +196,17 @@ def with_output(formats: Sequence[str]) -> Callable[[Callable[..., None]], Calla
     return command
 
 
-def deliver(text: str, output: Path | None) -> None:
-    """Print a text, or write it to a file and say so."""
-    if output is None:
-        echo(text)
+def deliver(answer: Answer, style: str, output: Path | None = None) -> None:
+    """Show an answer on the terminal, print it in a format, or write it to a file and say so."""
+    if style == TABLE:
+        show(answer.shown())
+        for line in answer.remarks():
+            say(line)
+    elif output is None:
+        for part in answer.parts(style):
+            echo(part, nl=False)
     else:
-        write_whole(output, f"{text}\n")
+        write_whole(output, answer.text(style))
         say(f"wrote {output}")
 
 
@@ -211,11 +226,11 @@ def check_output(output: Path | None, style: str | None, formats: Sequence[str],
     Raises:
         UsageError: Output and format do not go together, or the place is taken.
     """
-    if style != "table":
-        style = format_of(output, style, formats) if output is not None else style or "table"
+    if style != TABLE:
+        style = format_of(output, style, formats) if output is not None else style or TABLE
     if output is None and style == "html":
         raise UsageError("a page needs a file", f"name it with -o, for example -o {page}")
-    if output is not None and style == "table":
+    if output is not None and style == TABLE:
         raise UsageError("a table is for the terminal", "choose another --format for a file, for example json")
     if output is not None:
         refuse_report(output)

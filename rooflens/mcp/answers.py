@@ -28,7 +28,6 @@ from rooflens.model.summary import KernelSummary, by_stake, identity, most_at_st
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
-from rooflens.report.text import comparison, forecast
 from rooflens.report.text.digest import (
     BYTES_PER_TOKEN,
     LEAST_TOKENS,
@@ -43,6 +42,7 @@ from rooflens.report.text.digest import (
 from rooflens.report.text.hotspots import listings
 from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
+from rooflens.writing.answers import of_comparison, of_forecasts
 
 MOST_TOKENS = 4000
 """No answer is longer, whatever is asked for."""
@@ -144,7 +144,7 @@ class Answers:
         pairs, unpaired = self._pairs(base, head, kernel)
         compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint="compare what was collected alike")
         sides = Sides(tuple(set_sides(pairs, compared)), unpaired)
-        return _page(comparison.to_markdown(compared, sides=sides), offset, max_tokens)
+        return _page(of_comparison(compared, sides).text("md").removesuffix("\n"), offset, max_tokens)
 
     def predict(
         self,
@@ -157,7 +157,8 @@ class Answers:
         found = the_operation(operation)
         held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
         written, there = {name: str(value) for name, value in held.items()}, the_datasheet(gpu)
-        return _page(forecast.WRITERS["md"]([swept(found, written, dtype or usual_dtype(found, there), there)]), 0)
+        row = swept(found, written, dtype or usual_dtype(found, there), there)
+        return _page(of_forecasts([row]).text("md").removesuffix("\n"), 0)
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         found = self._root.analyzed(path)

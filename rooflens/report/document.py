@@ -1,4 +1,7 @@
-"""An answer as blocks, built once from records; `writers` show it on a terminal, as Markdown and as HTML.
+"""An answer as blocks, built once from records; `writers` show it on a terminal, as Markdown and as a page.
+
+A terminal and Markdown say what has to be read. Pages have the room for what is looked at and looked up: `Chart`,
+`Facts`, `Columns`, `Choice`, further columns of a table and further rows; `for_text` leaves these out.
 
 Words are sentences of ours, in which text between backticks is code, or spans: whatever comes out of a report is in
 a `code` span or is escaped by the writer, and is never mark-up.
@@ -7,9 +10,9 @@ The records are of the standard library, so that a machine that only collects sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 Style = Literal[
     "plain",
@@ -23,8 +26,10 @@ Style = Literal[
     "overhead",
     "balanced",
     "unknown",
+    "communication",
 ]
-"""How a span is set: `code` and `literal` hold text as it is; those named after verdicts are coloured on a terminal."""
+"""How a span is set: `code` and `literal` hold text as it is; those named after verdicts and regimes are coloured on a
+terminal, and have their sign before them on a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +83,13 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """One or more lines; `facts` keep their lines separate, a `warning` is emphasised, a `note` is muted."""
+    """One or more lines; `facts` keep their lines separate, a `warning` is emphasised, a `note` is muted.
+
+    An `answer` is what was asked for: a page sets it large.
+    """
 
     lines: tuple[Words, ...]
-    kind: Literal["", "facts", "warning", "note"] = ""
+    kind: Literal["", "facts", "warning", "note", "answer"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,39 +121,132 @@ class Column:
         right: Set to the right, as numbers are.
         fit: How a cell gives way on a narrow terminal: a number is kept; of a `name` the middle of its first span is
             cut, so that rows stay different; of code the `end` is cut; other texts `wrap`, and `prose` goes below its
-            row where it has no room beside it.
+            row where it has no room beside it. A page draws a `bar` of a share, 0 to 1, in the colour of its style.
         worth: Where room lacks, the columns worth least leave first, but never the first column, nor prose.
         least: Characters that a column which gives way keeps before another one leaves.
         most: Characters of a cell for which columns worth least leave; 0 for any number.
+        page: Only pages show it.
     """
 
     heading: str
     right: bool = False
-    fit: Literal["keep", "name", "end", "wrap", "prose"] = "keep"
+    fit: Literal["keep", "name", "end", "wrap", "prose", "bar"] = "keep"
     worth: int = 5
     least: int = 12
     most: int = 0
+    page: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of as many cells as there are columns."""
+    """Rows of as many cells as there are columns.
+
+    Attributes:
+        shown: How many of the rows a terminal and Markdown show; 0 for all.
+        amount: How many rows there are, of which `rows` may be the first; 0 where `rows` are all.
+        rest: What the rows have in common that are not shown: ` with smaller differences`.
+        label: What it holds, for readers who do not see it; by default its title.
+    """
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Words, ...], ...]
     title: Words = ""
+    shown: int = 0
+    amount: int = 0
+    rest: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Blocks that are read by few; where nothing folds they stand below their title."""
+    """Blocks that are read by few; where nothing folds they stand below their title.
 
-    title: str
-    blocks: tuple[Paragraph, ...]
+    Attributes:
+        on_text: False where a terminal and Markdown show the blocks as they are, without the title.
+    """
+
+    title: Words
+    blocks: Document
+    on_text: bool = True
 
 
-Block: TypeAlias = "Heading | Paragraph | Bullets | Table | Folded"
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawing on a page; all that it shows stands in words or tables beside it.
+
+    Attributes:
+        key: Its name in the page.
+        draw: Makes what Vega-Lite draws, once a page is written; None where nothing has a place.
+        label: What it shows, for readers who do not see it.
+        notes: Sentences below it.
+    """
+
+    key: str
+    draw: Callable[[], Mapping[str, Any] | None]
+    label: str
+    notes: tuple[Words, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Values by their names, side by side where there are several `heads`.
+
+    Attributes:
+        rows: Name, a value for each head, and whether it is to be noticed.
+    """
+
+    label: str
+    rows: tuple[tuple[str, tuple[Words, ...], bool], ...]
+    heads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Parts of a page beside one another where there is room; a single one has all of it."""
+
+    parts: tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What a reader chooses among: by a slider where the names have an order, else from a list."""
+
+    label: str
+    names: tuple[str, ...]
+    slides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Parts of a page of which those are in sight that were chosen: all of them stand in it, and none is made anew.
+
+    Attributes:
+        parts: Blocks by the place of each control's name that they belong to; None where they belong to all names.
+        first: The places that are chosen first.
+    """
+
+    controls: tuple[Control, ...]
+    parts: tuple[tuple[tuple[int | None, ...], Document], ...]
+    first: tuple[int, ...]
+
+
+Block: TypeAlias = "Heading | Paragraph | Bullets | Table | Folded | Chart | Facts | Columns | Choice"
 Document: TypeAlias = "tuple[Block, ...]"
+
+
+def for_text(document: Document) -> Iterator[Heading | Paragraph | Bullets | Table | Folded]:
+    """Leave out what only pages show, and count the rows below a table that it does not show."""
+    for block in document:
+        if isinstance(block, Table):
+            kept = [i for i, column in enumerate(block.columns) if not column.page]
+            rows = block.rows[: block.shown or None]
+            cells = rows if len(kept) == len(block.columns) else (tuple(row[i] for i in kept) for row in rows)
+            yield replace(block, columns=tuple(block.columns[i] for i in kept), rows=tuple(cells))
+            yield from rest_note(block.amount or len(block.rows), len(rows), block.rest)
+        elif isinstance(block, Folded) and not block.on_text:
+            yield from for_text(block.blocks)
+        elif not isinstance(block, (Chart, Facts, Columns, Choice)):
+            yield block
 
 
 def paragraph(*lines: Words) -> Paragraph:

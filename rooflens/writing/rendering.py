@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from rooflens.analyzing import Analyzed
 from rooflens.model.predict.measured import Prediction, Rule
 from rooflens.model.records import Run
+from rooflens.writing.answers import Answer
+
+if TYPE_CHECKING:
+    from rooflens.report.document import Document
+
+PICTURES = ("png", "svg")
 
 
 class Expected(Struct, frozen=True):
@@ -46,18 +53,28 @@ def render(
         InputError: A picture has nothing to show.
     """
     expected = expected or Expected(bundled([report.run for report in found.reports]))
-    if style == "json":
+    if style in PICTURES:
+        return _picture(found, style, title, dark=dark)
+    return Rendered("".join(of_report(found, title, expected).parts(style)).encode("utf-8", "replace"))
+
+
+def of_report(found: Analyzed, title: str, expected: Expected) -> Answer:
+    """Answer what limits all kernels, in one file: a page of its own, Markdown, or data."""
+
+    def json() -> str:
         from rooflens.report.data import to_json
 
-        return _encoded(to_json(found.analyses, found.reports) + "\n")
-    if style == "csv":
+        return to_json(found.analyses, found.reports)
+
+    def csv() -> str:
         from rooflens.report.data import to_csv
 
-        return _encoded(to_csv(found.analyses))
-    if style == "html":
+        return to_csv(found.analyses)
+
+    def page() -> str:
         from rooflens.report.page.page import render_page
 
-        text = render_page(
+        return render_page(
             found.reports,
             title=title,
             limits=found.limits,
@@ -65,22 +82,22 @@ def render(
             predictions=expected.reports,
             rules=expected.rules,
         )
-        return _encoded(text)
+
+    def document() -> Document:
+        from rooflens.report.content import build_content
+        from rooflens.report.text.markdown import report_document
+
+        return report_document(build_content(found.reports, title, found.limits, found.failures))
+
+    return Answer(document, {"json": json, "csv": csv, "html": page})
+
+
+def _picture(found: Analyzed, style: str, title: str, *, dark: bool) -> Rendered:
     from rooflens.report.content import build_content
-
-    page = build_content(found.reports, title, found.limits, found.failures)
-    if style == "md":
-        from rooflens.report.text.markdown import render_markdown
-
-        return _encoded(render_markdown(page))
     from rooflens.report.roofline.picture import draw_rooflines
 
-    picture = draw_rooflines(page, dark=dark)
-    return Rendered(picture.png() if style == "png" else _encoded(picture.svg).data, picture.notes)
-
-
-def _encoded(text: str) -> Rendered:
-    return Rendered(text.encode("utf-8", "replace"))
+    picture = draw_rooflines(build_content(found.reports, title, found.limits, found.failures), dark=dark)
+    return Rendered({"png": picture.png, "svg": picture.svg.encode}[style](), picture.notes)
 
 
 def default_title(runs: Sequence[Run]) -> str:

@@ -19,7 +19,7 @@ from rooflens.model.compare.compare import Change, compare
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.pairing import pair_programs, warnings
 from rooflens.model.records import AnalyzedReport, Rule
-from rooflens.report.comparison.page import render_comparison
+from rooflens.writing.answers import of_comparison
 
 DURATION = "gpu__time_duration.sum"
 DRAM_PCT = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -101,7 +101,7 @@ def pair_of(base: Path, head: Path) -> Pair:
         sides.append([AnalyzedReport(loaded.run, tuple(analyze(kernel) for kernel in loaded.kernels))])
     (pair,) = pair_programs(sides[0], sides[1], ("base", "head")).pairs
     compared = Compared(pair.program, compare(pair.base, pair.head), tuple(warnings(pair)))
-    return Pair(reports[0], reports[1], compared, render_comparison([compared], None))
+    return Pair(reports[0], reports[1], compared, of_comparison([compared]).text("html"))
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from rooflens.model.verdict.sentences import gain_words, limit_factor_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.labels import evidence_words
-from rooflens.report.text.markdown import render_markdown
+from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import LEGEND, kernels_document, steps
+from rooflens.report.writers.markdown import to_markdown
 from rooflens.report.writers.terminal import to_terminal
 
 AVOIDED = (
@@ -63,7 +64,7 @@ def outputs(report: AnalyzedReport) -> str:
     """Write everything that is said of one report without a page."""
     content = build_content([report], "report", default_thresholds())
     sentences = "\n".join(text for analysis in report.analyses for text in said(analysis))
-    return "\n".join((sentences, printed(report.analyses, 200), render_markdown(content)))
+    return "\n".join((sentences, printed(report.analyses, 200), to_markdown(report_document(content))))
 
 
 @pytest.fixture(scope="module")

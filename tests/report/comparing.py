@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.compare.compare import Side, compare
-from rooflens.model.compare.gate import Compared, Gate
+from rooflens.model.compare.gate import Compared, Gate, Gated
 from rooflens.model.records import Analysis
-from rooflens.report.comparison.page import render_comparison
+from rooflens.writing.answers import of_comparison
 
 EVEN = (1.0, 1.004, 0.997, 1.002, 0.999)
 """Times of five recordings, as parts of the first one."""
@@ -88,9 +88,14 @@ def layer() -> Compared:
     return compared([softmax, gemm, renamed(gather, "julia_gather_4711"), fill, stencil, mystery], head)
 
 
+def page_of(many: Sequence[Compared], gated: Gated | None = None) -> str:
+    """Write the page of comparisons."""
+    return of_comparison(many, gated=gated).text("html")
+
+
 def judged_page(many: Sequence[Compared], gate: Gate) -> str:
-    """Render the page of comparisons that a gate judges."""
-    return render_comparison(many, gate.judge(many))
+    """Write the page of comparisons that a gate judges."""
+    return page_of(many, gate.judge(many))
 
 
 def block(html: str, name: str) -> Any:

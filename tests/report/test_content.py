@@ -13,7 +13,7 @@ from rooflens.report.comparison.rows import limiter as comparison_limiter
 from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, Content, build_content
 from rooflens.report.page.kernels import kernels
 from rooflens.report.summary import RANKED_SHOWN, limiter, ranking, unranked
-from rooflens.report.text.markdown import render_markdown
+from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import to_markdown
 
@@ -112,7 +112,7 @@ def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
     page = make_page(found, samples.every_verdict()[1])
     for text in (
         str(kernels(page)),
-        render_markdown(page),
+        to_markdown(report_document(page)),
         to_markdown(kernels_document(summarize([found]))),
         limiter(page.launches[0]),
     ):

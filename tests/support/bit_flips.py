@@ -30,7 +30,7 @@ from rooflens.model.summary import summarize
 from rooflens.report.content import build_content
 from rooflens.report.data import to_csv, to_json
 from rooflens.report.page.page import render_page
-from rooflens.report.text.markdown import render_markdown
+from rooflens.report.text.markdown import report_document
 from rooflens.report.text.table import kernels_document, steps
 from rooflens.report.writers.markdown import to_markdown
 
@@ -164,7 +164,7 @@ def _writers(found: Analyzed, *, with_page: bool) -> dict[str, Callable[[], obje
         "csv": lambda: to_csv(analyses),
         "table": lambda: to_markdown(kernels_document(summarize(analyses))),
         "below the table": lambda: to_markdown(steps(summarize(analyses), ())),
-        "markdown": lambda: render_markdown(build_content(reports, "flipped", limits)),
+        "markdown": lambda: to_markdown(report_document(build_content(reports, "flipped", limits))),
     }
     if with_page:
         writers["page"] = lambda: render_page(reports, title="flipped", limits=limits)

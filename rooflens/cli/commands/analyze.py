@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import echo, finish, say, show_table
+from rooflens.cli.console import deliver, finish, marks_of, table_of
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import (
     PATHS,
@@ -26,12 +26,13 @@ from rooflens.errors import UsageError
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.selecting import Selection
+    from rooflens.writing.answers import Answer
 
 
 @click.command(
@@ -117,26 +118,14 @@ def analyze(
         selection=selection,
         timeline=timeline,
     )
-    if style == "table":
-        from rooflens.report.program import program_lines
-
-        show_table(found, top, each_launch=launches, place=place, columns=names)
-        for line in program_lines(found.reports):
-            say(line)
-        if stated is not None:
-            print_expected(found.reports, find_expected(found.reports, stated))
-    elif style == "json" and not sys.stdout.isatty():
-        from rooflens.report.data import json_lines
-
-        parts = json_lines(found.analyses, found.reports)
-        while some := "".join(islice(parts, 256)):
-            echo(some, nl=False)
-    elif style == "digest":
-        from rooflens.report.text.digest import digest
-
-        echo(digest(found.reports, max_tokens or DEFAULT_TOKENS, top, found.failures), nl=False)
-    else:
-        echo(_document(found, style, top, names, raw_cells=raw_cells), nl=False)
+    deliver(
+        _answer(
+            found, top, max_tokens or DEFAULT_TOKENS, names, each_launch=launches, place=place, raw_cells=raw_cells
+        ),
+        style,
+    )
+    if stated is not None:
+        print_expected(found.reports, find_expected(found.reports, stated))
     is_kept = keep and timeline is None and found.not_kept is None and found.reports
     finish(found, f"wrote {shown(store)}" if store and is_kept else "")
 
@@ -161,19 +150,51 @@ def _check_options(
         raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")
 
 
-def _document(found: Analyzed, style: str, top: int | None, columns: Sequence[str], *, raw_cells: bool) -> str:
-    """Write reports as JSON for people, as CSV or Markdown."""
-    analyses = found.analyses
-    if style == "json":
-        from rooflens.report.data import to_json
-
-        return f"{to_json(analyses, found.reports)}\n"
-    if style == "csv":
-        from rooflens.report.data import to_csv
-
-        return to_csv(analyses, raw_cells=raw_cells)
+def _answer(
+    found: Analyzed,
+    top: int | None,
+    max_tokens: int,
+    columns: Sequence[str],
+    *,
+    each_launch: bool,
+    place: Sequence[str],
+    raw_cells: bool,
+) -> Answer:
+    """Answer what limits each kernel; a model and a terminal get less than programs do."""
     from rooflens.model.summary import summarize
     from rooflens.report.text.table import kernels_document
-    from rooflens.report.writers.markdown import to_markdown
+    from rooflens.writing.answers import Answer
 
-    return f"{to_markdown(kernels_document(summarize(analyses), top, columns))}\n"
+    def digest() -> str:
+        from rooflens.report.text.digest import digest as shortened
+
+        return shortened(found.reports, max_tokens, top, found.failures)
+
+    def csv() -> str:
+        from rooflens.report.data import to_csv
+
+        return to_csv(found.analyses, raw_cells=raw_cells)
+
+    return Answer(
+        document=lambda: kernels_document(summarize(found.analyses), top, columns),
+        data={"json": lambda: _json(found), "csv": csv, "digest": digest},
+        table=lambda: table_of(found, top, each_launch=each_launch, place=place, columns=columns),
+        remarks=lambda: _remarks(found, columns),
+    )
+
+
+def _remarks(found: Analyzed, columns: Sequence[str]) -> Iterator[str]:
+    from rooflens.report.program import program_lines
+
+    yield from marks_of(found, columns)
+    yield from program_lines(found.reports)
+
+
+def _json(found: Analyzed) -> str | Iterator[str]:
+    """Write JSON: indented for people, a line for each launch where a program reads it, as it is made."""
+    from rooflens.report.data import json_lines, to_json
+
+    if sys.stdout.isatty():
+        return to_json(found.analyses, found.reports)
+    parts = json_lines(found.analyses, found.reports)
+    return iter(lambda: "".join(islice(parts, 256)), "")

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from rooflens.addresses import shown
-from rooflens.cli.console import check_output, deliver, say, show, show_bugs, show_failures, with_output
+from rooflens.cli.console import check_output, deliver, say, show_bugs, show_failures, with_output
 from rooflens.cli.loading import load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, completed_by_files, examples
 from rooflens.errors import InputError, UsageError
@@ -97,8 +97,7 @@ def compare(
     from rooflens.model.compare.gate import parse_per_cent
     from rooflens.model.compare.ladder import set_sides
     from rooflens.model.compare.pairing import compare_pairs, last_of_each, reports_of
-    from rooflens.report.text.comparison import comparison_document
-    from rooflens.writing.comparisons import render
+    from rooflens.writing.answers import of_comparison
 
     style = check_output(output, style, FORMATS, "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel)
@@ -117,10 +116,7 @@ def compare(
     gated = gate.judge(last_of_each(compared)) if gate else None
     sides = replace(sides, ladders=tuple(set_sides(pairs, compared)))
     show_bugs(analysis for report in reports_of(pairs) for analysis in report.analyses)
-    if style == "table":
-        show(comparison_document(compared, None, replace(sides, unpaired=())))
-    else:
-        deliver(render(compared, style, sides, gated), output)
+    deliver(of_comparison(compared, sides, gated), style, output)
     if gated is not None:
         _tell(gated)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import echo, finish, say, show
+from rooflens.cli.console import deliver, echo, finish, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
 from rooflens.cli.loading import chosen as only_chosen
@@ -59,8 +59,8 @@ def explain(
 
     from rooflens.model.selecting import Chooser
     from rooflens.model.summary import most_at_stake
-    from rooflens.report.text.digest import explain as explained
     from rooflens.report.text.digest import explain_document
+    from rooflens.writing.answers import Answer
 
     stated = read_stated(predict)
     chooser = Chooser(selection) if selection else None
@@ -76,10 +76,7 @@ def explain(
         raise InputError("there is no kernel to explain", "give a report with at least one")
     digest = chosen.kernel.digest
     report = whole[digest]
-    if style == "md" or (style is None and not sys.stdout.isatty()):
-        echo(explained(report, chosen), nl=False)
-    else:
-        show(explain_document(report, chosen))
+    deliver(Answer(lambda: explain_document(report, chosen)), style or ("table" if sys.stdout.isatty() else "md"))
     if stated is not None:
         alone = [replace(report, analyses=(chosen,))]
         echo("")

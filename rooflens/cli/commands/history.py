@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_output, echo, finish, show, show_bugs, with_output
+from rooflens.cli.console import check_output, deliver, finish, show_bugs, with_output
 from rooflens.cli.loading import load_analyzed, with_selection
 from rooflens.cli.usage import Command, examples
-from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.model.compare.ladder import Series
     from rooflens.model.selecting import Selection
 
 FORMATS = ("table", "json", "html")
@@ -39,7 +37,7 @@ def history(store: str, *, selection: Selection | None, style: str | None, outpu
     from rooflens.model.compare.ladder import histories
     from rooflens.model.selecting import Selection, select
     from rooflens.report.ladder import BLOCKS, PLAIN_BLOCKS
-    from rooflens.report.text.history import overview_document, runs_document
+    from rooflens.writing.answers import of_history
 
     style = check_output(output, style, FORMATS, "history.html", force=force)
     found = load_analyzed((), store, selection=Selection(nvtx=selection.nvtx) if selection else None)
@@ -48,30 +46,7 @@ def history(store: str, *, selection: Selection | None, style: str | None, outpu
         chosen = select(found.reports, selection)
         wanted = {analysis.kernel.name for report in chosen for analysis in report.analyses}
         series = tuple(one for one in series if any(point.analysis.kernel.name in wanted for point in one.points))
-    text = _text(series, style)
     show_bugs(found.analyses)
-    if style != "table":
-        if output is None:
-            echo(text, nl=False)
-        else:
-            write_whole(output, text)
-    elif selection and selection.kernel:
-        show(runs_document(series))
-    else:
-        show(
-            overview_document(series, BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else PLAIN_BLOCKS)
-        )
-    finish(found, f"wrote {output}" if output else "")
-
-
-def _text(series: tuple[Series, ...], style: str) -> str:
-    """Write kernels over the runs as JSON or a page; a table is shown."""
-    if style == "table":
-        return ""
-    if style == "json":
-        from rooflens.report.text.history import to_json
-
-        return to_json(series) + "\n"
-    from rooflens.report.history.page import render_history
-
-    return render_history(series) + "\n"
+    blocks = BLOCKS if (sys.stdout.encoding or "").lower().startswith("utf") else PLAIN_BLOCKS
+    deliver(of_history(series, by_run=bool(selection and selection.kernel), blocks=blocks), style, output)
+    finish(found, "")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import echo, finish, say, show, show_bugs, show_failures
+from rooflens.cli.console import deliver, finish, say, show_bugs, show_failures
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import InputError
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import Analysis, Grain
     from rooflens.model.selecting import Selection
-    from rooflens.report.text.hotspots import Listing
 
 _LINES_HINT = "compile with `-lineinfo` and profile again; `--by sass` shows the instructions"
 _NONE_HINT = (
@@ -66,7 +65,8 @@ def hotspots(
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
     from rooflens.model.failed import is_bug
-    from rooflens.report.text.hotspots import hotspots_document, listings
+    from rooflens.report.text.hotspots import hotspots_document, listings, to_csv, to_json
+    from rooflens.writing.answers import Answer
 
     found = load_analyzed(paths, store, reading=reading, selection=selection)
     try:
@@ -78,22 +78,11 @@ def hotspots(
     except InputError:
         show_failures(found)
         raise
-    if style == "table":
-        show(hotspots_document(shown))
-    else:
-        echo(_written(shown, style, raw_cells=raw_cells), nl=False)
+    data = {"csv": lambda: to_csv(shown, raw_cells=raw_cells), "json": lambda: to_json(shown)}
+    deliver(Answer(lambda: hotspots_document(shown), data), style)
     if left := len(analyses) - len(shown):
         say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
     finish(found, "")
-
-
-def _written(shown: tuple[Listing, ...], style: str, *, raw_cells: bool) -> str:
-    """Write the hot spots of each kernel as data."""
-    from rooflens.report.text.hotspots import to_csv, to_json
-
-    if style == "csv":
-        return to_csv(shown, raw_cells=raw_cells)
-    return to_json(shown) + "\n"
 
 
 def _nothing(analyses: Sequence[Analysis], by: Grain | None) -> InputError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import check_output, deliver, echo, finish, say, show, show_failures, with_output
+from rooflens.cli.console import check_output, deliver, echo, finish, say, show_failures, with_output
 from rooflens.cli.usage import GPUS, NamedGroup, completed_by
 from rooflens.errors import InputError, RooflensError, UnknownNameError, UsageError
 from rooflens.format import some
@@ -160,8 +160,7 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     from rooflens.model.predict.rows import ELEMENT_BYTES
     from rooflens.model.selecting import Selection
     from rooflens.model.summary import in_order, summarize
-    from rooflens.report.text.what_if import what_if_document, what_if_json
-    from rooflens.report.writers.markdown import to_markdown
+    from rooflens.writing.answers import of_what_if
 
     if not gpu_names and dtype is None:
         raise UsageError("nothing is to be changed", "give --gpu NAME, --dtype TYPE, or both")
@@ -183,12 +182,7 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     except RooflensError:
         show_failures(found)
         raise
-    if style == "json":
-        echo(what_if_json(answers))
-    elif style == "md":
-        echo(to_markdown(what_if_document(answers)))
-    else:
-        show(what_if_document(answers))
+    deliver(of_what_if(answers), style or "table")
     finish(found, "")
 
 
@@ -278,6 +272,8 @@ def _size_option(size: Size) -> click.Option:
 
 def _run(operation: Operation, given: dict[str, Any]) -> None:
     """Predict every step of the sweep for every type and GPU, and show them."""
+    from rooflens.writing.answers import of_forecasts
+
     output = given["output"]
     style = check_output(output, given["style"], FORMATS, "predict.html", force=given["force"])
     written = {size.name: str(given[size.name]) for size in operation.sizes}
@@ -293,17 +289,7 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
         raise UsageError("--link has no effect: one GPU alone sends nothing", "leave it out, or give more GPUs")
     for failure in lacking:
         say(f"warning: {failure}")
-    if style == "html":
-        from rooflens.report.forecast.page import render_forecasts
-
-        deliver(render_forecasts(rows, [str(failure) for failure in lacking]), output)
-        return
-    from rooflens.report.text.forecast import WRITERS, forecasts_document
-
-    if style == "table":
-        show(forecasts_document(rows))
-    else:
-        deliver(WRITERS[style](rows), output)
+    deliver(of_forecasts(rows, [str(failure) for failure in lacking]), style, output)
 
 
 def _cases(operation: Operation, written: str | None, gpus: list[Datasheet]) -> list[tuple[str, Datasheet]]:

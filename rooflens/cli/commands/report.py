@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, say, show_table
+from rooflens.cli.console import finish, marks_of, say, show, table_of
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
 from rooflens.cli.usage import Command, examples
@@ -24,6 +24,7 @@ _STDOUT = Path("-")
 
 _FORMATS = ("html", "md", "png", "svg", "json")
 _PICTURES = ("png", "svg")
+_BINARY = frozenset({"png"})
 
 
 @click.command(
@@ -103,7 +104,9 @@ def report(
     else:
         write_whole(output, rendered.data)
     if table:
-        show_table(found)
+        show(table_of(found))
+        for line in marks_of(found):
+            say(line)
         print_expected(found.reports, expected)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
 
@@ -124,7 +127,7 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None
     if output == _STDOUT:
         if table:
             raise UsageError("--table and `-o -` both write to stdout", "drop one of the two")
-        if style == "png" and _stdout_is_terminal():
+        if style in _BINARY and _stdout_is_terminal():
             raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
         return
     check_folder(output)

@@ -33,18 +33,13 @@ class Fact(Struct, frozen=True):
     head: str
     matters: bool = False
 
-    @property
-    def differs(self) -> bool:
-        """True where the sides do not say the same."""
-        return self.base != self.head
-
 
 def is_synthetic(side: Side) -> bool:
     """Return whether a generator wrote any part of a side."""
     return any(run.synthetic for run in side.runs) or any(one.kernel.synthetic for one in side.timed)
 
 
-def sides(comparison: Comparison) -> tuple[Fact, ...]:
+def recorded(comparison: Comparison) -> tuple[Fact, ...]:
     """List how both sides were recorded; what neither states is left out."""
     rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
         ("Side", lambda side: side.label),

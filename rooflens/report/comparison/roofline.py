@@ -4,8 +4,8 @@ On one GPU at one clock both sides share their roofs: heights are FLOP/s, under 
 clocks differ no set of roofs holds for both, and FLOP/s would move with the hardware: heights are then shares of each
 kernel's own roof min(P, AI x BW), which say on either side how far the limit is.
 
-The chart holds no colour, the theme does. The page sets its parameters `level` (a memory level), `kernel` (key of the
-isolated kernel), `w` and `h` (pixels of the plane).
+The chart holds no colour, the theme does. A reader chooses its parameter `level`, a memory level; the page sets `w` and
+`h`, pixels of the plane.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rooflens.model.compare.pairing import mean_clock_hz
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.roofline.roofs import Roof
 from rooflens.model.summary import gpu_name
+from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words
 from rooflens.report.plane.axes import DOTS, axes, seen
@@ -34,9 +35,9 @@ from rooflens.report.plane.marks import (
     AT,
     HEAD,
     HEIGHT,
-    LIT_DOT,
     QUIET,
     WIDTH,
+    Param,
     Spec,
     Style,
     at_spot,
@@ -364,7 +365,7 @@ SIDES = ("before", "after")
 def datasets(found: Moves) -> dict[str, list[Datum]]:
     """Make all rows of the chart.
 
-    Keys: `k` and `g` the kernel, `a` area of a dot, `p` words with their places at every class of sizes.
+    Keys: `k` the kernel, `a` area of a dot, `p` words with their places at every class of sizes.
     """
     rows = {move.row.key: move.row for move in (*found.moves, *found.slides)}
     data: dict[str, list[Datum]] = {
@@ -426,7 +427,7 @@ def _where(found: Moves, move: Move, place: Place) -> str:
 
 
 def _keys(move: Move) -> Datum:
-    return {"k": move.row.key, "g": move.row.key, "level": move.level}
+    return {"k": move.row.key, "level": move.level}
 
 
 def _arrow_row(move: Move) -> Datum:
@@ -459,7 +460,7 @@ def _text_rows(found: Moves) -> tuple[list[Datum], list[Datum]]:
             roofs.append(row | {"level": level, "p": [names.get(key) for names, _ in drawn]})
         for i, (_, texts) in enumerate(drawn):
             for label, text, place in texts:
-                row = {"s": label.kind, "g": label.kernel, "k": label.kernel, "level": level}
+                row = {"s": label.kind, "k": label.kernel, "level": level}
                 row |= {"x": rounded(text.x), "y": rounded(text.y), "p": [None] * len(SIZES)}
                 identity = (label.kind, label.kernel or place[0], level, text.x, text.y)
                 labels.setdefault(identity, row)["p"][i] = place
@@ -556,14 +557,22 @@ _DESCRIPTION = "datum.name + ', ' + datum.side + ', ' + datum.where + ', ' + dat
 def arrows_spec(found: Moves, *, title: str) -> Spec:
     """Specify the plane, and the strip below it when kernels without FLOPs exist."""
     parts = ([_plane_chart(found)] if found.moves else []) + ([_strip_chart(found)] if found.slides else [])
-    params = values(level=found.levels[0], kernel="", w=WIDTH, h=HEIGHT)
+    params = [_level(found.levels), *values(w=WIDTH, h=HEIGHT)]
     if found.moves:
         base = [fmt.round_significant(end, 6) for end in (*found.x_domain(), *found.y_domain())]
         # Both axes zoom by one factor; shares have a roof and a floor, and need none.
         params += [*values(base=base), *seen(zooms=not found.in_shares, is_log=not found.in_shares)]
-    subtitle = "Hollow: before. Filled: after. Area: GPU time."
+    undrawn = found.unplaced + found.left_out
+    more = f" Not drawn: {fmt.count(undrawn, 'kernel')}." if undrawn else ""
+    subtitle = f"Hollow: before. Filled: after. Area: GPU time.{more}"
     chart = stacked(parts, title=titled(title, subtitle))
     return specify(chart, params, datasets(found))
+
+
+def _level(levels: Sequence[str]) -> Param:
+    """Let a reader choose the memory level, where there are several."""
+    radios = {"input": "radio", "options": [*levels], "labels": [*map(resource_label, levels)], "name": "Memory level"}
+    return {"name": "level", "value": levels[0]} | ({"bind": radios} if len(levels) > 1 else {})
 
 
 def _plane_chart(found: Moves) -> alt.LayerChart:
@@ -573,13 +582,13 @@ def _plane_chart(found: Moves) -> alt.LayerChart:
     names, ridges = (
         placed(_at_level("labels").transform_filter(f"datum.s === '{kind}'")) for kind in ("name", "ridge")
     )
-    halo, label = written(names, "label", **at_spot(), opacity=LIT_DOT)
+    halo, label = written(names, "label", **at_spot())
     # Words stand on cleared ground under the dots, so that none is cut.
     layers = [
         *_roof_layers(found),
         halo,
         *written(ridges, "note", **at_spot()),
-        leads(names, opacity=LIT_DOT),
+        leads(names),
         *_arrow_layers(found),
         dots,
         label,
@@ -632,7 +641,6 @@ def _shaft(rows: alt.Chart, at: Style) -> alt.Chart:
     return rows.mark_rule(
         style="gap",
         strokeWidth=1.5,
-        opacity=LIT_DOT,
         xOffset=alt.ExprRef("cos(datum.turn) * datum.r"),
         yOffset=alt.ExprRef("sin(datum.turn) * datum.r"),
         x2Offset=alt.ExprRef(f"-cos(datum.turn) * {off}"),
@@ -648,7 +656,6 @@ def _tip(rows: alt.Chart, at: Style) -> alt.Chart:
         shape=HEAD,
         filled=True,
         size=(2 * HEAD_PX) ** 2,
-        opacity=LIT_DOT,
         angle=alt.ExprRef("datum.turn * 57.2958"),
         xOffset=alt.ExprRef(f"-cos(datum.turn) * {off}"),
         yOffset=alt.ExprRef(f"-sin(datum.turn) * {off}"),
@@ -661,9 +668,7 @@ def _dots_layer(rows: alt.Chart, found: Moves, at: Style) -> alt.Chart:
     dots = rows.transform_lookup("k", of_kernels(("name", "story"))).mark_point(
         filled=True,
         strokeWidth=2,
-        cursor="pointer",
         clip=True,
-        opacity=LIT_DOT,
         tooltip=alt.ExprRef(_TOOLTIP),
         description=alt.ExprRef(_DESCRIPTION),
         ariaRoleDescription="kernel",
@@ -686,14 +691,16 @@ def _strip_chart(found: Moves) -> alt.LayerChart:
     lane = {"y": alt.Y("at:Q", axis=None, scale=alt.Scale(domain=[lanes, 0], nice=False, zero=False))}
     x, x2 = ({"x": alt.X(f"{field}:Q", axis=look, scale=scale)} for field in ("x", "x2"))
     names = _at_level("lanes").transform_calculate(at="datum.lane + 0.2")
-    lit: Style = {"opacity": LIT_DOT, "baseline": "middle", **QUIET}
+    quiet: Style = {"baseline": "middle", **QUIET}
     across = f"(datum.x2 - datum.x) / {widest:.6g} * w"
     arrows = _turned(_at_level("slideArrows").transform_calculate(at="datum.lane + 0.68"), across, "0")
     layers = [
-        names.mark_text(style="label", align="left", limit=alt.ExprRef("w - 150"), **lit).encode(
+        names.mark_text(style="label", align="left", limit=alt.ExprRef("w - 150"), **quiet).encode(
             **lane, text=alt.Text("name:N"), x=alt.value(0)
         ),
-        names.mark_text(style="note", align="right", **lit).encode(**lane, text=alt.Text("t:N"), x=alt.value("width")),
+        names.mark_text(style="note", align="right", **quiet).encode(
+            **lane, text=alt.Text("t:N"), x=alt.value("width")
+        ),
         _shaft(arrows, {**x, **lane, "x2": alt.X2("x2")}),
         _tip(arrows, {**x2, **lane}),
         _dots_layer(_at_level("slideDots").transform_calculate(at="datum.lane + 0.68"), found, {**x, **lane}),

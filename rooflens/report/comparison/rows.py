@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
 from rooflens.model.bounds import Bound
-from rooflens.model.compare.compare import Change, Comparison, Outcome, Spread, Timing
-from rooflens.model.compare.findings import changed_findings, findings_sentence
+from rooflens.model.compare.compare import Change, Comparison, Outcome, Timing
 from rooflens.model.compare.gate import Compared
-from rooflens.model.compare.sentences import change_sentence, factor_words, range_words, total_noun
+from rooflens.model.compare.sentences import change_sentence, factor_words, total_noun
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
@@ -41,7 +39,7 @@ class Limiter(Struct, frozen=True):
     at_roof: bool
 
 
-class Row(Struct, frozen=True, dict=True):
+class Row(Struct, frozen=True):
     """One kernel of a program.
 
     Attributes:
@@ -58,12 +56,6 @@ class Row(Struct, frozen=True, dict=True):
         return plain(self.change.name)
 
     @property
-    def was(self) -> str:
-        """Name before the change, where that was another one."""
-        base, head = self.change.base, self.change.head
-        return plain(base.kernel.name) if base and head and base.kernel.name != head.kernel.name else ""
-
-    @property
     def sentence(self) -> str:
         """What became of it; unmatched kernels have only their limiter to tell."""
         if self.is_matched:
@@ -71,11 +63,6 @@ class Row(Struct, frozen=True, dict=True):
         found = next((known for known in self.limiters if known), None)
         where = "only before, no match after" if self.change.how == "gone" else "only after, no match before"
         return f"{where}: {limiter_words(found)}" if found else where
-
-    @cached_property
-    def findings(self) -> str:
-        """What became of its findings; empty where nothing did."""
-        return findings_sentence(changed_findings(self.change))
 
     @property
     def outcome(self) -> Outcome:
@@ -86,16 +73,6 @@ class Row(Struct, frozen=True, dict=True):
     def timing(self) -> Timing:
         """Its GPU time on both sides."""
         return self.change.timing
-
-    @property
-    def took(self) -> tuple[str, str]:
-        """Its GPU time on both sides, with that of the mean launch where one side has more; empty where it is not."""
-        sides = ((self.change.base, self.timing.base), (self.change.head, self.timing.head))
-        before, after = (spread_words(spread) if analysis else "" for analysis, spread in sides)
-        if not self.change.counts_differ:
-            return before, after
-        first, last = self.change.mean_launch.base, self.change.mean_launch.head
-        return f"{before}, mean {fmt.duration(first.median_ns)}", f"{after}, mean {fmt.duration(last.median_ns)}"
 
     @property
     def difference(self) -> str:
@@ -127,30 +104,16 @@ class Row(Struct, frozen=True, dict=True):
         return analysis.verdict.bound if analysis else "unknown"
 
 
-class Rest(Struct, frozen=True):
-    """Kernels of a program that are counted and not listed."""
-
-    kernels: int
-    lost_ns: float | None
-
-    @property
-    def difference(self) -> str:
-        """Time that they take more or less, all together."""
-        return signed_duration(self.lost_ns)
-
-
-class Program(Struct, frozen=True, dict=True):
+class Program(Struct, frozen=True):
     """One program of the page.
 
     Attributes:
-        rows: Its kernels, largest change first, the listed ones.
-        rest: Those with smaller differences; None where all are listed.
+        rows: Its kernels, largest change first, as many as a page lists.
     """
 
     key: str
     compared: Compared
     rows: tuple[Row, ...]
-    rest: Rest | None
 
     @property
     def comparison(self) -> Comparison:
@@ -163,41 +126,10 @@ class Program(Struct, frozen=True, dict=True):
         return self.comparison.total
 
     @property
-    def title(self) -> str:
-        """Name of the program."""
-        return arrowed(self.compared.program)
-
-    @cached_property
-    def matched(self) -> tuple[Row, ...]:
-        """Listed kernels that both sides have."""
-        return tuple(row for row in self.rows if row.is_matched)
-
-    @cached_property
-    def unmatched(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
-        """Listed kernels that only one side has: those that are gone, then those that are new."""
-        found = ((how, tuple(row for row in self.rows if row.change.how == how)) for how in ("gone", "new"))
-        return tuple((how, rows) for how, rows in found if rows)
-
-    @property
-    def outcome(self) -> Outcome:
-        """What became of the program."""
-        return self.comparison.speed.outcome(self.comparison.threshold)
-
-    @property
     def headline(self) -> str:
         """What became of the program, in a few words."""
         words = factor_words(self.comparison.speed, self.comparison.threshold)
         return f"{total_noun(self.comparison)} {words}" if self.comparison.counts_differ else words
-
-    @property
-    def judgement(self) -> str:
-        """Why the program counts as faster, slower or neither."""
-        return judgement(self.comparison.speed, self.comparison.threshold)
-
-    @property
-    def counts(self) -> tuple[str, ...]:
-        """Count all kernels by what became of them."""
-        return tuple(_counts(self.comparison))
 
     @property
     def is_synthetic(self) -> bool:
@@ -213,32 +145,9 @@ def programs(compared: Sequence[Compared]) -> tuple[Program, ...]:
     for i, pair in enumerate(ordered):
         changes = pair.comparison.changes
         rows = tuple(Row(f"k{first + j}", change, pair.comparison) for j, change in enumerate(changes[:most]))
-        found.append(Program(f"p{i}", pair, rows, _rest(changes[most:])))
+        found.append(Program(f"p{i}", pair, rows))
         first += len(rows)
     return tuple(found)
-
-
-def _rest(changes: Sequence[Change]) -> Rest | None:
-    return Rest(len(changes), known_lost_ns(changes)) if changes else None
-
-
-def _counts(comparison: Comparison) -> Iterable[str]:
-    yield fmt.count(len(comparison.changes), "kernel")
-    outcomes = [
-        change.speed.outcome(comparison.threshold) for change in comparison.changes if change.base and change.head
-    ]
-    hows = [change.how for change in comparison.changes]
-    for words, amount in (
-        ("faster", outcomes.count("faster")),
-        ("slower", outcomes.count("slower")),
-        ("within noise", outcomes.count("same")),
-        ("re-tiled", hows.count("re-tiled")),
-        ("renamed", hows.count("renamed")),
-        ("gone", hows.count("gone")),
-        ("new", hows.count("new")),
-    ):
-        if amount:
-            yield f"{amount:,} {words}"
 
 
 def limiter(analysis: Analysis | None) -> Limiter | None:
@@ -301,11 +210,6 @@ def known_lost_ns(changes: Iterable[Change]) -> float | None:
             return None
         total_ns += change.timing.lost_ns
     return total_ns
-
-
-def spread_words(spread: Spread) -> str:
-    """Write a median with its range where there are several recordings."""
-    return f"{fmt.duration(spread.median_ns)}{range_words(spread)}"
 
 
 def plain(name: str) -> str:

@@ -9,8 +9,9 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.report.comparison.rows import Program, Row, signed_duration, spread_words
-from rooflens.report.plane.marks import FAINT_BAR, Spec, Style, layered, lit, specify, unchecked, values
+from rooflens.model.compare.sentences import spread_words
+from rooflens.report.comparison.rows import Program, Row, signed_duration
+from rooflens.report.plane.marks import Spec, Style, layered, specify, unchecked, values
 
 Kind = Literal["total", "gain", "loss", "noise"]
 
@@ -21,8 +22,6 @@ SEEN_SHARE = 0.001
 """A difference of less than this part of the longer total cannot be seen: it is counted with the others."""
 
 NAME_WIDTH = 40
-
-_LIT = lit(FAINT_BAR, "datum.kind === 'total'")
 
 CUT_BELOW = 0.08
 """Where all steps lie within this part of the longest bar, bars begin later than at 0, so that steps can be seen."""
@@ -127,7 +126,7 @@ def _begin_ns(steps: Sequence[Step]) -> float:
 
 @unchecked
 def waterfall_spec(found: Waterfall, *, title: str) -> Spec:
-    """Specify the bars, one below the other; the page sets the parameters `kernel` and `w`."""
+    """Specify the bars, one below the other; the page sets the parameter `w`."""
     layers = _layers(found)
     subtitle = f"The axis begins at {fmt.duration(found.begin_ns)}." if found.begin_ns else ""
     size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 320 ? 12 : 14")}
@@ -139,14 +138,12 @@ def waterfall_spec(found: Waterfall, *, title: str) -> Spec:
         height=ROW_PX * len(found.steps),
         title=alt.Title(title, **more, **size),
     )
-    return specify(chart, values(kernel="", w=WIDTH), {"steps": [_row(i, step) for i, step in enumerate(found.steps)]})
+    return specify(chart, values(w=WIDTH), {"steps": [_row(i, step) for i, step in enumerate(found.steps)]})
 
 
 def _row(i: int, step: Step) -> dict[str, Any]:
     return {
         "i": i,
-        "k": step.key,
-        "g": step.key,
         "kind": step.kind,
         "name": fmt.cut_middle(step.name, NAME_WIDTH),
         "full": step.name,
@@ -192,9 +189,8 @@ def _words(rows: alt.Scale) -> list[alt.Chart]:
         align="left",
         limit=alt.ExprRef("w < 360 ? w - 90 : w - 170"),
         fontWeight=bold,
-        opacity=_LIT,
     )
-    time = words.mark_text(style="label", align="right", fontWeight=bold, opacity=_LIT)
+    time = words.mark_text(style="label", align="right", fontWeight=bold)
     return [
         name.encode(y, alt.Text("name:N"), x=alt.value(0), tooltip=alt.Tooltip("full:N", title="Kernel")),
         time.encode(y, alt.Text("words:N"), x=alt.value("width")),
@@ -205,7 +201,7 @@ def _bar(kind: Kind, look: Style, rows: alt.Scale, times: alt.Scale) -> alt.Char
     bars = alt.Chart().transform_filter(f"datum.kind === '{kind}'")
     bars = bars.transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
     said = alt.ExprRef("datum.full + ', ' + datum.t")
-    drawn: alt.Chart = bars.mark_rect(cursor="pointer", opacity=_LIT, description=said, **look).encode(
+    drawn: alt.Chart = bars.mark_rect(description=said, **look).encode(
         alt.X("from:Q", axis=None, scale=times),
         alt.X2("to"),
         alt.Y("top:Q", axis=None, scale=rows),
@@ -226,7 +222,6 @@ def _tips(rows: alt.Scale, times: alt.Scale) -> list[alt.Chart]:
             filled=filled,
             size=44,
             xOffset=off,
-            opacity=_LIT,
             aria=False,
         )
         layers.append(mark.encode(alt.X("to:Q", axis=None, scale=times), alt.Y("mid:Q", axis=None, scale=rows)))

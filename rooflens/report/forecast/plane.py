@@ -247,7 +247,10 @@ SMALLEST_PX2, LARGEST_PX2 = 70, 520
 STEP_PX2 = 130
 
 RING_PX2 = 340
-"""Areas: dots of parts grow with their share of the floor, those of steps do not; the ring of a crossing."""
+
+HERE_PX2 = 520
+"""Areas: dots of parts grow with their share of the floor, those of steps do not; the rings of a crossing, and of the
+size that is chosen."""
 
 APART_PX = 5
 """Distance that a label keeps from the dots of others: it may not seem to be theirs."""
@@ -379,9 +382,22 @@ def _achieved_rows(plane: PredictPlane) -> list[Datum]:
     return [{"x": rounded(x), "y": rounded(y), "y2": rounded(top)}]
 
 
+def _here_rows(plane: PredictPlane, places: Mapping[int, str]) -> list[Datum]:
+    """Place the steps that a reader can choose, drawn or not."""
+    steps = ((at, plane.row.steps[i][1]) for i, at in places.items())
+    return [
+        {"at": at, "x": rounded(result.intensity), "y": rounded(result.roof_flop_per_s)}
+        for at, result in steps
+        if _is_placed(result)
+    ]
+
+
 @unchecked
-def predict_spec(plane: PredictPlane, *, title: str, subtitle: list[str]) -> Spec:
-    """Specify the plane: roofs, ridges, the path of the dot, and where its regime changes."""
+def predict_spec(plane: PredictPlane, *, title: str, subtitle: Sequence[str], places: Mapping[int, str]) -> Spec:
+    """Specify the plane: roofs, ridges, the path of the dot, where its regime changes, and the size that is chosen.
+
+    The page sets `at`, one of `places`: what a reader chooses each step by.
+    """
     achieved = table("achieved")
     layers = [
         # The path lies on the roofs: broad and pale, it leaves them to be seen.
@@ -400,8 +416,14 @@ def predict_spec(plane: PredictPlane, *, title: str, subtitle: list[str]) -> Spe
         table("crossing")
         .mark_point(style="ring", size=RING_PX2, strokeWidth=2, tooltip=alt.ExprRef(_TOOLTIP), **QUIET)
         .encode(**AT),
+        table("here")
+        .transform_filter("datum.at === at")
+        .mark_point(style="ring", size=HERE_PX2, strokeWidth=3, **QUIET)
+        .encode(**AT),
     ]
-    return _path_plane(plane).specify(layers, datasets(plane), title=title, subtitle=subtitle)
+    rows = datasets(plane) | {"here": _here_rows(plane, places)}
+    first = places[max(places)] if places else ""
+    return _path_plane(plane).specify(layers, rows, title=title, subtitle=subtitle, at=first)
 
 
 def _dots(regimes: set[Regime]) -> alt.Chart:

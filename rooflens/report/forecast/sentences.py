@@ -50,7 +50,7 @@ def _range(row: Row) -> str:
 def answer(row: Row) -> str:
     """Say in a sentence which limiter is met, and where it changes."""
     if len(row.steps) == 1:
-        return _single(row, row.steps[0][1])
+        return answer_at(row, row.steps[0][1])
     first, last = row.steps[0][1], row.steps[-1][1]
     # The ridge decides between memory and peak, for what is one step.
     by_ridge = not last.parts and not any(
@@ -75,7 +75,8 @@ def answer(row: Row) -> str:
     return f"{changes[0].upper()}{changes[1:]}; {first.regime}-bound before."
 
 
-def _single(row: Row, result: Forecast) -> str:
+def answer_at(row: Row, result: Forecast) -> str:
+    """Say in a sentence which limiter one step meets, how long it takes at least, and what published kernels take."""
     floor = floor_words(result.t_lower_s, result.attainable)
     if result.tokens_per_s:
         floor = f"{floor}, at best {fmt.significant(result.tokens_per_s)} tokens/s"
@@ -195,9 +196,9 @@ def _counted(operation: Operation) -> Counted:
     )
 
 
-def derivation(row: Row) -> list[tuple[str, str]]:
-    """Work the last step out in numbers."""
-    sizes, result = row.steps[-1]
+def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
+    """Work a step out in numbers, by default the last one."""
+    sizes, result = row.steps[at]
     lower = "the longest of them" if not result.parts else "the longest of them for each part, added up"
     sending = f"{fmt.si(result.sent_bytes, 'B')} / {fmt.si(result.link_bytes_per_s, 'B/s')}"
     comms = [("T comms", f"{sending} = {fmt.duration(result.t_comms_s * 1e9)}")] if result.link else []

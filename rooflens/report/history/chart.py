@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from itertools import pairwise
 from math import ceil, floor, log10
 from typing import Any
@@ -12,10 +10,8 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.compare.ladder import Point, Series
-from rooflens.model.compare.pairing import version_name
-from rooflens.model.compare.versions import report_labels
-from rooflens.model.records import Run
+from rooflens.model.compare.ladder import Series
+from rooflens.report.history.groups import Group
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.ladder import limiter
 from rooflens.report.plane.geometry import Boxes, Line, text_px
@@ -40,9 +36,6 @@ from rooflens.report.plane.viewport import SIZES, SLOT, SizeClass, point_box
 
 Row = dict[str, Any]
 
-
-MAX_LINES = 8
-"""Kernels drawn as lines, those with most time in the newest run first."""
 
 LOG_FROM_RATIO = 30.0
 """Times that differ by more than this stand on a logarithmic axis: on another the short ones would lie on its foot."""
@@ -73,69 +66,6 @@ _TIME = (
     + " : ".join(f"datum.value >= {ns:.0f} ? format(datum.value / {ns:.0f}, '~g') + ' {unit}'" for ns, unit in _UNITS)
     + " : format(datum.value, '~g') + ' ns'"
 )
-
-
-class Group(Struct, frozen=True):
-    """One program on one GPU.
-
-    Attributes:
-        runs: Every run in which one of its kernels was recorded, oldest first.
-        series: Its kernels, those with most time in their newest run first.
-    """
-
-    program: str
-    gpu: str | None
-    runs: tuple[Run, ...]
-    series: tuple[Series, ...]
-
-    @property
-    def drawn(self) -> tuple[Series, ...]:
-        """Kernels that are drawn: those with a time."""
-        return tuple(series for series in self.series if any(point.time_ns for point in series.points))[:MAX_LINES]
-
-    @property
-    def is_drawable(self) -> bool:
-        """True where there is a way from one run to another."""
-        return len(self.runs) > 1 and bool(self.drawn)
-
-    def at(self, point: Point) -> int:
-        """Give the number of a point's run, from 0."""
-        return next(i for i, run in enumerate(self.runs) if run.digest == point.run.digest)
-
-    def total_ns(self, at: int) -> float | None:
-        """Add up the GPU time of all kernels of one run; None where one of them has none."""
-        digest = self.runs[at].digest
-        times = [point.gpu_time_ns for series in self.series for point in series.points if point.run.digest == digest]
-        return sum(time or 0.0 for time in times) if times and all(time is not None for time in times) else None
-
-    @property
-    def when(self) -> tuple[str, ...]:
-        """Name each run: by its version, else by its day, with the time of day where one has several, or by number."""
-        if len({version_name(run) for run in self.runs}) > 1:
-            labels = report_labels(self.runs)
-            return tuple(labels[run.digest] for run in self.runs)
-        days = [fmt.date(run.created_unix_s) for run in self.runs]
-        return tuple(
-            f"run {i + 1}"
-            if run.created_unix_s is None
-            else day
-            if days.count(day) == 1
-            else datetime.fromtimestamp(run.created_unix_s, tz=UTC).strftime("%Y-%m-%d %H:%M")
-            for i, (day, run) in enumerate(zip(days, self.runs, strict=True))
-        )
-
-
-def groups(series: Iterable[Series]) -> tuple[Group, ...]:
-    """Sort kernels by program and GPU, in the order of their longest kernels."""
-    found: dict[tuple[str, str | None], list[Series]] = {}
-    for kernel in series:
-        found.setdefault((kernel.program, kernel.gpu), []).append(kernel)
-    return tuple(Group(program, gpu, _runs(own), tuple(own)) for (program, gpu), own in found.items())
-
-
-def _runs(series: Iterable[Series]) -> tuple[Run, ...]:
-    runs = {point.run.digest: point.run for kernel in series for point in kernel.points}
-    return tuple(sorted(runs.values(), key=lambda run: (run.created_unix_s or 0, fmt.natural(run.source))))
 
 
 class TimeAxis(Struct, frozen=True):
@@ -298,34 +228,9 @@ def apart(wanted: dict[int, float], height_px: float) -> dict[int, float]:
     return dict(zip(keys, placed, strict=True))
 
 
-def sparkline_parts(group: Group, series: Series, width: float, height: float) -> list[str]:
-    """Draw a kernel over all runs of its program as points of SVG lines; a run without it leaves a gap."""
-    most = max((point.time_ns or 0.0 for point in series.points), default=0.0)
-    if not most or len(group.runs) < 2:
-        return []
-    parts: list[list[tuple[float, float]]] = []
-    before: int | None = None
-    for point in series.points:
-        if not point.time_ns:
-            continue
-        at = group.at(point)
-        spot = (at / (len(group.runs) - 1) * width, height * (1 - point.time_ns / most))
-        if before is not None and at == before + 1:
-            parts[-1].append(spot)
-        else:
-            parts.append([spot])
-        before = at
-    return [" ".join(f"{x:.1f},{y:.1f}" for x, y in part) for part in parts]
-
-
 def point_area_px2(group: Group) -> int:
     """Choose the size of points: small ones where there are many runs."""
     return POINT_PX2 if len(group.runs) <= MANY_RUNS else SMALL_POINT_PX2
-
-
-def runs_of(series: Sequence[Series]) -> int:
-    """Count the runs of all series."""
-    return len({point.run.digest for kernel in series for point in kernel.points})
 
 
 @unchecked

@@ -9,9 +9,10 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
+from rooflens.format import unbroken
 from rooflens.report.html import theme
 from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
-from rooflens.report.html.templates import render
+from rooflens.report.html.parts import facts_line
 
 KERNELS = ("kernels", "Skip to the kernels table")
 
@@ -58,21 +59,69 @@ def document(  # noqa: PLR0913 - a page is made of these
     }
     codes = (*([vega_bundle()] if charts else ()), joined((*SCRIPTS, *scripts)))
     late = (*libraries, *([joined(late_scripts)] if late_scripts else ()))
-    return render(
-        "shared/document",
-        title=title,
-        facts=facts,
-        head=head,
-        synthetic=synthetic,
-        skip=skip,
+    banner = _BANNER.format(words=synthetic) if synthetic else ""
+    lines = [json_block("themes", themes), *blocks, *map(script, codes), *below]
+    return _FRAME.format(
+        title=unbroken(title),
         policy=content_policy(*codes, *late),
         style=_style(("shared/page.css", *styles, "shared/charts.css", "shared/print.css")),
-        sections=sections,
-        blocks=[json_block("themes", themes), *blocks],
-        scripts=[script(code) for code in codes],
-        below=below,
-        late_scripts=[script(code) for code in late],
+        skip=skip,
+        facts=facts_line(facts),
+        head=head,
+        banner=banner,
+        sections=_NEW_LINE.join([*sections, *lines]),
+        late=_NEW_LINE.join(map(script, late)),
     )
+
+
+_NEW_LINE = Markup("\n")
+
+_THEMES = Markup("").join(
+    Markup('<label><input type="radio" name="theme" value="{}"{}><span>{}</span></label>').format(value, checked, label)
+    for value, label, checked in (
+        ("", "System", Markup(" checked")),
+        ("light", "Light", ""),
+        ("dark", "Dark", ""),
+    )
+)
+
+_FRAME = (
+    Markup("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="rooflens">
+<title>{title} \u00b7 rooflens</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#{skip[0]}">{skip[1]}</a>
+<main>
+<header>
+<div class="brand">
+<span class="wordmark"><svg viewBox="0 0 24 16" aria-hidden="true"><path d="M1 15 10 3h13"/></svg>rooflens</span>
+<h1>{title}</h1>
+<fieldset class="segments scripted" id="theme" hidden><legend class="visually-hidden">Theme</legend>
+""")
+    + _THEMES
+    + Markup("""
+</fieldset>
+</div>
+{facts}
+{head}
+</header>
+{banner}
+{sections}
+</main>
+{late}
+</body>
+</html>""")
+)
+
+_BANNER = Markup('<aside class="banner" role="alert"><strong>Synthetic data</strong> <span>{words}</span></aside>')
 
 
 def joined(names: Iterable[str]) -> str:

@@ -1,52 +1,33 @@
-"""What all pages are made of: signs, bars, tables, and charts with their notes and the table behind each."""
+"""What all pages are made of: facts in a line, signs, bars, and what scrolls sideways."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from markupsafe import Markup, escape
-from msgspec import Struct
 
+from rooflens.format import unbroken
 from rooflens.report.html.theme import LOOKS
 
 
-class Table(Struct, frozen=True):
-    """A table of texts.
-
-    Attributes:
-        label: What it holds, for readers who do not see it.
-        columns: Headings; `#` before one marks a column of numbers.
-        rows: The cells of each row; the first is its heading.
-        more: How many rows are left out, and where they are; empty where all are there.
-    """
-
-    label: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    more: str = ""
+def facts_line(words: Sequence[str]) -> Markup:
+    """Write short facts in one line."""
+    spans = Markup("").join(Markup("<span>{}</span>").format(unbroken(word)) for word in words)
+    return Markup('<p class="facts">{}</p>').format(spans) if words else Markup("")
 
 
-class Figure(Struct, frozen=True):
-    """A chart, ready to be placed.
+def scrolling(label: str, inner: Markup) -> Markup:
+    """Let a reader scroll sideways what may be wider than its room, by keyboard too."""
+    return Markup('<div class="scroll" tabindex="0" role="region" aria-label="{}">{}</div>').format(label, inner)
 
-    Attributes:
-        key: Its name in the page: the specification is the JSON block `spec-<key>`.
-        spec: What Vega-Lite draws.
-        label: What it shows, for readers who do not see it.
-        save: What its buttons for saving are called, before the format.
-        notes: Sentences below it.
-        data: The rows that it draws; None where another part of the page lists them.
-        holder: What holds its data where scripts are off.
-    """
 
-    key: str
-    spec: dict[str, Any]
-    label: str
-    save: str
-    notes: Sequence[str] = ()
-    data: Table | None = None
-    holder: str = "the table below holds its data"
+def code_spans(text: str) -> Markup:
+    """Escape text and set text between backticks as code."""
+    parts = unbroken(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    spans = (escape(part) if i % 2 == 0 else Markup("<code>{}</code>").format(part) for i, part in enumerate(parts))
+    return Markup("").join(spans)
 
 
 def shape(bound: str) -> Markup:
@@ -54,11 +35,6 @@ def shape(bound: str) -> Markup:
     hollow = " hollow" if bound == "unknown" else ""
     sign = f'<svg class="shape{hollow}" style="color:var(--{bound})" viewBox="0 0 12 12" aria-hidden="true">'
     return Markup(f'{sign}<path d="{LOOKS[bound].path}"/></svg>')  # noqa: S704 -- of our own table of looks
-
-
-def signed(bound: str, words: str = "") -> Markup:
-    """Write a verdict class, or words for it, after its sign."""
-    return shape(bound) + escape(words or bound)
 
 
 def bar(share: float | None, kind: str) -> Markup:

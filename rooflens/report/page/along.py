@@ -12,8 +12,8 @@ from rooflens.model.predict.measured import Checked
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.content import Content
-from rooflens.report.html.templates import render
 from rooflens.report.page.cards.expectation import title_of
+from rooflens.report.templates import render
 
 ORIGINS: Mapping[Origin, str] = {
     "calibrated": "as a calibration of this GPU measured them",

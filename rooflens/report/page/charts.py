@@ -17,8 +17,7 @@ from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
-from rooflens.report.html.parts import Figure, Table
-from rooflens.report.html.templates import render
+from rooflens.report.document import Column, Table
 from rooflens.report.page.time_chart import time_spec
 from rooflens.report.plane.marks import Spec
 from rooflens.report.plane.plane import Plane, plane
@@ -27,6 +26,8 @@ from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.rows import clock_text
 from rooflens.report.summary import ranking
+from rooflens.report.templates import render
+from rooflens.report.writers.html import Drawing
 
 MAX_DATA_ROWS = 200
 """Rows of the table behind a chart; the kernels table and the JSON hold the rest."""
@@ -61,7 +62,7 @@ class RooflineFigure(Struct, frozen=True):
     level_choices: tuple[tuple[str, str], ...]
     default_level: str
     has_boost: bool
-    figure: Figure | None
+    figure: Drawing | None
 
 
 def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
@@ -100,7 +101,7 @@ def _roofline_figure(key: str, placed: Plane, content: Content, ranks: Mapping[s
         notes.append(found.sentence)
     figure = None
     if placed.placed:
-        figure = Figure(
+        figure = Drawing(
             key,
             _spec(placed, f"{caption}: synthetic data" if content.synthetic else caption, content, ranks),
             label=f"{heading} of {caption}; the table below holds the same data.",
@@ -155,9 +156,12 @@ def _plane_table(placed: Plane) -> Table:
     points, shares = placed.points, placed.shares
     is_long = max(len(points), len(shares)) > MAX_DATA_ROWS
     return Table(
-        "Data of the chart",
-        ("Kernel", "Level", "#Intensity", "#Achieved", "#Its roof", "#Share of bandwidth"),
-        [
+        (
+            Column("Kernel", fit="name"),
+            Column("Level"),
+            *(Column(name, right=True) for name in ("Intensity", "Achieved", "Its roof", "Share of bandwidth")),
+        ),
+        (
             *(
                 (
                     fmt.cut_middle(point.launch.shown, 48),
@@ -178,16 +182,18 @@ def _plane_table(placed: Plane) -> Table:
                 )
                 for share in shares[:MAX_DATA_ROWS]
             ),
-        ],
-        f"The first {MAX_DATA_ROWS} rows; `rooflens analyze --format json` writes all of them." if is_long else "",
+        ),
+        amount=len(points) + len(shares) if is_long else 0,
+        rest=" rows; `rooflens analyze --format json` writes all of them",
+        label="Data of the chart",
     )
 
 
-def _time_figure(content: Content) -> Figure:
+def _time_figure(content: Content) -> Drawing:
     kernels = content.kernels
     untimed = sum(not group.duration_ns for group in kernels)
     verb = "has" if untimed == 1 else "have"
-    return Figure(
+    return Drawing(
         "time",
         time_spec(content),
         label="GPU time by kernel; the kernels table holds the same data.",

@@ -19,9 +19,9 @@ from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.measured import Checked, Prediction, Rule, Topic, is_expected
 from rooflens.model.verdict.sentences import limiter_words, resource_label
 from rooflens.report.content import Content
-from rooflens.report.html.templates import render
 from rooflens.report.page.along import along
 from rooflens.report.page.cards.expectation import LADDERS, PredictedRow, expected_rows, sizes_text, title_of
+from rooflens.report.templates import render
 
 OPEN_BLOCKS = 2
 """With no more checked predictions than this, all of them stand open."""

@@ -13,10 +13,9 @@ from rooflens.model.records import timed
 from rooflens.model.summary import by_stake, parted, time_part
 from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.content import Content
-from rooflens.report.html.ladder import ladder_section
-from rooflens.report.html.templates import render
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.charts import RooflineFigure, charts
+from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
 from rooflens.report.program import program_lines
 from rooflens.report.roofline.ghost import choices
@@ -37,6 +36,7 @@ from rooflens.report.summary import (
     segments,
     unranked,
 )
+from rooflens.report.templates import render
 
 KEPT = 20
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""

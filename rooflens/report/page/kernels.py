@@ -19,10 +19,10 @@ from rooflens.model.summary import KernelSummary, Launch, known_sum
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
-from rooflens.report.html.templates import render
 from rooflens.report.labels import UNITS
 from rooflens.report.page.cards.card import Cards, cards
 from rooflens.report.plane.plane import places
+from rooflens.report.templates import render
 
 NAME_WIDTH = 72
 TITLE_WIDTH = 400

@@ -16,9 +16,9 @@ from rooflens.model.records import Analysis, timed
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
-from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import carded
 from rooflens.report.summary import facts
+from rooflens.report.templates import render
 
 
 def explanations(content: Content) -> Markup:

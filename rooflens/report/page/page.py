@@ -46,7 +46,7 @@ STYLES = (
     "report/expectations.css",
     "report/about.css",
 )
-SCRIPTS = ("shared/format.js", "report/selectors.js", "report/first_screen.js")
+SCRIPTS = ("report/format.js", "report/selectors.js", "report/first_screen.js")
 LATE_SCRIPTS = (
     "shared/reveal.js",
     "report/kernels_table.js",

@@ -16,10 +16,10 @@ from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.document import style_px
-from rooflens.report.html.templates import render
 from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.program import place_of
 from rooflens.report.summary import earlier_versions, version_place
+from rooflens.report.templates import render
 
 LABEL_WIDTH = 40
 

@@ -24,8 +24,6 @@ from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, ratio, time
 from rooflens.model.roofline.roofs import Roof, level_roofs, pipe_roofs
 from rooflens.model.summary import gpu_name
 from rooflens.report.content import Content
-from rooflens.report.html.parts import Figure
-from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.expectation import LADDERS, sizes_text
 from rooflens.report.plane.axes import axes
@@ -37,6 +35,8 @@ from rooflens.report.plane.placement import Text, around, beside
 from rooflens.report.plane.plane import aired, free_edge
 from rooflens.report.plane.roofs import Roofs, flat_roof, slope_roof
 from rooflens.report.plane.viewport import Sheet, SizeClass, point_box
+from rooflens.report.templates import render
+from rooflens.report.writers.html import Drawing
 
 LEAST_STEPS = 2
 
@@ -520,11 +520,11 @@ def sweeps(page: Content) -> Markup:
     )
 
 
-def _figure(key: str, sweep: Sweep, page: Content, groups: Mapping[str, str]) -> Figure:
+def _figure(key: str, sweep: Sweep, page: Content, groups: Mapping[str, str]) -> Drawing:
     kept = sizes_text(sweep.kept)
     subtitle = f"{sweep.gpu}{f', {kept}' if kept else ''}", "Rings: predicted position of each case"
     title = f"{sweep.title}{': synthetic data' if page.synthetic else ''}"
-    return Figure(
+    return Drawing(
         key,
         sweep_spec(sweep, title=title, subtitle=subtitle, groups=groups),
         label=f"Path of {sweep.title} across the roofline of {sweep.gpu}; the table by it holds the same data.",

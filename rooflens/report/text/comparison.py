@@ -1,64 +1,22 @@
-"""A comparison: what became of each program and kernel, and JSON."""
+"""A comparison as JSON: every program with all its sides and kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rooflens.format import (
-    duration,
-    exact_duration,
-    given_percent,
-    plain_name,
-)
 from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
-from rooflens.model.compare.findings import FindingChange, FindingChanges, changed_findings, findings_sentence
+from rooflens.model.compare.findings import FindingChange, FindingChanges, changed_findings
 from rooflens.model.compare.gate import Compared, Gated, Judged
 from rooflens.model.compare.ladder import NO_SIDES, Ladder, Point, Rung, Series, Sides
 from rooflens.model.compare.lines import SlowerLine, slower_lines
-from rooflens.model.compare.sentences import (
-    change_sentence,
-    spread_words,
-    total_sentence,
-)
+from rooflens.model.compare.sentences import change_sentence
 from rooflens.model.records import Analysis
 from rooflens.model.summary import first_move
 from rooflens.report.data import json_text
-from rooflens.report.document import (
-    Block,
-    Column,
-    Document,
-    Heading,
-    Span,
-    Table,
-    Words,
-    bullets,
-    code,
-    paragraph,
-    rest_note,
-    strong,
-)
-from rooflens.report.ladder import (
-    KERNELS_SHOWN,
-    NAME_WIDTH,
-    headline,
-    ladder_rows,
-    ladder_warnings,
-    series_cells,
-    step_words,
-    subject,
-    try_next,
-)
-from rooflens.report.writers import markdown
+from rooflens.report.ladder import step_words
 
 SCHEMA_VERSION = 1
-
-_ENDED = {
-    "failed": ("failed", "slower"),
-    "holds": ("holds", "nothing is slower"),
-    "not judged": ("could not judge", "it fails what is slower"),
-}
-"""Word of a gate -> how its heading says it, and what begins the sentence about its limits."""
 
 
 def to_json(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> str:
@@ -281,106 +239,3 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
         "gain": verdict.gain.factor if verdict.gain else None,
         "limit": verdict.limit.factor,
     }
-
-
-def comparison_document(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> Document:
-    """Show the gate, then the ladder of each program with more than two sides, else what became of its kernels."""
-    blocks = [*(gate_document(gated) if gated else ())]
-    blocks += [block for ladder in sides.climbed for block in ladder_blocks(ladder, compared)]
-    blocks += [block for one in compared if not sides.climbs(one.comparison) for block in _blocks(one)]
-    if sides.unpaired:
-        blocks.append(bullets([one.words for one in sides.unpaired]))
-    return tuple(blocks)
-
-
-def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator[Block]:
-    """Show the versions of a program one below the other, what to try next, and its other kernels."""
-    yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
-    columns = (
-        Column("version", fit="name", most=NAME_WIDTH),
-        Column("time", right=True, worth=8),
-        Column("x first", right=True, worth=7),
-        Column("limited by", fit="wrap", worth=4),
-        Column("what changed", fit="prose", least=36),
-    )
-    rows = ladder_rows(ladder.rungs, ladder.threshold)
-    cells = tuple((row.marked, row.time, row.against_first, row.limiter, row.changed) for row in rows)
-    yield Table(columns, cells)
-    yield paragraph(subject(ladder))
-    if advice := try_next(ladder):
-        yield paragraph(advice)
-    if len(ladder.series) > 1:
-        yield Table(
-            (
-                Column("kernel", fit="name", most=NAME_WIDTH),
-                Column("versions", right=True, worth=4),
-                Column("first", right=True),
-                Column("last", right=True, worth=7),
-                Column("faster", right=True, worth=8),
-                Column("time", worth=3),
-                Column("limited by", fit="wrap", least=24),
-            ),
-            tuple((code(plain_name(one.name)), *series_cells(one)) for one in ladder.series[:KERNELS_SHOWN]),
-        )
-        yield from rest_note(len(ladder.series), KERNELS_SHOWN, " that take less time")
-    if found := ladder_warnings(ladder, compared):
-        yield bullets([*found])
-
-
-def _blocks(program: Compared) -> Iterator[Block]:
-    """Show one program: the total, a line for each kernel with its story, and what to keep in mind."""
-    comparison = program.comparison
-    yield Heading((Span(program.program, "literal"), f": {total_sentence(comparison)}"), 3)
-    yield paragraph(f"{spread_words(comparison.total.base)} -> {spread_words(comparison.total.head)}")
-    columns = (
-        Column("kernel", fit="name", most=NAME_WIDTH),
-        Column("before", right=True),
-        Column("after", right=True),
-        Column("what became of it", fit="prose", least=48),
-    )
-    yield Table(columns, tuple(_lines(comparison)))
-    yield from rest_note(len(comparison.changes), KERNELS_SHOWN, " with smaller differences")
-    if program.warnings:
-        yield bullets([*program.warnings])
-
-
-def _lines(comparison: Comparison) -> Iterator[tuple[Words, ...]]:
-    """Yield name and how it was matched, times before and after, and the story of each kernel shown."""
-    for change in comparison.changes[:KERNELS_SHOWN]:
-        how = "" if change.how == "same" else f" ({change.how})"
-        told = findings_sentence(changed_findings(change))
-        story = change_sentence(change, comparison) + (f". Findings: {told}" if told else "")
-        yield (code(plain_name(change.name)), how), *_times(change), story
-
-
-def _times(change: Change) -> tuple[str, str]:
-    """Write its GPU time on both sides, and that of the mean launch where one side has more launches."""
-    sides = ((change.base, change.timing.base), (change.head, change.timing.head))
-    before, after = (spread_words(spread) if analysis else "-" for analysis, spread in sides)
-    if not change.counts_differ:
-        return before, after
-    means = (change.mean_launch.base, change.mean_launch.head)
-    first, last = (
-        f"{launches:,}x {duration(mean.median_ns)}" for launches, mean in zip(change.launches, means, strict=True)
-    )
-    return f"{before}, {first}", f"{after}, {last}"
-
-
-def to_markdown(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> str:
-    """Write GitHub-flavoured Markdown for a pull request."""
-    return markdown.to_markdown(comparison_document(compared, gated, sides))
-
-
-def gate_document(gated: Gated) -> Document:
-    """Say how the gate ended, what failed it, what it let through and what it could not judge."""
-    gate = gated.gate
-    floor = f" and {exact_duration(gate.floor_ns)}" if gate.floor_ns else ""
-    limit = f"{given_percent(round(100 * gate.fail_on, 6))}{floor}"
-    word, what = _ENDED[gated.word]
-    ended = f": {what} by more than {limit} and {gated.excess}"
-    blocks: list[Block] = [paragraph((strong(f"The gate {word}"), ended))]
-    for words, found in (("", gated.failures), ("Let through:", gated.let_through), ("Not judged:", gated.unjudged)):
-        more = [f"and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []
-        blocks += [paragraph(words)] if words and found else []
-        blocks += [bullets([*found[:KERNELS_SHOWN], *more])] if found else []
-    return tuple(blocks)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
-from types import MappingProxyType
 from typing import Any
 
 from rooflens.format import MISSING, duration, percent, si, significant
@@ -14,8 +13,6 @@ from rooflens.model.predict.published import floor_words, time_words
 from rooflens.model.predict.rows import pipes_for
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.data import csv_text, json_text
-from rooflens.report.document import Block, Column, Document, Paragraph, Table, bullets
-from rooflens.report.writers import markdown
 
 TILES = (
     "bytes of a tile are set against DRAM, as if L2 caught none of them; where operands fit into L2 it "
@@ -271,42 +268,6 @@ def _uneven_notes(row: Row) -> list[str]:
     ]
 
 
-_WORTH: Mapping[str, int] = {
-    "FLOP/link B": 1,
-    "sent": 1,
-    "of peak": 2,
-    "ridge": 2,
-    "T math": 3,
-    "T memory": 4,
-    "T comms": 5,
-    "FLOP/B": 6,
-    "bytes": 7,
-    "FLOP": 8,
-}
-"""Columns that leave a narrow terminal; sizes, regime and floor stay longest."""
-
-NOTE = "floor: no kernel is faster; peaks are dense; `rooflens about columns`"
-"""Printed below all tables."""
-
-
-def forecasts_document(rows: Sequence[Row]) -> Document:
-    """Show a table for each operation, type and GPU, and what it means below it."""
-    blocks: list[Block] = []
-    for row in rows:
-        columns = tuple(
-            Column(
-                name,
-                right=name not in {"sizes", "regime"},
-                fit="wrap" if name == "sizes" else "keep",
-                worth=_WORTH.get(name, 9),
-                least=20,
-            )
-            for name in columns_of(row)
-        )
-        blocks += [Table(columns, tuple(table_rows(row)), heading(row)), bullets([*notes(row)])]
-    return (*blocks, Paragraph((NOTE,), "note"))
-
-
 def table_rows(row: Row) -> list[tuple[str, ...]]:
     """Write the steps as cells; a single composite operation shows its parts and their sum."""
     if len(row.steps) > 1 or not row.steps[0][1].parts:
@@ -316,13 +277,3 @@ def table_rows(row: Row) -> list[tuple[str, ...]]:
         named = [(f"{part.count} x {part.label}" if part.count > 1 else part.label, part) for part in whole.parts]
         named.append(("all", whole))
     return [tuple(_cells(row, name, result).values()) for name, result in named]
-
-
-def to_markdown(rows: Sequence[Row]) -> str:
-    """Write the same as Markdown."""
-    return markdown.to_markdown(forecasts_document(rows))
-
-
-WRITERS: Mapping[str, Callable[[Sequence[Row]], str]] = MappingProxyType(
-    {"json": to_json, "csv": to_csv, "md": to_markdown}
-)

@@ -49,7 +49,6 @@ from rooflens.report.summary import (
     synthetic_words,
     unranked,
 )
-from rooflens.report.writers.markdown import to_markdown
 
 Section = Callable[[Content], Document]
 
@@ -80,11 +79,6 @@ SENTENCE_WIDTH = 400
 def report_document(page: Content) -> Document:
     """Show what ran, what to fix first, the kernels with most time, caveats and the method."""
     return tuple(block for section in SECTIONS for block in section(page))
-
-
-def render_markdown(page: Content) -> str:
-    """Write GitHub-flavoured Markdown; it holds no HTML but one folded part, and no text of a report is read as any."""
-    return f"{to_markdown(report_document(page))}\n"
 
 
 def _head(page: Content) -> Document:

@@ -1,44 +1,278 @@
-"""Write a document as HTML: fragments without script, in which no text of a report is mark-up."""
+"""Write a document as a page, or as fragments of one, in which no text of a report is mark-up."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
+from typing import Any
 
-from rooflens.format import printable, unbroken
+from markupsafe import Markup
+from msgspec import Struct
+
+from rooflens.format import cut_middle, printable, unbroken
 from rooflens.report.document import (
     Block,
     Bullets,
+    Chart,
+    Choice,
     Column,
+    Columns,
+    Control,
     Document,
+    Facts,
     Folded,
     Heading,
     Item,
     Paragraph,
     Table,
     Words,
+    rest_note,
     spans,
 )
+from rooflens.report.html.document import document as framed
+from rooflens.report.html.embed import json_block
+from rooflens.report.html.parts import bar, scrolling, shape
+from rooflens.report.html.theme import LOOKS
+
+_KINDS = {"keep": "nowrap", "name": "label", "prose": "prose"}
+"""How cells of a column give way -> their class."""
 
 _TAGS = {"code": "code", "strong": "b", "dim": "small"}
 
+NAME_WIDTH, TITLE_WIDTH = 160, 2_000
+"""Characters of a kernel's name in a table, and where a pointer rests on it."""
+
+_ARROW = escape(" -> ")
+MAX_ROWS = 4_000
+"""Rows of all tables of a page; those of further tables are only counted."""
+
+
+def to_page(title: str, facts: Sequence[str], document: Document, synthetic: str = "") -> str:
+    """Write one self-contained page; it fetches nothing, and its words and tables read without scripts.
+
+    Args:
+        title: The heading of the page.
+        facts: What it is about, in a line below the heading.
+        document: What it says; its highest headings come right below that of the page.
+        synthetic: Which data a generator wrote; empty where all was measured.
+    """
+    highest = min((block.level for block in _all(document) if isinstance(block, Heading)), default=2)
+    writer = _Writer(lift=highest - 2, rows_left=MAX_ROWS)
+    first = document[0] if document else None
+    if isinstance(first, Heading) and _plain(first.words) == title:
+        document = document[1:]
+    body = writer.blocks(document)
+    has = {kind: any(isinstance(block, kind) for block in _all(document)) for kind in (Chart, Choice)}
+    return framed(
+        title.replace(" -> ", " \u2192 "),
+        [*facts],
+        [Markup('<div class="document" id="document">\n{}\n</div>').format(Markup(body))],  # noqa: S704 - escaped below
+        synthetic=synthetic,
+        styles=("shared/document.css",),
+        scripts=("shared/choice.js",) if has[Choice] else (),
+        skip=("document", "Skip to what it says"),
+        charts=has[Chart],
+    )
+
+
+def _all(document: Document) -> Iterator[Block]:
+    """Yield blocks, and those that are in others."""
+    for block in document:
+        yield block
+        if isinstance(block, Folded):
+            yield from _all(block.blocks)
+        elif isinstance(block, (Columns, Choice)):
+            for part in block.parts if isinstance(block, Columns) else (blocks for _, blocks in block.parts):
+                yield from _all(part)
+
 
 def to_html(document: Document) -> str:
-    """Write the blocks one after the other."""
-    return "".join(map(_block, document))
+    """Write the blocks one after the other, as a fragment of a page."""
+    return _Writer().blocks(document)
 
 
-def _block(block: Block) -> str:
-    if isinstance(block, Heading):
-        return f"<h{block.level}>{_words(block.words)}</h{block.level}>"
+class Drawing(Struct, frozen=True):
+    """A chart, ready to be placed.
+
+    Attributes:
+        key: Its name in the page: the specification is the JSON block `spec-<key>`.
+        spec: What Vega-Lite draws.
+        label: What it shows, for readers who do not see it.
+        notes: Sentences below it.
+        save: What its buttons for saving are called, before the format.
+        data: The rows that it draws; None where another part of the page lists them.
+        holder: What holds its data where scripts are off.
+    """
+
+    key: str
+    spec: Mapping[str, Any]
+    label: str
+    notes: Sequence[Words] = ()
+    save: str = ""
+    data: Table | None = None
+    holder: str = "the table below holds its data"
+
+
+def drawing(figure: Drawing, caller: Callable[[], Markup] | None = None) -> Markup:
+    """Write a chart, which a script draws from its JSON block; a caller adds controls before those that save it."""
+    buttons = Markup("").join(
+        Markup('<button type="button" class="quiet" data-export="{}"{}>{}</button>').format(
+            kind, Markup(' aria-label="{} {}"').format(figure.save, kind.upper()) if figure.save else "", kind.upper()
+        )
+        for kind in ("svg", "png")
+    )
+    notes = "".join(f"<p>{_words(note)}</p>" for note in figure.notes)
+    data = to_html((figure.data,)) if figure.data else ""
+    return _DRAWING.format(
+        controls=caller() if caller else "",
+        buttons=buttons,
+        key=figure.key,
+        label=unbroken(figure.label),
+        holder=figure.holder,
+        caption=Markup(f"<figcaption>{notes}</figcaption>" if notes else ""),  # noqa: S704 - escaped word by word
+        spec=json_block(f"spec-{figure.key}", figure.spec),
+        data=Markup(f'<details class="data"><summary>Data of this chart</summary>{data}</details>' if data else ""),  # noqa: S704 - escaped cell by cell
+    )
+
+
+_DRAWING = Markup(
+    '<div class="drawing">\n'
+    '<div class="controls scripted" hidden>{controls}<span class="export">{buttons}</span></div>\n'
+    '<figure><div class="chart" data-spec="spec-{key}" role="img" aria-label="{label}"></div>\n'
+    '<noscript><p class="state">The chart needs JavaScript; {holder}.</p></noscript>{caption}</figure>\n'
+    "{spec}{data}\n</div>"
+)
+
+
+class _Writer:
+    """Writes blocks; it knows how high the headings of a document are, and how many rows a page still takes."""
+
+    def __init__(self, lift: int = 0, rows_left: int | None = None) -> None:
+        self._lift = lift
+        self._rows_left = rows_left
+        self._choices = 0
+
+    def blocks(self, document: Document) -> str:
+        return "\n".join(map(self._block, document))
+
+    def _block(self, block: Block) -> str:
+        if isinstance(block, Heading):
+            level = block.level - self._lift
+            return f"<h{level}>{_words(block.words)}</h{level}>"
+        if isinstance(block, (Folded, Columns, Choice, Table)):
+            return self._of_others(block)
+        if isinstance(block, Chart):
+            return _chart(block)
+        return _leaf(block)
+
+    def _of_others(self, block: Folded | Columns | Choice | Table) -> str:
+        """Write what holds blocks, or takes of the rows that a page has room for."""
+        if isinstance(block, Folded):
+            first = block.blocks[0] if block.blocks else None
+            if isinstance(first, Table) and first.title == block.title:
+                block = replace(block, blocks=(replace(first, title="", label=_plain(first.title)), *block.blocks[1:]))
+            return f"<details><summary>{_words(block.title)}</summary>{self.blocks(block.blocks)}</details>"
+        if isinstance(block, Columns):
+            parts = "".join(f"<div>{self.blocks(part)}</div>" for part in block.parts)
+            return f'<div class="columns">{parts}</div>' if len(block.parts) > 1 else parts
+        return self._choice(block) if isinstance(block, Choice) else self._table(block)
+
+    def _table(self, table: Table) -> str:
+        rows = table.rows
+        if self._rows_left is not None:
+            rows = rows[: max(self._rows_left, 0)]
+            self._rows_left -= len(rows)
+        kept = table.columns
+        title = f"<caption>{_words(table.title)}</caption>" if table.title else ""
+        head = "".join(_cell("th", column, column.heading, ' scope="col"') for column in kept)
+        stacks = any(column.fit == "prose" for column in kept)
+        body = "".join(f"<tr>{''.join(_cells(kept, row, labelled=stacks))}</tr>" for row in rows)
+        label = table.label or _plain(table.title) or "Table"
+        kind = ' class="stacked"' if stacks else ""
+        whole = f"<table{kind}>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        notes = rest_note(table.amount or len(table.rows), len(rows), table.rest)
+        return scrolling(printable(label), Markup(whole)) + self.blocks(notes)  # noqa: S704 - escaped cell by cell
+
+    def _choice(self, choice: Choice) -> str:
+        self._choices += 1
+        name = f"choice-{self._choices}"
+        controls = "".join(
+            _control(control, place, f"{name}-{i}")
+            for i, (control, place) in enumerate(zip(choice.controls, choice.first, strict=True))
+        )
+        form = f'<form class="choices scripted" hidden aria-label="Choose">{controls}</form>' if controls else ""
+        parts = "".join(
+            f'<div data-at="{_at(places)}"{"" if _belongs(places, choice.first) else " hidden"}>'
+            f"{self.blocks(blocks)}</div>"
+            for places, blocks in choice.parts
+        )
+        return f'<div class="choice">{form}{parts}</div>'
+
+
+def _chart(chart: Chart) -> str:
+    spec = chart.draw()
+    if spec is None:
+        return '<p class="state">Nothing was measured that could be drawn here.</p>'
+    holder = "the words and tables on this page hold its data"
+    save = f"Save the chart {chart.key} as"
+    return str(drawing(Drawing(chart.key, spec, chart.label, chart.notes, save=save, holder=holder)))
+
+
+def _leaf(block: Paragraph | Bullets | Facts) -> str:
     if isinstance(block, Paragraph):
         kind = f' class="{block.kind}"' if block.kind else ""
-        return f"<p{kind}>{'<br>'.join(map(_words, block.lines))}</p>"
+        return f"<p{kind}>{'<br>'.join(map(_words, block.lines))}</p>" if block.lines else ""
     if isinstance(block, Bullets):
         tag = "ol" if block.numbered else "ul"
         return f"<{tag}>{''.join(map(_item, block.items))}</{tag}>"
-    if isinstance(block, Folded):
-        return f"<details><summary>{_words(block.title)}</summary>{to_html(block.blocks)}</details>"
-    return _table(block)
+    return _facts(block)
+
+
+def _at(places: tuple[int | None, ...]) -> str:
+    return ".".join("" if place is None else str(place) for place in places)
+
+
+def _belongs(places: tuple[int | None, ...], chosen: tuple[int, ...]) -> bool:
+    return all(place in {None, one} for place, one in zip(places, chosen, strict=True))
+
+
+def _control(control: Control, first: int, name: str) -> str:
+    label = f'<label for="{name}">{_text(control.label)}</label>'
+    if control.slides:
+        names = "".join(f"<option>{_text(one)}</option>" for one in control.names)
+        return (
+            f'<span class="field slides">{label}<input type="range" id="{name}" min="0" max="{len(control.names) - 1}" '
+            f'step="1" value="{first}" aria-valuetext="{_text(control.names[first])}">'
+            f'<output for="{name}">{_text(control.names[first])}</output><datalist>{names}</datalist></span>'
+        )
+    options = "".join(
+        f'<option value="{i}"{" selected" if i == first else ""}>{_text(one)}</option>'
+        for i, one in enumerate(control.names)
+    )
+    return f'<span class="field">{label}<select id="{name}">{options}</select></span>'
+
+
+def _facts(facts: Facts) -> str:
+    if not facts.heads:
+        rows = "".join(
+            f"<dt>{_text(name)}</dt><dd>{', '.join(map(_words, values))}</dd>" for name, values, _ in facts.rows
+        )
+        return f'<dl class="facts-list" aria-label="{_text(facts.label)}">{rows}</dl>'
+    head = "".join(f'<th scope="col">{_text(one)}</th>' for one in facts.heads)
+    body = "".join(
+        f'<tr{" class=noticed" if noticed else ""}><th scope="row">{_text(name)}</th>{_sides(values)}</tr>'
+        for name, values, noticed in facts.rows
+    )
+    whole = f'<table class="facts-table"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return str(scrolling(facts.label, Markup(whole)))  # noqa: S704 - escaped cell by cell
+
+
+def _sides(values: tuple[Words, ...]) -> str:
+    """Write values side by side, and one that all share only once."""
+    if len(values) > 1 and len(set(values)) == 1:
+        return f'<td colspan="{len(values)}">{_words(values[0])}</td>'
+    return "".join(f"<td>{_words(value)}</td>" for value in values)
 
 
 def _item(item: Item) -> str:
@@ -46,19 +280,30 @@ def _item(item: Item) -> str:
     return f"<li>{'<br>'.join(map(_words, (item.words, *item.lines)))}{inner}</li>"
 
 
-def _table(table: Table) -> str:
-    title = f"<caption>{_words(table.title)}</caption>" if table.title else ""
-    head = _row("th", table.columns, tuple(column.heading for column in table.columns))
-    body = "".join(_row("td", table.columns, row) for row in table.rows)
-    return f"<table>{title}<thead>{head}</thead><tbody>{body}</tbody></table>"
+def _cells(columns: Sequence[Column], row: Sequence[Words], *, labelled: bool) -> Iterator[str]:
+    """Write a row; where a telephone stacks its cells each has its heading."""
+    for i, (column, words) in enumerate(zip(columns, row, strict=True)):
+        label = f' data-label="{_text(column.heading)}"' if labelled else ""
+        yield _cell("td", column, words, label) if i else _cell("th", column, words, ' scope="row"')
 
 
-def _row(tag: str, columns: tuple[Column, ...], cells: tuple[Words, ...]) -> str:
-    written = (
-        f'<{tag} style="text-align:{"right" if column.right else "left"}">{_words(cell)}</{tag}>'
-        for column, cell in zip(columns, cells, strict=True)
-    )
-    return f"<tr>{''.join(written)}</tr>"
+def _cell(tag: str, column: Column, words: Words, more: str = "") -> str:
+    kind = "n" if column.right else _KINDS.get(column.fit, "")
+    named = f' class="{kind}"' if kind else ""
+    if column.fit == "bar" and tag == "td":
+        (share,) = spans(words)
+        return f'<td class="drawn"{more}>{bar(float(share.text), share.style)}</td>'
+    if column.fit == "name" and len(whole := _plain(words)) > NAME_WIDTH:
+        words = tuple(
+            replace(span, text=cut_middle(span.text, NAME_WIDTH)) if span.style == "code" else span
+            for span in spans(words)
+        )
+        more += f' title="{_text(cut_middle(whole, TITLE_WIDTH))}"'
+    return f"<{tag}{named}{more}>{_words(words)}</{tag}>"
+
+
+def _plain(words: Words) -> str:
+    return "".join(span.text for span in spans(words))
 
 
 def _words(words: Words) -> str:
@@ -69,12 +314,15 @@ def _span(text: str, style: str) -> str:
     if style == "code":
         return f"<code>{_text(text)}</code>" if text else ""
     if style == "literal":
-        return _text(text)
+        return _text(text).replace(_ARROW, " \u2192 ")
     parts = text.split("`")
     if len(parts) % 2 == 0:
         written = _text(text)
     else:
         written = "".join(f"<code>{_text(part)}</code>" if i % 2 else _text(part) for i, part in enumerate(parts))
+    written = written.replace(_ARROW, " \u2192 ")
+    if style in LOOKS:
+        return f'<span class="nowrap">{shape(style)}{written}</span>'
     tag = _TAGS.get(style)
     return f"<{tag}>{written}</{tag}>" if tag else written
 

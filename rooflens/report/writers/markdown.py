@@ -20,6 +20,7 @@ from rooflens.report.document import (
     Span,
     Table,
     Words,
+    for_text,
     spans,
 )
 
@@ -44,7 +45,7 @@ _CELL = str.maketrans({"|": "\\|", "\\": _BACKSLASH})
 
 def to_markdown(document: Document) -> str:
     """Write the blocks with an empty line between them; it holds no HTML but folded parts."""
-    return "\n\n".join(filter(None, map(_block, document)))
+    return "\n\n".join(filter(None, map(_block, for_text(document))))
 
 
 def unescaped(text: str) -> str:
@@ -73,8 +74,8 @@ def _block(block: Block) -> str:
         items = (_item(item, f"{i}. " if block.numbered else "- ") for i, item in enumerate(block.items, start=1))
         return "\n".join(items)
     if isinstance(block, Folded):
-        return f"<details><summary>{prose(block.title)}</summary>\n\n{to_markdown(block.blocks)}\n\n</details>"
-    return _table(block)
+        return f"<details><summary>{line(block.title)}</summary>\n\n{to_markdown(block.blocks)}\n\n</details>"
+    return _table(block) if isinstance(block, Table) else ""
 
 
 def _item(item: Item, mark: str) -> str:

@@ -18,6 +18,7 @@ from rooflens.report.document import (
     Style,
     Table,
     Words,
+    for_text,
     spans,
 )
 
@@ -40,6 +41,7 @@ _CODES: dict[Style, str] = {
     "overhead": "33",
     "balanced": "32",
     "unknown": "2",
+    "communication": "36",
 }
 
 
@@ -53,7 +55,8 @@ def to_terminal(document: Document, width: int | None = None, *, colour: bool = 
     """
     paper = _Paper(width, colour)
     lines: list[str] = []
-    for before, block in zip((None, *document), document, strict=False):
+    blocks = [*for_text(document)]
+    for before, block in zip((None, *blocks), blocks, strict=False):
         if lines and _begins(before, block):
             lines.append("")
         lines += paper.block(block)
@@ -84,10 +87,10 @@ class _Paper:
             for place, item in enumerate(block.items, start=1):
                 yield from self._item(item, f"{place}. " if block.numbered else "  ")
         elif isinstance(block, Folded):
-            yield from self._wrapped(f"{block.title}:", style="strong")
-            for inner in block.blocks:
+            yield from self._wrapped((*spans(block.title), ":"), style="strong")
+            for inner in for_text(block.blocks):
                 yield from self.block(inner)
-        else:
+        elif isinstance(block, Table):
             yield from self._table(block)
 
     def _item(self, item: Item, mark: str) -> Iterator[str]:

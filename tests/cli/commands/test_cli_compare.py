@@ -230,7 +230,7 @@ def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
     assert "4.00x faster" in run("compare", a, b, c, "--format", "md").stdout
     page = tmp_path / "page.html"
     assert run("compare", a, b, c, "--format", "html", "-o", page).exit_code == 0
-    assert 'id="ladder"' in page.read_text()
+    assert "fastest c: 4.00x faster than a (1 run each)" in page.read_text().replace("\u00a0", " ")
 
 
 def test_first_to_last_is_judged_as_pairs_are(tmp_path: Path) -> None:
@@ -264,6 +264,18 @@ def test_programs_that_one_side_lacks_are_named_everywhere(tmp_path: Path) -> No
     page = tmp_path / "page.html"
     run("compare", base, head, "--format", "html", "-o", page)
     assert words in page.read_text()
+
+
+def test_sides_that_cannot_be_compared_are_a_page(fixtures: Path, tmp_path: Path) -> None:
+    """Three sides of other work have no pair to draw: the page lists them, and says why none is compared."""
+    sides = [fixtures / "synthetic" / f"sweep_gemm_bf16_{size}.synthetic.ncu-rep" for size in (128, 1024, 4096)]
+    page = tmp_path / "page.html"
+    done = run("compare", *sides, "--anyway", "-o", page)
+    assert (done.exit_code, done.exception) == (0, None)
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>128: 3 versions</h1>" in text
+    assert text.count("not compared, other work: ") == 2
+    assert 'data-spec="' not in text
 
 
 def test_a_floor_holds_the_gate_and_every_format_says_so(base: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rooflens.cli.group import main
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets, the_datasheet
-from rooflens.report.text.forecast import forecasts_document
+from rooflens.report.forecast.document import forecasts_document
 from rooflens.report.writers.terminal import to_terminal
 
 GEMM = ("predict", "gemm", "--m", "4096", "--n", "4096", "--k", "4096")

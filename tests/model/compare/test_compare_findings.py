@@ -14,8 +14,8 @@ from rooflens.model.compare.compare import Comparison, Side, compare
 from rooflens.model.compare.findings import FindingChanges, changed_findings, findings_sentence
 from rooflens.model.compare.gate import Compared
 from rooflens.model.records import Analysis, Evidence, Finding, Gain, Limit
-from rooflens.report.comparison.page import render_comparison
-from rooflens.report.text.comparison import to_json, to_markdown
+from rooflens.report.text.comparison import to_json
+from rooflens.writing.answers import of_comparison
 
 LOADS = {"global_load_sectors": 31e6, "global_load_requests": 1e6}
 GOOD_LOADS = {"global_load_sectors": 4e6, "global_load_requests": 1e6}
@@ -129,14 +129,14 @@ def test_json_and_markdown_hold_the_findings() -> None:
     assert found["gone"][0]["severity"] == {"base": "limiter", "head": None}
     each = {"name": "sectors_per_request", "unit": "sectors a request", "base": 31.0, "head": 4.0}
     assert found["gone"][0]["evidence"][0] == each
-    assert "uncoalesced \\| loads gone" in to_markdown([Compared("copy", comparison)])
+    assert "uncoalesced \\| loads gone" in of_comparison([Compared("copy", comparison)]).text("md")
 
 
 def test_the_page_tells_the_findings_escaped() -> None:
     """The story of a kernel on the page ends with its findings, and no title of theirs is read as HTML."""
     loads = finding("uncoalesced_global_load", 3.7, title="<b>loads</b>")
     comparison = compared(kernel(320, loads, counters=LOADS), kernel(100, counters=GOOD_LOADS))
-    page = render_comparison([Compared("copy", comparison)], None)
+    page = of_comparison([Compared("copy", comparison)]).text("html")
     assert page.count("&lt;b&gt;loads&lt;/b&gt; gone: 31.0 to 4.00 sectors a request") >= 1
     assert "<b>loads" not in page
 

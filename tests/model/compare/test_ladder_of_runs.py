@@ -6,7 +6,7 @@ from support import samples
 
 from rooflens.model.compare.ladder import histories
 from rooflens.model.records import Analysis, AnalyzedReport, Run
-from rooflens.report.history.chart import groups
+from rooflens.report.history.groups import groups
 from rooflens.report.ladder import sparkline
 
 

@@ -6,10 +6,25 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from random import Random
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import pytest
-from comparing import EVEN, GEMM, block, compared, fewer_bytes, judged_page, layer, on_gpu, renamed, side, timed
+from browsing import faults
+from comparing import (
+    EVEN,
+    GEMM,
+    block,
+    compared,
+    fewer_bytes,
+    judged_page,
+    layer,
+    on_gpu,
+    page_of,
+    renamed,
+    side,
+    timed,
+)
 from msgspec.structs import replace
 from support import samples
 from support.loops import for_all
@@ -17,12 +32,20 @@ from untimed import without_durations
 
 from rooflens.model.compare.compare import Side, compare
 from rooflens.model.compare.gate import Compared, Gate
+from rooflens.model.compare.ladder import Sides
+from rooflens.model.compare.pairing import Unpaired
 from rooflens.report.comparison.conditions import unlike
-from rooflens.report.comparison.page import MAX_PROGRAMS, render_comparison
+from rooflens.report.comparison.document import MAX_DRAWN_PROGRAMS
 from rooflens.report.comparison.roofline import MAX_DRAWN, moves
-from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, programs
+from rooflens.report.comparison.rows import ROWS_ON_PAGE, Program, judgement, programs
 from rooflens.report.comparison.waterfall import MAX_STEPS, SEEN_SHARE, waterfall
 from rooflens.report.html.theme import DARK, LIGHT, vega_config
+from rooflens.writing.answers import of_comparison
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
 
 MOST_BYTES = 1_300_000
 
@@ -92,7 +115,7 @@ def test_every_state_is_a_small_page(state: str) -> None:
     html = judged_page(STATES[state](), Gate(0.05, per_kernel=True))
     assert len(html.encode()) < MOST_BYTES
     tags = Tags(html).elements
-    assert {"kernels", "isolated"} <= {attributes.get("id") for _, attributes in tags}
+    assert "document" in {attributes.get("id") for _, attributes in tags}
     assert not [attributes for _, attributes in tags if str(attributes.get("src", "data:")).partition(":")[0] != "data"]
     assert sum(tag == "script" and "type" not in attributes for tag, attributes in tags) == 2
 
@@ -113,11 +136,11 @@ def test_hostile_text_makes_no_element() -> None:
 def test_first_screen_tells_total_range_and_judgement() -> None:
     """The total with its factor, both medians and ranges, and why that counts as a change."""
     before = samples.every_verdict()[:2]
-    html = text_of(render_comparison([compared(before, [timed(a, 1.25) for a in before])], None))
+    html = text_of(page_of([compared(before, [timed(a, 1.25) for a in before])]))
     assert "1.25x slower" in html
-    assert "GPU time 3.02 ms [3.01 ms, 3.03 ms] \u2192 3.78 ms [3.76 ms, 3.79 ms]" in html
+    assert "3.02 ms [3.01 ms, 3.03 ms] \u2192 3.78 ms [3.76 ms, 3.79 ms]" in html
     assert "the medians differ by +25.0 %, more than 3 %" in html
-    assert "All recordings" not in html  # that is the name of a picture, not text
+    assert "GPU time of each recording 3.02 ms, 3.03 ms, 3.01 ms, 3.03 ms, 3.02 ms 3.78 ms" in html
 
 
 @pytest.mark.parametrize(
@@ -131,7 +154,8 @@ def test_first_screen_tells_total_range_and_judgement() -> None:
 def test_judgement_says_why(factor: float, words: str) -> None:
     """Ranges that meet, a small difference, and a change each have their own reason."""
     before = samples.every_verdict()[:1]
-    assert program(compared(before, [timed(before[0], factor)])).judgement.replace("\u00a0", " ") == words
+    one = compared(before, [timed(before[0], factor)]).comparison
+    assert judgement(one.speed, one.threshold).replace("\u00a0", " ") == words
 
 
 def test_single_samples_are_marked_and_not_judged() -> None:
@@ -139,27 +163,26 @@ def test_single_samples_are_marked_and_not_judged() -> None:
     before = samples.every_verdict()[:1]
     one = compared(before, [timed(before[0], 2)], (1.0,))
     html = text_of(judged_page([one, replace(one, program="other")], Gate(1.05)))
-    assert html.count("2.00x slower 1 run each") == 4  # a row and a headline for each program
+    assert html.count("2.00x slower (1 run each)") == 6  # a row of the overview, a headline and a row for each program
     assert "noise is not known, so nothing is judged" in html
-    assert "Gate not judged" in html
+    assert "The gate could not judge" in html
 
 
 @pytest.mark.parametrize(
     ("factor", "gate", "words"),
     [
-        (
-            1.1,
-            Gate(0.05),
-            "Gate failed Slower by more than 5 % and 2 µs, and more than noise: layer: GPU time takes 10.0 %",
-        ),
-        (1.1, Gate(0.2), "Gate holds No total is slower by more than 20 % and 2 µs beyond noise."),
-        (0.9, Gate(0.025, per_kernel=True), "Gate holds No total and no kernel is slower by more than 2.5 % and 2 µs"),
+        (1.1, Gate(0.05), "The gate failed : slower by more than 5 % and 2 µs and more than noise"),
+        (1.1, Gate(0.05), "layer: GPU time takes 10.0 % more"),
+        (1.1, Gate(0.2), "The gate holds : nothing is slower by more than 20 % and 2 µs and more than noise"),
+        (0.9, Gate(0.025, per_kernel=True), "The gate holds : nothing is slower by more than 2.5 % and 2 µs"),
     ],
 )
 def test_gate_tells_its_outcome(factor: float, gate: Gate, words: str) -> None:
     """The first screen says whether the gate holds, what it judged, and what made it fail."""
     before = samples.every_verdict()[:1]
-    assert words in text_of(judged_page([compared(before, [timed(before[0], factor)])], gate))
+    text = text_of(judged_page([compared(before, [timed(before[0], factor)])], gate))
+    assert words in text
+    assert text.index("The gate") < text.index("Base (before)")
 
 
 def test_what_no_gate_can_judge_is_counted() -> None:
@@ -170,14 +193,15 @@ def test_what_no_gate_can_judge_is_counted() -> None:
         compared(kernels[:2], without_durations(), program="x"),
     )
     text = text_of(judged_page([compared(kernels, kernels), single, untimed], Gate(0.05)))
-    assert "Gate holds" in text
-    assert "2 programs of 3 with a single run on a side or without a total time were not judged" in text
-    assert "Gate not judged" in text_of(judged_page([untimed], Gate(0.05)))
+    assert "The gate holds" in text
+    told = text.partition("Not judged:")[2]
+    assert told.index("single") < told.index("x") < told.index("Program")
+    assert "The gate could not judge" in text_of(judged_page([untimed], Gate(0.05)))
 
 
 def test_pages_without_a_gate_say_nothing_of_one() -> None:
     """Where no gate was asked for there is none to read of."""
-    assert "Gate" not in text_of(render_comparison([layer()], None))
+    assert "gate" not in text_of(page_of([layer()]))
 
 
 @pytest.mark.parametrize(("base", "head"), [(True, True), (True, False), (False, True)])
@@ -185,7 +209,7 @@ def test_synthetic_sides_cannot_be_missed(base: bool, head: bool) -> None:  # no
     """A banner names the side that a generator wrote, and charts that are pasted elsewhere say it too."""
     kernels = samples.every_verdict()
     one = Compared("x", compare(side(kernels, synthetic=base), side(kernels, synthetic=head)))
-    html = render_comparison([one], None)
+    html = page_of([one])
     words = "Both sides" if base and head else "The base (before)" if base else "The head (after)"
     assert f"Synthetic data {words}" in text_of(html)
     for name in ("spec-waterfall-p0", "spec-arrows-p0"):
@@ -234,21 +258,21 @@ def test_bars_tell_gains_losses_and_noise_apart() -> None:
 def test_bars_begin_later_only_where_steps_would_be_too_short() -> None:
     """Bars begin at 0 and show true lengths, unless all steps lie within a few per cent; then the chart says so."""
     before = samples.every_verdict()
-    assert block(render_comparison([layer()], None), "spec-waterfall-p0")["title"].get("subtitle") is None
-    small = render_comparison([compared(before, [timed(before[0], 1.05), *before[1:]])], None)
+    assert block(page_of([layer()]), "spec-waterfall-p0")["title"].get("subtitle") is None
+    small = page_of([compared(before, [timed(before[0], 1.05), *before[1:]])])
     assert block(small, "spec-waterfall-p0")["title"]["subtitle"].startswith("The axis begins at ")
 
 
 @pytest.mark.parametrize("state", ["all that can become of a kernel", "single runs"])
 def test_waterfall_follows_the_schema(state: str) -> None:
     """Vega-Lite's own schema accepts the chart, with bars that begin at 0 and later."""
-    alt.LayerChart.from_dict(block(render_comparison(STATES[state](), None), "spec-waterfall-p0"), validate=True)
+    alt.LayerChart.from_dict(block(page_of(STATES[state]()), "spec-waterfall-p0"), validate=True)
 
 
 def test_arrows_lead_from_the_place_before_to_the_place_after() -> None:
     """Half the bytes and half the time: twice as far right and twice as high, under the head's roofs."""
     softmax = samples.every_verdict()[0]
-    html = render_comparison([compared([softmax], [timed(fewer_bytes(softmax, 0.5), 0.5)])], None)
+    html = page_of([compared([softmax], [timed(fewer_bytes(softmax, 0.5), 0.5)])])
     data = block(html, "spec-arrows-p0")["datasets"]
     (arrow,) = (row for row in data["arrows"] if row["level"] == "dram")
     assert softmax.flop_per_s is not None
@@ -274,7 +298,7 @@ def test_places_are_shares_where_gpus_or_clocks_differ(gpu: str, clock_hz: float
     assert spaced(unlike(one.comparison)) == words
     found = moves(program(one))
     assert found.in_shares == bool(words)
-    html = text_of(render_comparison([one], None))
+    html = text_of(page_of([one]))
     assert (f"Heights are shares of each kernel's own roof, not FLOP/s: {words}," in html) == bool(words)
     gemm = next(m for m in found.moves if m.row.name.startswith("ampere") and m.level == "dram")
     assert gemm.before is not None
@@ -308,7 +332,7 @@ def test_kernels_without_flops_slide_along_their_bandwidth() -> None:
 
 def test_only_one_dot_stands_for_what_is_gone_or_new() -> None:
     """A kernel that only one side has is a dot without an arrow, hollow where it is gone and filled where it is new."""
-    data = block(render_comparison([layer()], None), "spec-arrows-p0")["datasets"]
+    data = block(page_of([layer()]), "spec-arrows-p0")["datasets"]
     names = {row["k"]: row["name"].split("(")[0] for row in data["kernels"]}
     sides = {(names[row["k"]], row["side"]) for row in data["dots"] if row["level"] == "dram"}
     assert ("fused_fill_stencil", "after") in sides
@@ -321,7 +345,7 @@ def test_only_one_dot_stands_for_what_is_gone_or_new() -> None:
 def test_area_is_time_on_one_scale_for_both_sides() -> None:
     """A quarter of the time is a dot that much smaller; the longest kernel has the largest dot of both sides."""
     softmax, gemm = samples.every_verdict()[:2]
-    data = block(render_comparison([compared([softmax, gemm], [timed(softmax, 0.25), gemm])], None), "spec-arrows-p0")
+    data = block(page_of([compared([softmax, gemm], [timed(softmax, 0.25), gemm])]), "spec-arrows-p0")
     names = {row["k"]: row["name"].split("_")[0] for row in data["datasets"]["kernels"]}
     areas = {(names[row["k"]], row["side"]): row["a"] for row in data["datasets"]["dots"] if row["level"] == "dram"}
     low = 40
@@ -343,7 +367,7 @@ def test_half_a_kernel_is_never_shown() -> None:
 
 def test_biggest_differences_have_names_in_the_plane() -> None:
     """The kernels that changed most are named at their dots."""
-    labels = block(render_comparison([layer()], None), "spec-arrows-p0")["datasets"]["labels"]
+    labels = block(page_of([layer()]), "spec-arrows-p0")["datasets"]["labels"]
     named = {row["p"][0][0] for row in labels if row["s"] == "name" and row["level"] == "dram" and row["p"][0]}
     assert any(name.startswith("softmax") for name in named)
     assert any(name.endswith("(new)") for name in named)
@@ -351,53 +375,52 @@ def test_biggest_differences_have_names_in_the_plane() -> None:
 
 
 def test_table_tells_each_kernel_on_both_sides() -> None:
-    """A row holds how it was matched, both times, both intensities, both limiters, and the sentence; old names too."""
-    html = render_comparison([layer()], None)
-    text = text_of(html)
-    row = next(
-        part for part in re.findall(r'<tr data-k="k\d+".*?</tr>', html, re.DOTALL) if "julia_gather_4788" in part
-    )
-    words = text_of(row)
-    assert "renamed" in words
-    assert "was julia_gather_4711" in words
-    assert "no change beyond noise" in words.lower()
-    softmax = next(r for r in re.findall(r'<tr data-k="k\d+".*?</tr>', html, re.DOTALL) if "softmax" in r)
-    assert "1.92 ms [1.91 ms, 1.93 ms] 3.07 ms [3.06 ms, 3.08 ms]" in text_of(softmax)
-    assert "1.22 0.761" in text_of(softmax)
-    assert "1.60x slower: 60 % more HBM2 bytes" in text_of(softmax)
-    gone = text.partition("Gone: only before")[2].partition("New: only after")[0]
+    """A row holds how it was matched, both times, both limiters, and the sentence; intensities and old names too."""
+    html = page_of([layer()])
+    rows = [text_of(row) for row in re.findall(r"<tr>.*?</tr>", html, re.DOTALL)]
+    gather, numbers = (row for row in rows if "julia_gather_4788" in row)
+    assert "(renamed)" in gather
+    assert "no change beyond noise" in gather
+    assert "julia_gather_4788 was julia_gather_4711" in numbers
+    softmax, numbers = (row for row in rows if "softmax" in row)
+    assert "1.92 ms [1.91 ms, 1.93 ms] 3.07 ms [3.06 ms, 3.08 ms] +1.15 ms" in softmax
+    assert "1.22 \u2192 0.761" in numbers
+    assert "1.60x slower: 60 % more HBM2 bytes" in softmax
+    gone, _, new = text_of(html).partition("Gone: ")[2].partition("kernel before")[0].partition("New: ")
     assert "fill_zero" in gone
     assert "stencil_27pt" in gone
-    assert "fused_fill_stencil" in text.partition("New: only after")[2]
+    assert "fused_fill_stencil" in new
 
 
 def test_many_kernels_are_capped_and_counted() -> None:
     """Of 2,500 kernels the biggest differences are listed and drawn; how many are not is told, and it adds up."""
     many = thousands()
-    html = render_comparison(many, None)
+    html = page_of(many)
     text = text_of(html)
     whole = len(many[0].comparison.changes)
-    listed = len(re.findall(r'<tr data-k="', html))
-    assert listed == ROWS_ON_PAGE
-    assert f"{whole - listed:,} kernels with smaller differences" in text
-    drawn = {row["k"] for row in block(html, "spec-arrows-p0")["datasets"]["dots"]}
-    slides = {row["k"] for row in block(html, "spec-arrows-p0")["datasets"].get("slideDots", [])}
-    assert len(drawn) <= MAX_DRAWN
-    left_out = int(re.findall(r"([\d,]+) kernels with smaller differences are not drawn", text)[0].replace(",", ""))
-    unplaced = re.findall(r"([\d,]+) kernels? without FLOPs or bandwidth shares", text)
-    assert left_out + len(drawn | slides) + int(unplaced[0] if unplaced else 0) == whole
+    assert html.count('class="prose"') - 1 == ROWS_ON_PAGE
+    assert f"and {whole - ROWS_ON_PAGE} more with smaller differences" in text
+    spec = block(html, "spec-arrows-p0")
+    drawn = {row["k"] for name in ("dots", "slideDots") for row in spec["datasets"].get(name, [])}
+    assert len({row["k"] for row in spec["datasets"]["dots"]}) <= MAX_DRAWN
+    assert spec["title"]["subtitle"].endswith(f"Not drawn: {whole - len(drawn):,} kernels.")
 
 
-def test_programs_have_an_overview_and_a_section_each() -> None:
-    """Several programs begin with a table of all; beyond a few only that tells of them."""
-    html = render_comparison(STATES["many programs"](), None)
+def test_programs_have_an_overview_and_a_part_each() -> None:
+    """Several programs begin with a table of all; beyond a few only a table of kernels tells of them."""
+    html = page_of(STATES["many programs"]())
     text = text_of(html)
-    assert text.index("All programs") < text.index("Where the time went")
-    assert all(f"case {i} " in text for i in range(30))
-    assert html.count('<section class="program"') == MAX_PROGRAMS
-    assert f"The first {MAX_PROGRAMS} programs have charts and tables below; {30 - MAX_PROGRAMS} more" in text
-    keys = re.findall(r'<tr data-k="(k\d+)"', html)
-    assert len(keys) == len(set(keys)) == len(block(html, "items"))
+    assert text.index("Program Before After") < text.index("Where the time went")
+    assert all(f"case {i}: " in text for i in range(30))
+    assert html.count('data-spec="spec-waterfall-') == MAX_DRAWN_PROGRAMS
+
+
+def test_sides_without_a_common_program_are_a_page() -> None:
+    """Where no program is on two sides, the page says which are where, and draws nothing."""
+    answer = of_comparison([], Sides(unpaired=(Unpaired("head", ("llm", "sglang")),)))
+    text = text_of(answer.text("html"))
+    assert "llm, sglang" in text
+    assert 'data-spec="' not in answer.text("html")
 
 
 def test_conditions_that_differ_are_marked() -> None:
@@ -405,27 +428,59 @@ def test_conditions_that_differ_are_marked() -> None:
     kernels = samples.every_verdict()
     base = side(kernels, label="old/", clock_control="base", ncu_version="2024.1.0")
     head = side(kernels, label="new/", clock_control="none", ncu_version="2024.1.0")
-    html = render_comparison([Compared("x", compare(base, head), ("clock control: base and none",))], None)
-    marked = [text_of(row).strip() for row in re.findall(r'<tr class="differs">.*?</tr>', html, re.DOTALL)]
+    html = page_of([Compared("x", compare(base, head), ("clock control: base and none",))])
+    marked = [text_of(row).strip() for row in re.findall(r"<tr class=noticed>.*?</tr>", html, re.DOTALL)]
     assert marked == ["Clock control locked to base by ncu as found"]
     assert "clock control: base and none" in text_of(html)
 
 
 def test_missing_times_are_never_zero() -> None:
     """A kernel without a duration on a side that has it has no difference: neither alone nor in a sum."""
-    text = text_of(render_comparison(STATES["durations on one side"](), None))
-    assert "No time to compare" in text
+    text = text_of(page_of(STATES["durations on one side"]()))
+    assert "no GPU time to compare" in text
     assert "\u22121.92 ms" not in text
-    assert "1.92 ms [1.91 ms, 1.93 ms] \u2013 \u2013 no time to compare" in text
+    assert "1.92 ms [1.91 ms, 1.93 ms] - \u2013" in text
     gone = compared([*samples.every_verdict()[2:3], *without_durations()], samples.every_verdict()[2:3])
-    assert "\u2013 without a partner" in text_of(render_comparison([gone], None))
+    assert "Gone: " in text_of(page_of([gone]))
+    assert "(\u2013)." in text_of(page_of([gone]))
 
 
 def test_themes_define_every_style_of_the_charts() -> None:
     """Charts hold no colour: every style they name is in both themes."""
-    html = render_comparison([layer()], None)
+    html = page_of([layer()])
     specs = json.dumps([block(html, "spec-waterfall-p0"), block(html, "spec-arrows-p0")])
     used = set(re.findall(r'"style": "(\w+)"', specs))
     for inks, dark in ((LIGHT, False), (DARK, True)):
         assert used <= set(vega_config(inks, dark=dark)["style"])
     assert not re.search(r"#[0-9a-fA-F]{6}", specs)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "dark"), (390, "light")])
+def test_the_page_opens_quietly_and_fits(
+    open_file: Callable[..., Page], tmp_path: Path, axe: str, width: int, scheme: str
+) -> None:
+    """Both charts are drawn, a level can be chosen, nothing is too wide, no message, no request, no fault of axe."""
+    file = tmp_path / "compared.html"
+    file.write_text(judged_page([layer()], Gate(0.05)), encoding="utf-8")
+    page = open_file(file, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    assert page.locator(".chart svg").count() == 2
+    before = page.locator(".chart svg").last.inner_html()
+    page.get_by_label("L2", exact=True).check()
+    page.evaluate("lens.settled()")
+    assert page.locator(".chart svg").last.inner_html() != before
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert faults(page, axe) == []
+
+
+@pytest.mark.browser
+def test_without_scripts_tables_and_words_say_it(browser: Any, tmp_path: Path) -> None:
+    """With scripts off the gate, every kernel with its story, and how to read it are there."""
+    file = tmp_path / "compared.html"
+    file.write_text(judged_page([layer()], Gate(0.05)), encoding="utf-8")
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(file.as_uri())
+    assert page.get_by_text("The gate").first.is_visible()
+    assert page.locator("td.prose:visible").count() == len(layer().comparison.changes)
+    assert not page.locator("#theme").is_visible()
+    page.close()

@@ -1,4 +1,4 @@
-"""The page of predictions: where dots stand, what is said of peaks, and that texts keep apart."""
+"""The page of a forecast: where dots stand, what is chosen among, and what is said of peaks."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browsing import faults
 from forecasting import SQUARE, plane, row
-from support.thorough import mostly_thorough
 
+from rooflens.format import duration
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets
-from rooflens.report.forecast.page import MAX_PLANES, part_bars, render_forecasts
+from rooflens.report.document import Chart, Choice, Facts, Table
+from rooflens.report.forecast.document import MAX_CHOICES, MAX_PLANES, forecasts_document
 from rooflens.report.forecast.plane import datasets, planes, predict_spec
 from rooflens.report.forecast.sentences import answer, peak_words
 from rooflens.report.html.embed import vega_bundle
 from rooflens.report.text.forecast import table_rows
+from rooflens.writing.answers import of_forecasts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +30,13 @@ if TYPE_CHECKING:
 
 
 def page_of(*rows: Row) -> str:
-    """Render the page without the bundle, whose code holds words of its own."""
-    return render_forecasts(rows).replace(vega_bundle(), "")
+    """Write the page without the bundle, whose code holds words of its own."""
+    return of_forecasts(rows).text("html").replace(vega_bundle(), "")
+
+
+def choice_of(*rows: Row) -> Choice:
+    """Give what a reader chooses among."""
+    return next(block for block in forecasts_document(rows) if isinstance(block, Choice))
 
 
 def text_of(page: str) -> str:
@@ -72,13 +80,15 @@ def test_steps_at_one_place_are_one_dot() -> None:
 
 
 def test_long_sweeps_are_thinned_and_counted() -> None:
-    """Dots keep apart; both ends are among them, and the page says how many are left out."""
+    """Dots keep apart; both ends are among them, and a slider goes through a part of the sizes, with the last one."""
     found = plane(row("gemm", m="n", k="n", n="64:8192:+8"))
     shown = {size["n"] for size, result in found.row.steps if any(dot.result is result for dot in found.dots)}
     assert len(found.dots) < 60
     assert {64, 8192} <= shown
     assert found.left_out > 900
-    assert "are not drawn" in text_of(page_of(found.row))
+    names = choice_of(found.row).controls[0].names
+    assert MAX_CHOICES / 2 < len(names) <= MAX_CHOICES
+    assert names[-1] == "8,192"
 
 
 def test_parts_of_a_model_are_dots_and_bars() -> None:
@@ -87,8 +97,10 @@ def test_parts_of_a_model_are_dots_and_bars() -> None:
     found = plane(one)
     assert found.of_parts
     assert sum(dot.merged for dot in found.dots) + found.unplaced == len(one.steps[0][1].parts)
-    shares = [share for share, _ in part_bars(one)]
-    assert sum(shares) == pytest.approx(1.0)
+    blocks = [block for _, part in choice_of(one).parts for block in part]
+    (table,) = (block for block in blocks if isinstance(block, Table) and block.label == "Where the floor goes")
+    shares = [float(str(row[1]).strip("< %")) for row in table.rows]
+    assert sum(shares) == pytest.approx(100, abs=3)
     assert shares == sorted(shares, reverse=True)
     assert {key for key, _ in found.pipes} == {"tensor_bf16", "fp32"}
 
@@ -100,19 +112,47 @@ def test_planes_share_their_axes() -> None:
 
 
 def test_many_gpus_are_capped_and_counted() -> None:
-    """The fastest are drawn, all are in the table, and the page says both numbers."""
+    """The fastest are drawn, all are in the table side by side, and the others are told to have no plane."""
     rows = [swept(OPERATIONS["saxpy"], {"n": "1024"}, "fp32", gpu) for gpu in load_datasheets()]
     page = page_of(*rows)
     assert len(re.findall(r'data-spec="spec-plane-\d+"', page)) == MAX_PLANES
-    assert f"the {MAX_PLANES} that are fastest at the last size, of {len(rows)}" in text_of(page)
-    table = page.partition('class="side-by-side"')[2].partition("</table>")[0]
+    assert text_of(page).count(f"Drawn are the {MAX_PLANES} that are fastest") == len(rows) - MAX_PLANES
+    table = page.partition('aria-label="GPUs and types side by side"')[2].partition("</table>")[0]
     assert table.count("<tr>") == len(rows) + 1
 
 
 def test_gpus_without_the_type_are_named() -> None:
     """What could not be predicted stands on the page, not only in the terminal."""
-    page = render_forecasts([row("gemm", **SQUARE)], ["`Tesla T4` has no published peak for bf16"])
+    page = of_forecasts([row("gemm", **SQUARE)], ["`Tesla T4` has no published peak for bf16"]).text("html")
     assert "<code>Tesla T4</code> has no published peak" in page
+
+
+def test_every_row_can_be_chosen() -> None:
+    """Sizes, types and GPUs have a control where there are several; each choice has its numbers and its plane."""
+    rows = [row("gemm", dtype, gpu, **SQUARE) for dtype in ("bf16", "fp8") for gpu in ("h100-sxm", "b200")]
+    choice = choice_of(*rows)
+    assert [(control.label, len(control.names), control.slides) for control in choice.controls] == [
+        ("m = n = k", 7, True),
+        ("Type", 2, False),
+        ("GPU", 2, False),
+    ]
+    assert choice.first == (6, 0, 0)
+    for i, one in enumerate(rows):
+        for at, (_, result) in enumerate(one.steps):
+            chosen = (at, i // 2, i % 2)
+            shown = [block for key, part in choice.parts if _belongs(key, chosen) for block in part]
+            (facts,) = (block for block in shown if isinstance(block, Facts))
+            floor = next(str(values[0]) for name, values, _ in facts.rows if name == "floor")
+            assert floor.endswith(duration(result.t_lower_s * 1e9))
+            assert sum(isinstance(block, Chart) for block in shown) == 1
+    assert [control.label for control in choice_of(rows[0]).controls] == ["m = n = k"]
+    assert choice_of(row("gemm", m="64", n="64", k="64")).controls == ()
+    apart = choice_of(rows[0], rows[3])
+    assert [name.partition(", ")[2] for name in apart.controls[1].names] == ["bf16", "fp8"]
+
+
+def _belongs(key: tuple[int | None, ...], chosen: tuple[int, ...]) -> bool:
+    return all(one in {None, place} for one, place in zip(key, chosen, strict=True))
 
 
 def test_the_peak_is_explained() -> None:
@@ -141,60 +181,49 @@ def test_the_table_has_the_cells_of_the_terminal() -> None:
 def test_an_operation_without_flops_has_no_place() -> None:
     """A copy is told by its bytes; no chart is drawn."""
     page = page_of(row("embedding", tokens="1:64:x2"))
-    assert "has no FLOPs, so it has no place" in text_of(page)
+    assert "No FLOPs, so no place in a roofline" in text_of(page)
     assert 'data-spec="' not in page
 
 
 def test_a_specification_holds_no_colour() -> None:
     """Colours come from the theme alone."""
-    spec = predict_spec(plane(row("gemm", **SQUARE)), title="a", subtitle=["b"])
+    spec = predict_spec(plane(row("gemm", **SQUARE)), title="a", subtitle=["b"], places={0: "0"})
     assert not re.search(r"#[0-9a-fA-F]{6}", json.dumps(spec))
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    mostly_thorough([(1440, "light"), (390, "dark"), (3840, "light")], kept=[(390, "dark"), (3840, "light")]),
-)
-def test_the_page_opens_quietly_and_fits(
-    open_file: Callable[..., Page], tmp_path: Path, width: int, scheme: str
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
+def test_sliders_choose_among_rows(
+    open_file: Callable[..., Page], tmp_path: Path, axe: str, width: int, scheme: str
 ) -> None:
-    """A sweep on two GPUs: both planes drawn with the crossing named, nothing too wide, no message, no request."""
+    """By keyboard a size and a GPU come into sight with their plane, the address keeps them, and all fits."""
     file = tmp_path / "predict.html"
-    file.write_text(
-        render_forecasts([row("gemm", gpu=gpu, **SQUARE) for gpu in ("h100-sxm", "b200")]), encoding="utf-8"
-    )
+    rows = [row("gemm", gpu=gpu, **SQUARE) for gpu in ("h100-sxm", "b200")]
+    file.write_text(of_forecasts(rows).text("html"), encoding="utf-8")
     page = open_file(file, viewport={"width": width, "height": 900}, color_scheme=scheme)
-    assert page.locator(".chart svg").count() == 2
-    assert "from" in page.locator(".chart svg").first.text_content()
-    assert "1,353" in page.locator(".chart svg").first.text_content()
+    assert page.locator(".chart svg").count() == 1  # what was not chosen is not drawn
+    assert page.locator(".choice .answer:visible").text_content().startswith("Compute-bound")
+    page.locator(".choices input").press("Home")
+    page.locator(".choices select").select_option(index=1)
+    page.evaluate("lens.settled()")
+    assert page.locator(".choice .answer:visible").text_content().startswith("Overhead-bound")
+    assert page.locator(".choices output").text_content() == "128"
+    assert "B200" in page.locator(".choice .chart:visible svg").text_content()
+    assert page.evaluate("lens.save(), location.hash") == "#at=0.1"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert faults(page, axe) == []
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", mostly_thorough([1440, 390], kept=[390]))
-def test_a_model_and_its_parts_fit(open_file: Callable[..., Page], tmp_path: Path, width: int) -> None:
-    """The largest part is named in the plane at every width, which needs no Vega."""
-    file = tmp_path / "predict.html"
-    file.write_text(render_forecasts([row("prefill", length="512")]), encoding="utf-8")
-    page = open_file(file, viewport={"width": width, "height": 900})
-    assert "up projection" in page.locator("#calculator svg.live").text_content()
-    assert not page.evaluate("'vegaEmbed' in window")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("sizes", [SQUARE, {"m": "64", "n": "64", "k": "64"}], ids=["sweep", "single"])
-def test_without_scripts_the_tables_say_it(browser: Any, tmp_path: Path, sizes: dict[str, str]) -> None:
+def test_without_scripts_the_tables_say_it(browser: Any, tmp_path: Path) -> None:
     """With scripts off the answer and all numbers are there, and no control that does nothing."""
     file = tmp_path / "predict.html"
-    one = row("gemm", **sizes)
-    file.write_text(render_forecasts([one]), encoding="utf-8")
+    one = row("gemm", **SQUARE)
+    file.write_text(of_forecasts([one]).text("html"), encoding="utf-8")
     page = browser.new_page(java_script_enabled=False)
     page.goto(file.as_uri())
-    assert page.locator(".answer").first.is_visible()
-    assert page.locator(".sums").get_by_text("the longest of them").is_visible()
-    assert page.locator("details.steps tbody tr").count() == len(one.steps)
-    assert page.locator("details.steps tbody tr").first.is_visible()
-    assert page.locator("#calculator").is_hidden()
+    assert page.locator(".answer:visible").count() == 1
+    assert page.locator(".facts-list:visible").get_by_text("the longest of them").count() == 1
+    assert page.locator("table:has(caption) tbody tr:visible").count() == len(one.steps)
+    assert page.locator(".choices").is_hidden()
     page.close()

@@ -19,8 +19,8 @@ from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Analysis, Move, Run
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.html.embed import json_block, script
-from rooflens.report.html.templates import code_spans
 from rooflens.report.page.page import SECTIONS, render_page
+from rooflens.report.templates import code_spans
 
 MEGABYTE = 1_000_000
 

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from comparing import block, compared, fewer_bytes, on_gpu, timed
+from comparing import block, compared, fewer_bytes, on_gpu, page_of, timed
 from drawn_text import DrawnPath, path_troubles
 from forecasting import SQUARE, plane, row
 from planes import random_kernels
@@ -14,7 +14,6 @@ from support.loops import for_all
 from sweeping import gemms, ladder, the_sweep
 
 from rooflens.model.predict.forecast import Row
-from rooflens.report.comparison.page import render_comparison
 from rooflens.report.forecast.plane import predict_spec
 from rooflens.report.page.sweeps import sweep_spec
 
@@ -41,7 +40,7 @@ def found(spec: dict[str, Any], level: str = "") -> list[object]:
 @for_all("one", FORECASTS, lambda one: f"{one.operation.name}-{len(one.steps)}")
 def test_words_of_predictions_keep_apart(one: Row) -> None:
     """Labels of sizes and parts, of roofs and ridges, and of what was measured overlap nothing."""
-    assert found(predict_spec(plane(one), title="t", subtitle=["s"])) == []
+    assert found(predict_spec(plane(one), title="t", subtitle=["s"], places={})) == []
 
 
 @pytest.mark.parametrize("reports", [gemms((128, 1024, 4096, 8192)), ladder()], ids=["gemm", "ladder"])
@@ -62,7 +61,7 @@ def test_words_of_comparisons_keep_apart(seed: int, shares: bool) -> None:  # no
     head = [timed(fewer_bytes(a, random.uniform(0.4, 2)), random.uniform(0.4, 2)) for a in before]
     if shares:
         head = [on_gpu(a, "NVIDIA H200") for a in head]
-    html = render_comparison([compared(before, head, (1.0,))], None)
+    html = page_of([compared(before, head, (1.0,))])
     if "spec-arrows-p0" not in html or "labels" not in block(html, "spec-arrows-p0")["datasets"]:
         return
     spec = block(html, "spec-arrows-p0")

@@ -17,7 +17,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Heading, Span, Table
 from rooflens.report.document import code as code_span
-from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, render_markdown
+from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, report_document
 from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import code, prose, to_markdown
 
@@ -49,8 +49,13 @@ HTML = ["<details><summary>Method</summary>\n", "</details>\n"]
 
 def write(analyses: Sequence[Analysis], runs: Sequence[Run] = (), title: str = "attention", **more: object) -> str:
     """Render the Markdown of a page."""
-    return render_markdown(
-        build_content(samples.reports(runs or [samples.run()], analyses), title, default_thresholds(), **more)  # type: ignore[arg-type]
+    return (
+        to_markdown(
+            report_document(
+                build_content(samples.reports(runs or [samples.run()], analyses), title, default_thresholds(), **more)  # type: ignore[arg-type]
+            )
+        )
+        + "\n"
     )
 
 

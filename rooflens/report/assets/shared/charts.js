@@ -8,7 +8,7 @@
   const figures = [];
   function figureIn(box) {
     const spec = lens.data(box.dataset.spec);
-    const defaults = new Map((spec.params || []).map((param) => [param.name, param.value]));
+    const defaults = new Map((spec.params || []).filter((param) => !param.bind).map((param) => [param.name, param.value]));
     const levels = (box.closest(".plane")?.dataset.levels || "").split(" ");
     const turn = Promise.resolve();
     return { box, defaults, levels, view: null, theme: "", narrow: false, room: 0, margin: 96, turn };
@@ -26,6 +26,7 @@
       level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
       move: Number(state.move) || 0,
       boost: state.boost === "on",
+      at: state.at || figure.defaults.get("at"),
       ranks: lens.ranks ? lens.ranks() : null,
     };
   }
@@ -204,7 +205,7 @@
   });
 
   onPress("[data-export]", async (button) => {
-    const { view, box } = figureOf(button.closest(".plane, section").querySelector(".chart"));
+    const { view, box } = figureOf(button.closest(".drawing").querySelector(".chart"));
     const link = document.createElement("a");
     link.href = await view.toImageURL(button.dataset.export, 2);
     link.download = `${box.dataset.spec.replace("spec-", "rooflens-")}.${button.dataset.export}`;

@@ -16,7 +16,6 @@ from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import NOT_MEASURED, limit_factor_words, limiter_words, without_move
 from rooflens.report.content import FIRST_KEPT, Content
 from rooflens.report.findings import ShownFinding, shown
-from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import Course, course
@@ -27,6 +26,7 @@ from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
 from rooflens.report.page.cards.sources import Rows, common_rows, merged, source_rows
 from rooflens.report.program import in_program_lines
+from rooflens.report.templates import render
 
 MAX_CARDS = 80
 """Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""

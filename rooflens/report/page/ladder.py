@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from rooflens.format import sentence_case
 from rooflens.model.compare.ladder import Ladder
-from rooflens.report.html.templates import render
 from rooflens.report.ladder import headline, ladder_rows, subject, try_next
+from rooflens.report.templates import render
 
 
 def ladder_section(
@@ -25,7 +25,7 @@ def ladder_section(
     """
     rows = ladder_rows(ladder.rungs, ladder.threshold)
     return render(
-        "shared/ladder",
+        "report/versions",
         headline=f"{ladder.program}: {headline(ladder)}" if named else sentence_case(headline(ladder)),
         rows=list(zip(rows, links or [""] * len(rows), strict=True)),
         subject=subject(ladder),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jinja2 import DictLoader, Environment
 
-from rooflens.report.html import templates
+from rooflens.report import templates
 
 CONSTANTS = "{{ 0.5|percent }} {{ 'a b'|upper }} {{ 3 }}"
 

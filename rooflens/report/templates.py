@@ -18,15 +18,15 @@ import jinja2
 from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
 from jinja2.filters import FILTERS
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from rooflens import format as fmt
 from rooflens.cache import keep, kept
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report import labels as words
-from rooflens.report.html.embed import json_block
-from rooflens.report.html.parts import bar, shape
+from rooflens.report.html.parts import bar, code_spans, shape
+from rooflens.report.writers.html import drawing
 
 if TYPE_CHECKING:
     from jinja2.bccache import Bucket
@@ -35,15 +35,6 @@ if TYPE_CHECKING:
 def render(template: str, **values: Any) -> Markup:
     """Fill the template `assets/<template>.html`, named `folder/name`, with values."""
     return Markup(_environment().get_template(f"{template}.html").render(**values))  # noqa: S704 -- autoescaped above
-
-
-def code_spans(text: str) -> Markup:
-    """Escape text and set text between backticks as code."""
-    parts = fmt.unbroken(text).split("`")
-    if len(parts) % 2 == 0:
-        return escape(text)
-    spans = (escape(part) if i % 2 == 0 else Markup("<code>{}</code>").format(part) for i, part in enumerate(parts))
-    return Markup("").join(spans)
 
 
 _BLOCK = r"</?(?:table|thead|tbody|tr|th|td|ul|ol|li|dl|dt|dd|div|p|section|details|figure|figcaption|h2|h3)\b"
@@ -135,8 +126,8 @@ def _environment() -> Environment:
         bound_labels=words.BOUND_LABELS,
         count=fmt.count,
         missing=fmt.MISSING,
-        json_block=json_block,
         shape=shape,
         bar=bar,
+        chart=drawing,
     )
     return environment

@@ -1,0 +1,120 @@
+"""What a command or a method says, made in the form that is asked for: the one place where a format is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from rooflens.model.compare.gate import Compared, Gated
+    from rooflens.model.compare.ladder import Series, Sides
+    from rooflens.model.predict.forecast import Row
+    from rooflens.model.predict.other_gpu import WhatIf
+    from rooflens.report.document import Document
+
+Heading: TypeAlias = tuple[str, Sequence[str], str]
+"""Title of a page, facts below it, and which of its data a generator wrote."""
+
+
+class Answer(Struct, frozen=True):
+    """What is said: data for programs, a document for people.
+
+    Attributes:
+        document: Makes the document that a terminal, Markdown and a page show.
+        data: Makes text by the name of its format, `json` or `csv`; a long one in parts.
+        heading: Makes the heading of its page; None where no page is written of it.
+        table: Makes what a terminal shows where that is less, for stderr says the rest.
+        remarks: Makes the lines that stderr has below a terminal's table.
+    """
+
+    document: Callable[[], Document]
+    data: Mapping[str, Callable[[], str | Iterable[str]]] = MappingProxyType({})
+    heading: Callable[[], Heading] | None = None
+    table: Callable[[], Document] | None = None
+    remarks: Callable[[], Iterable[str]] = tuple
+
+    def shown(self) -> Document:
+        """Make what a terminal shows."""
+        return (self.table or self.document)()
+
+    def parts(self, style: str) -> Iterable[str]:
+        """Write it in a format of files: parts of one text, which ends with a line.
+
+        Raises:
+            KeyError: It is not written in that format.
+        """
+        made = self.data[style]() if style in self.data else _WRITERS[style](self)
+        if not isinstance(made, str):
+            return made
+        return (made if made.endswith("\n") else f"{made}\n",)
+
+    def text(self, style: str) -> str:
+        """Write it in a format of files, with a newline at its end."""
+        return "".join(self.parts(style))
+
+
+def _markdown(answer: Answer) -> str:
+    from rooflens.report.writers.markdown import to_markdown
+
+    return to_markdown(answer.document())
+
+
+def _page(answer: Answer) -> str:
+    from rooflens.report.writers.html import to_page
+
+    title, facts, synthetic = answer.heading() if answer.heading else ("rooflens", (), "")
+    return to_page(title, facts, answer.document(), synthetic)
+
+
+_WRITERS: Mapping[str, Callable[[Answer], str]] = MappingProxyType({"md": _markdown, "html": _page})
+
+
+def of_comparison(compared: Sequence[Compared], sides: Sides | None = None, gated: Gated | None = None) -> Answer:
+    """Answer what became of each program; stderr says what a gate found and which programs a side lacks."""
+    from msgspec.structs import replace
+
+    from rooflens.model.compare.ladder import NO_SIDES
+    from rooflens.report.comparison.document import comparison_document, heading
+    from rooflens.report.text.comparison import to_json
+
+    all_sides = sides or NO_SIDES
+    return Answer(
+        document=lambda: comparison_document(compared, gated, all_sides),
+        data={"json": lambda: to_json(compared, gated, all_sides)},
+        heading=lambda: heading(compared, all_sides),
+        table=lambda: comparison_document(compared, None, replace(all_sides, unpaired=())),
+    )
+
+
+def of_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> Answer:
+    """Answer what an operation takes; `lacking` says of each GPU that is left out why."""
+    from rooflens.report.forecast.document import forecasts_document, heading
+    from rooflens.report.text.forecast import to_csv, to_json
+
+    return Answer(
+        document=lambda: forecasts_document(rows, lacking),
+        data={"json": lambda: to_json(rows), "csv": lambda: to_csv(rows)},
+        heading=lambda: heading(rows),
+    )
+
+
+def of_what_if(answers: Sequence[WhatIf]) -> Answer:
+    """Answer what measured kernels would take on other GPUs, or in another type."""
+    from rooflens.report.text.what_if import what_if_document, what_if_json
+
+    return Answer(lambda: what_if_document(answers), {"json": lambda: what_if_json(answers)})
+
+
+def of_history(series: Sequence[Series], *, by_run: bool, blocks: str) -> Answer:
+    """Answer what became of kernels over the runs of a store: a line for each, or run by run."""
+    from rooflens.report.history.document import heading, history_document
+    from rooflens.report.text.history import to_json
+
+    return Answer(
+        document=lambda: history_document(series, by_run=by_run, blocks=blocks),
+        data={"json": lambda: to_json(series)},
+        heading=lambda: heading(series),
+    )
