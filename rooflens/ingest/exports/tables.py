@@ -245,7 +245,7 @@ def _is_row(cells: Sequence[str], header: Header) -> bool:
     if len(cells) <= needed:
         return False
     place = header.columns.get(ID)
-    number = "" if place is None else cells[place].strip().translate(_GROUPING)
+    number = "" if place is None or place >= len(cells) else cells[place].strip().translate(_GROUPING)
     return not number or number.isdigit()
 
 
