@@ -6,8 +6,10 @@ import shlex
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
 
@@ -209,6 +211,51 @@ def test_without_a_machine_it_says_what_is_missing(tmp_path: Path) -> None:
     assert any(word in errors["matrix"] for word in ("ncu", "Nsight Compute", "GPU"))
     assert "no NVIDIA GPU" in errors["nvcc: gemm_ladder"]
     assert not [name for name in home if name.endswith(".ncu-rep")]
+
+
+def test_a_reader_that_goes_ends_the_plan_without_a_word() -> None:
+    """`--plan | head` shows no traceback."""
+    command = [sys.executable, str(SCRIPT), "--plan", "--stages", "ladder"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as planning:  # noqa: S603 - ours
+        assert planning.stdout is not None
+        planning.stdout.close()
+        assert planning.stderr is not None
+        said = planning.stderr.read()
+    assert (planning.returncode, said) == (0, b"")
+
+
+def test_a_machine_that_lends_no_places_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read-only checkout, no home, and a lock of ncu that is another user's stop nothing."""
+    monkeypatch.delenv("OUT", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("HOME", "/no/such/folder")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    options = first_light.parse([])
+    assert (options.folder, options.out) == tuple(
+        tmp_path / "rooflens" / name for name in ("first_light", "first_light_home")
+    )
+    (tmp_path / "nsight-compute-lock").touch()
+    first_light._lend_places(tmp_path / "light")
+    assert (os.environ["HOME"], os.environ["TMPDIR"]) == (str(tmp_path / "light/.home"), str(tmp_path))
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    first_light._lend_places(tmp_path / "light")
+    assert os.environ["TMPDIR"] == tempfile.gettempdir() == str(tmp_path / "light/.tmp")
+    assert Path(tempfile.gettempdir()).is_dir()
+
+
+def test_a_compiler_that_hangs_costs_its_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for once, and told once; if it ends after all, its program runs."""
+    monkeypatch.setattr(first_light, "_QUIET_S", 0.01)
+    told: list[str] = []
+    box = first_light.Box(tmp_path, complain=lambda name, error: told.append(f"{name}: {error}"))
+    hanging: Future[Path] = Future()
+    box.lacking, box.compiling["saxpy"] = None, hanging
+    saxpy = find_workload("saxpy")
+    assert [box.program(saxpy), box.program(saxpy)] == [None, None]
+    assert told == ["nvcc: saxpy: it is still being compiled"]
+    hanging.set_result(tmp_path)
+    assert box.program(saxpy) == tmp_path
 
 
 @pytest.mark.parametrize(

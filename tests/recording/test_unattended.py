@@ -13,7 +13,7 @@ from packing import Packer
 from support.arrived import contents
 from unattended import DONE, Call, Profile, Program
 
-from rooflens.errors import StoppedError
+from rooflens.errors import EnvironmentMissingError, InputError, StoppedError
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -57,6 +57,42 @@ def test_what_has_no_time_or_no_counters_is_left_out(call: Call) -> None:
         *["ncu may not read the counters here"] * 2,
         None,
     ]
+
+
+def test_an_ncu_that_is_slow_at_first_is_tried_again(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what ncu itself says of the counters, of one kernel, keeps the other steps from them."""
+    stage = call.begin("some")
+
+    def cold(*_: object, **__: object) -> None:
+        raise EnvironmentMissingError("no `ncu` answers")
+
+    monkeypatch.setattr(Profile, "plan", cold)
+    call.do(stage, Profile("probe", python("pass"), 5, is_probe=True))
+    assert "no `ncu` answers" in call.done[0]["error"]
+    assert call.counters
+
+
+def test_a_full_disk_does_not_end_the_call(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be written down is told all the same, and the next step runs."""
+    stage = call.begin("some")
+
+    def full(*_: object, **__: object) -> None:
+        raise InputError("no space left on device")
+
+    monkeypatch.setattr("unattended.write_whole", full)
+    for name in ("one", "two"):
+        call.do(stage, Program(name, python("pass"), 5))
+    assert [line["status"] for line in call.done] == [0, 0]
+
+
+def test_what_finds_no_room_is_said_once(call: Call, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every 15 s again would leave nothing else of the log."""
+    stage = call.begin("some")
+    call._packer.archive_bytes = 10
+    (tmp_path / "light" / stage / "x.out").write_text("words")
+    for _ in range(3):
+        call.pack()
+    assert capsys.readouterr().out.count("no room in the archives: some/x.out") == 1
 
 
 def test_a_program_beside_others_is_waited_for(call: Call) -> None:
@@ -126,7 +162,11 @@ def test_a_stage_that_was_run_is_not_written_over(call: Call) -> None:
 
 
 def test_archives_stay_below_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one cannot hold is in the next, in pieces if it is large; what none holds is named, smaller ones go in."""
+    """What one cannot hold is in the next, in pieces if it is large; what none holds is named, smaller ones go in.
+
+    Of 64 MiB that come home the archive in the making may take its part, too.
+    """
+    assert (packing.MOST_ARCHIVES + 1) * packing.ARCHIVE_BYTES <= 64 << 20
     monkeypatch.setattr(packing, "PIECE_BYTES", 20_000)
     base, home = tmp_path / "light", tmp_path / "home"
     for folder in (base, home):
