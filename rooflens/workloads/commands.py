@@ -21,6 +21,8 @@ _HARNESS = (sys.executable, "-m", HARNESS)
 _WATCHING = ("--timing", "profiler")
 CASE_VARIABLE = "ROOFLENS_CASE"
 """Variable by which a compiled program learns the `WORKLOAD.CASE` that it is to mark, as the harness does."""
+_LIMITED = r"(?:timeout\s+(?:--\S+\s+)*\d+\s+)?"
+"""What may stand before a program that must not hang."""
 TORCH_SINCE = (2, 5)
 _NEEDS = "attention with grouped heads, RMSNorm and products of fp8 as they are called since"
 """What older ones lack: `enable_gqa` came with 2.5, `rms_norm` with 2.4, and `_scaled_mm` took its scales so in 2.5."""
@@ -84,7 +86,8 @@ def command_of_case(command_line: str, name: str) -> str:
         The line as it is where it does not name the case.
     """
     profiler, shell, script = command_line.partition(" sh -c ")
-    found = re.search(rf"(?:^|[\s;'\"]){CASE_VARIABLE}={re.escape(name)}\s+([^;'\"]+)", script) if shell else None
+    marked = rf"(?:^|[\s;'\"]){CASE_VARIABLE}={re.escape(name)}\s+{_LIMITED}([^;'\"]+)"
+    found = re.search(marked, script) if shell else None
     if found is not None:
         return f"{profiler} {found[1].strip()}"
     words = command_line.split(" ")

@@ -244,14 +244,26 @@ def test_a_machine_that_lends_no_places_gets_them(tmp_path: Path, monkeypatch: p
     assert Path(tempfile.gettempdir()).is_dir()
 
 
+def test_a_kernel_that_hangs_costs_its_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs behind it run, so that ncu ends by itself and writes its report."""
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n[ $ROOFLENS_CASE != saxpy.n28 ] || exec sleep 60\necho $ROOFLENS_CASE\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(first_light, "_AT_MOST", (*first_light._AT_MOST[:-1], "0.2"))
+    monkeypatch.setattr(first_light.Box, "program", lambda *_: program)
+    line = first_light.Box(tmp_path).shell(["saxpy.n28", "saxpy.n16"], 1, 0)
+    assert subprocess.run(line, capture_output=True, text=True, check=True).stdout == "saxpy.n16\n"  # noqa: S603 - ours
+
+
 def test_a_compiler_that_hangs_costs_its_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is waited for once, and told once; if it ends after all, its program runs."""
-    monkeypatch.setattr(first_light, "_QUIET_S", 0.01)
+    """It is waited for until all others are done, and told once; if it ends after all, its program runs."""
+    monkeypatch.setattr(first_light, "_COMPILED_S", 0.05)
     told: list[str] = []
     box = first_light.Box(tmp_path, complain=lambda name, error: told.append(f"{name}: {error}"))
     hanging: Future[Path] = Future()
     box.lacking, box.compiling["saxpy"] = None, hanging
     saxpy = find_workload("saxpy")
+    box.quiet()
     assert [box.program(saxpy), box.program(saxpy)] == [None, None]
     assert told == ["nvcc: saxpy: it is still being compiled"]
     hanging.set_result(tmp_path)
