@@ -414,16 +414,18 @@ def _take_together(
     names, (first, report) = list(placed), next(iter(placed.values()))
     one = collecting.make_plan(_request(first, report, options), dry_run=options["dry_run"])
     plan = collecting.plan_cases(one, workload, names)
-    if plan is None or options["dry_run"]:
-        for line in () if plan is None else (plan.argv,):
-            echo_command(line)
-        return () if plan is None else reports
+    if plan is None:
+        return ()
+    if options["dry_run"]:
+        echo_command(plan.argv)
+        return reports
     say(f"{workload.name}: {len(placed)} cases under one ncu, in one start of PyTorch")
     _announce(plan)
     try:
         with Shown() as shown:
             if not options["no_trial"]:
-                collecting.check_machine(plan, shown)
+                for warning in collecting.check_machine(plan, shown):
+                    say(f"warning: {warning}")
             unprofiled = {f"{workload.name}.{name}": found for name, found in measured.items()}
             places = {name: report for name, (_, report) in placed.items()}
             collected, written, lost = collecting.profile_cases(plan, places, unprofiled, shown)
@@ -431,7 +433,8 @@ def _take_together(
         show_error(error, workload.name)
         say("warning: each case is profiled by itself")
         return ()
-    _sum_up(collecting.Recording(plan, None, collected, 1, lost), None)
+    starts = 2 if measured else 1
+    _sum_up(collecting.Recording(plan, None, collected, starts, lost), None)
     if not written:
         say(f"warning: no kernel is in the range of a case; the report is kept as {collected.report}")
     for name, report in places.items():

@@ -576,6 +576,7 @@ def test_pytorch_starts_twice_for_all_cases(gpu_box: Path, all_cases: Callable[.
     assert result.exit_code == 0, result.stderr
     assert f"un-profiled: {len(cases)} of {len(cases)} cases, in one start of PyTorch" in result.stderr
     assert f"gemm: {len(cases)} cases under one ncu, in one start of PyTorch" in result.stderr
+    assert "the program was started 2 times" in result.stderr
     assert (len(together.read_text()), len(under.read_text()), alone.exists(), _profiles(calls)) == (1, 1, False, 1)
     reports = [gpu_box / "out" / f"gemm.{name}.ncu-rep" for name in cases]
     assert [[kernel.function_name for kernel in read_report(one, "x").kernels] for one in reports] == [
