@@ -13,16 +13,15 @@ from typing import Any, TypeAlias
 
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import FIELDS
+from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC
 
 Treatment: TypeAlias = "Callable[[bytes], bytes] | Mapping[int, Treatment] | None"
 """What becomes of a field: its bytes are mapped, its message is treated field by field, or (None) it goes."""
 
-_MAGIC = b"NVR\0"
 _VERSION = b"\x08\x07"  # the file header of version 7, which every known Nsight Compute writes
 _LENGTH_BYTES = 4
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT_BYTES = 10
-_HINT = "copy the report again from the machine that wrote it, or profile again"
 
 # Fields of BlockHeader.
 SOURCES, RESULTS, PAYLOAD_SIZE, RANGES, COMMAND_LISTS, GRAPHS, DRAWINGS = 1, 2, 5, 7, 8, 9, 10
@@ -60,12 +59,12 @@ def blocks_of(report: bytes) -> tuple[bytes, list[Block]]:
     Raises:
         InputError: The report cannot be walked to its exact end, or is of an unknown version.
     """
-    start = len(_MAGIC) + _LENGTH_BYTES
-    if report[: len(_MAGIC)] != _MAGIC:
-        raise InputError("no report of Nsight Compute: it does not start with `NVR`", _HINT)
-    offset = start + _length_at(report, len(_MAGIC))
+    start = len(MAGIC) + _LENGTH_BYTES
+    if report[: len(MAGIC)] != MAGIC:
+        raise InputError("no report of Nsight Compute: it does not start with `NVR`", INTACT_HINT)
+    offset = start + _length_at(report, len(MAGIC))
     if report[start:offset] != _VERSION:
-        raise InputError("the report is of an unknown version, or damaged", _HINT)
+        raise InputError("the report is of an unknown version, or damaged", INTACT_HINT)
     blocks = list(_blocks(report, offset))
     if not blocks:
         raise damaged(offset)
@@ -245,4 +244,6 @@ def _length_at(data: bytes, offset: int) -> int:
 
 def damaged(offset: int) -> InputError:
     """Make the error for bytes that are no message."""
-    return InputError(f"damaged: it cannot be walked past offset {offset:,} of the report or of a part of it", _HINT)
+    return InputError(
+        f"damaged: it cannot be walked past offset {offset:,} of the report or of a part of it", INTACT_HINT
+    )
