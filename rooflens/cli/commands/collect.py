@@ -112,7 +112,7 @@ _OPTIONS = (
         "--clock-control",
         None,
         "base boost force-boost none reset",
-        "Lock the clocks, or leave them alone; `reset` gives them back and ends. By default as this ncu does.",
+        "Lock the clocks, or leave them alone (`none`); `reset` gives them back and ends. By default ncu decides.",
     ),
     _choice("--target-processes", "all", "all application-only", "Whether to profile child processes too."),
     _choice("--graph-profiling", None, "node graph", "Profile CUDA graphs kernel by kernel, or as a whole."),
@@ -125,7 +125,7 @@ _OPTIONS = (
         "--ncu-args",
         multiple=True,
         metavar="OPTIONS",
-        help="Additional ncu options, quoted as one argument: '--section MemoryWorkloadAnalysis --call-stack'.",
+        help="Additional ncu options, quoted as one argument, such as '--call-stack'.",
     ),
     click.option(
         "--ranks",
@@ -163,7 +163,7 @@ _OPTIONS = (
     click.option(
         "--no-trial",
         is_flag=True,
-        help="Skip the checks before the program is started, and the profile of one small kernel.",
+        help="Start the program at once: skip the checks before it, and the trial profile of one small kernel.",
     ),
     click.option("--kill", is_flag=True, help="End the program once --launch-count launches are profiled."),
     click.option("--dry-run", is_flag=True, help="Print ncu's command line and run nothing."),
