@@ -40,7 +40,7 @@ DIGEST = "0123456789abcdef" * 4
 SAXPY = f"/home/someone/.cache/rooflens/cuda/saxpy-sm_90a-{DIGEST}"
 NCU = "/opt/ncu --nvtx --nvtx-include rooflens --clock-control none --launch-count 2000"
 SHELL = (
-    f"{NCU} sh -c ROOFLENS_CASE=saxpy.n28 timeout --foreground --kill-after=2 25 {SAXPY} --n 268435456 --iterations 1 "
+    f"{NCU} sh -c ROOFLENS_CASE=saxpy.n28 timeout --foreground --kill-after=2 30 {SAXPY} --n 268435456 --iterations 1 "
     "--check 0; "
     f"ROOFLENS_CASE=saxpy.n16 {SAXPY} --n 65536 --iterations 1 --check 0; true"
 )

@@ -112,7 +112,7 @@ def test_a_case_of_many_is_recognized_by_its_part_of_the_command_line() -> None:
         f"ROOFLENS_CASE={name}.{case} /cache/{name}-sm_90a-{DIGEST} {options} --iterations 1 --check 0"
         for name, case, options in (("saxpy", "n16", "--n 65536"), ("saxpy", "n28", "--n 268435456"))
     ]
-    limited = [one.replace(" /", " timeout --foreground --kill-after=2 25 /", 1) for one in programs]
+    limited = [one.replace(" /", " timeout --foreground --kill-after=2 30 /", 1) for one in programs]
     for ran in (programs, limited):
         line = command_of_case(f"{NCU} sh -c {'; '.join((*ran, 'true'))}", "saxpy.n28")
         assert line == f"{NCU} {programs[1].partition(' ')[2]}"
