@@ -118,9 +118,12 @@ def measure(program, parameters, dtype, plan):
 
 measuring = types.ModuleType("rooflens.workloads.torch_measure")
 measuring.find_device = lambda name, dtype: name
-measuring.Plan, measuring.measure = Plan, measure
+measuring.Plan, measuring.measure, measuring.WARM_UP_RUNS = Plan, measure, 3
 sys.modules[measuring.__name__] = measuring
 '''
+
+_TRITON = "def jit(function): return function\n"
+"""Stands in for Triton: its kernels are written down, and never called."""
 
 
 def install(folder: Path, scale: float, refuses: str = "") -> dict[str, str]:
@@ -138,8 +141,9 @@ def install(folder: Path, scale: float, refuses: str = "") -> dict[str, str]:
     _program(programs / "nvcc", priced(_NVCC))
     _program(programs / "nvidia-smi", _SMI)
     _program(programs / "ncu", f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" "$@"\n')
-    (packages / "torch").mkdir(parents=True)
-    (packages / "torch/__init__.py").write_text(priced(_TORCH))
+    for package, text in {"torch": priced(_TORCH), "triton": _TRITON, "triton/language": ""}.items():
+        (packages / package).mkdir(parents=True)
+        (packages / package / "__init__.py").write_text(text)
     return {
         "PATH": f"{programs}:/usr/bin:/bin",
         "PYTHONPATH": str(packages),
