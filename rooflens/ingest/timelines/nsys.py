@@ -56,11 +56,11 @@ _MAY_CALL = frozenset({"count", "sum", "substr", "typeof"})
 _COUNTED = 1024
 """Rows that are counted at once."""
 
-_STEPS = 1000
-"""Instructions of SQLite's between two questions whether it is to go on: some 50 us."""
+_STEPS = 4000
+"""Instructions of SQLite's between two questions whether it is to go on: some 0.2 ms."""
 
-_MOST_VALUE_BYTES = 16 << 20
-"""A text or blob that is longer is an error: SQLite reads each in one step."""
+_MOST_VALUE_BYTES = 1 << 20
+"""A text or blob that is longer is an error: SQLite reads each in one step, and a thousand rows may share it."""
 
 _LEAST_ROW_BYTES = 4
 _LATEST_NS = 1 << 62
@@ -161,7 +161,6 @@ class _Kernels:
             paths = _range_paths(database, columns, self.budget)
             shapes: dict[tuple[Any, ...], tuple[Shape, Shape]] = {}
             processes: dict[tuple[Any, Any], tuple[int, dict[int, str]]] = {}
-            untimed = _count_untimed(database, _KERNELS, known)
             timed = unnamed = 0
             wanted = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId", *_NAMES, *_SHAPE)
             for row in _rows(database, _KERNELS, known, wanted):
@@ -183,6 +182,7 @@ class _Kernels:
                 index, own = found
                 path = own.get(correlation) if own else None
                 yield KernelEvent(label, *shape, start, end - start, index, _whole(stream), path)
+            untimed = _count(database, _KERNELS) - timed
             self.budget.left_out = {
                 what: number for what, number in (("without a name", unnamed), ("without a time", untimed)) if number
             }
@@ -273,7 +273,7 @@ def _range_paths(
     found: defaultdict[int, dict[int, str]] = defaultdict(dict)
     paths = Paths(budget)
     last: dict[int, tuple[int, str | None]] = {}
-    nothing = OpenRanges(())
+    threads: dict[int, tuple[Sequence[OpenRanges], dict[int, str]]] = {}
     path_count = 0
     calls = database.execute(
         f"SELECT globalTid, start, correlationId FROM {_RUNTIME} "  # noqa: S608 - our constant
@@ -281,16 +281,18 @@ def _range_paths(
         "ORDER BY start"
     )
     for thread, start, correlation in calls:
-        process = _process(thread)
-        own, shared = by_thread.get(thread, nothing), by_process.get(process, nothing)
-        own.go_to(start)
-        if shared is not nothing:
-            shared.go_to(start)
-        changes = own.changes + shared.changes
+        if (one := threads.get(thread)) is None:
+            both = by_thread.get(thread), by_process.get(process := _process(thread))
+            one = threads[thread] = [ranges for ranges in both if ranges is not None], found[process]
+        opened, of_process = one
+        changes = 0
+        for ranges in opened:
+            ranges.go_to(start)
+            changes += ranges.changes
         if (known := last.get(thread)) is None or known[0] != changes:
-            known = last[thread] = changes, paths.of(own, shared)
+            known = last[thread] = changes, paths.of(*opened)
         if known[1]:
-            found[process][correlation] = known[1]
+            of_process[correlation] = known[1]
             path_count += 1
             if not path_count % _COUNTED:
                 budget.take(KEPT, _COUNTED)
@@ -307,18 +309,16 @@ def _ranges(
     strings = _strings_of_ranges(database, columns, budget)
     of_thread: defaultdict[int, list[Range]] = defaultdict(list)
     of_process: defaultdict[int, list[Range]] = defaultdict(list)
-    wanted = _selected(known, ("start", "end", "eventType", "globalTid", "textId"))
-    given = _cut_text("text") if "text" in known else "NULL"
-    rows = database.execute(
-        f"SELECT {wanted}, {given} FROM {_RANGES} WHERE typeof(start) = 'integer' AND typeof(end) = 'integer' "  # noqa: S608 - our constants
-        "AND typeof(globalTid) = 'integer'"
-    )
+    wanted = _selected(known, ("start", "end", "eventType", "globalTid", "textId", "text"))
     texts: dict[str, str] = {}
     range_count = 0
-    for start, end, kind, thread, text_id, text in rows:
-        if text and text not in texts:
-            texts[text] = _bounded(text, budget)
-        name = texts[text] if text else strings.get(text_id)
+    for start, end, kind, thread, text_id, text in database.execute(f"SELECT {wanted} FROM {_RANGES}"):  # noqa: S608 - our constants
+        if not (type(start) is type(end) is type(thread) is int):
+            continue
+        if not text or type(text) is not str:
+            name = strings.get(text_id)
+        elif (name := texts.get(text)) is None and (name := bounded_name(text)) not in texts:
+            texts[name] = _bounded(text, budget)
         if not name:
             continue
         if kind in _PUSH_POP:
@@ -421,11 +421,10 @@ def _rows(
     )
 
 
-def _count_untimed(database: sqlite3.Connection, table: str, known: set[str]) -> int:
-    """Return how many rows have no time."""
-    where = f"WHERE NOT ({_TIMED})" if {"start", "end"} <= known else ""
-    (found,) = database.execute(f"SELECT SUM(1) FROM {table} {where}").fetchone()  # noqa: S608 - our constants
-    return int(found or 0)
+def _count(database: sqlite3.Connection, table: str) -> int:
+    """Return how many rows a table has, whose size was checked: SQLite counts them in one step."""
+    (found,) = database.execute(f"SELECT COUNT(*) FROM {table}").fetchone()  # noqa: S608 - our constants
+    return int(found)
 
 
 def _selected(known: set[str], wanted: Sequence[str]) -> str:

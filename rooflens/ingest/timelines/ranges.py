@@ -33,39 +33,40 @@ class OpenRanges:
         """Take ranges in their order: by start, the longest first."""
         self._ranges = list(ranges)
         self._next = 0
-        self._outer: list[int] = []
-        self._waiting: deque[int] = deque()
+        self._outer: list[Range] = []
+        self._waiting: deque[Range] = deque()
         self._ends: list[tuple[int, int]] = []
         self.changes = 0
         """Grows with each range that begins or ends."""
 
     def go_to(self, time_ns: int) -> None:
         """Open and close what begins and ends until a time, which is not before the last one."""
-        ranges, count = self._ranges, len(self._ranges)
-        while self._next < count and (begun := ranges[self._next])[0] <= time_ns:
+        ranges, ends = self._ranges, self._ends
+        while self._next < len(ranges) and (begun := ranges[self._next])[0] <= time_ns:
             if -begun[1] >= time_ns:  # it is open at its end, too
-                self._open(self._next, -begun[1])
+                heappush(ends, (-begun[1], self._next))
+                (self._outer if len(self._outer) <= RANGE_DEPTH else self._waiting).append(begun)
+                self.changes += 1
             self._next += 1
-        while self._ends and self._ends[0][0] < time_ns:
-            self._close(heappop(self._ends)[1], time_ns)
+        while ends and ends[0][0] < time_ns:
+            self._close(ranges[heappop(ends)[1]], time_ns)
+            self.changes += 1
 
     def open(self) -> list[Range]:
-        """Return the open ranges, outermost first, but no more than are kept, and one."""
-        return [self._ranges[place] for place in self._outer]
+        """Return the open ranges, outermost first, but no more than are kept, and one; good until the next `go_to`."""
+        return self._outer
 
-    def _open(self, place: int, end_ns: int) -> None:
-        self.changes += 1
-        heappush(self._ends, (end_ns, place))
-        (self._outer if len(self._outer) <= RANGE_DEPTH else self._waiting).append(place)
-
-    def _close(self, place: int, time_ns: int) -> None:
-        self.changes += 1
-        if place not in self._outer:
+    def _close(self, ended: Range, time_ns: int) -> None:
+        outer = self._outer
+        if outer and outer[-1] == ended:  # as ranges within one another do
+            outer.pop()
+        elif ended in outer:
+            outer.remove(ended)
+        else:
             return  # it waits, and is left out when its turn comes
-        self._outer.remove(place)
-        while self._waiting and len(self._outer) <= RANGE_DEPTH:
-            if -self._ranges[waiting := self._waiting.popleft()][1] >= time_ns:
-                self._outer.append(waiting)
+        while self._waiting and len(outer) <= RANGE_DEPTH:
+            if -(waiting := self._waiting.popleft())[1] >= time_ns:
+                outer.append(waiting)
 
 
 class Paths:
@@ -77,23 +78,24 @@ class Paths:
 
     def of(self, *opened: OpenRanges) -> str | None:
         """Return the names of the open ranges, outermost first, joined by `/`; None where none is open, or no room."""
-        lists = [ranges for one in opened if (ranges := one.open())]
-        if not lists:
+        ranges = (
+            opened[0].open() if len(opened) == 1 else list(merge(*map(OpenRanges.open, opened), key=OUTERMOST_FIRST))
+        )
+        if not ranges:
             return None
-        ranges = lists[0] if len(lists) == 1 else list(merge(*lists, key=OUTERMOST_FIRST))
         text, is_cut = _joined(ranges)
-        if text not in self._texts:
+        if (known := self._texts.get(text)) is None:
             if not self._budget.has(PATH_CHARACTERS, len(text)):
                 self._budget.lost_path_count += 1
                 return None
-            self._texts[text] = text
+            known = self._texts[text] = text
             self._budget.cut_path_count += is_cut
-        return self._texts[text] or None
+        return known or None
 
 
 def _joined(ranges: Sequence[Range]) -> tuple[str, bool]:
     """Join the names of the outermost ranges, and say whether any was left out."""
-    names = [name for *_, name in ranges]
+    names = [one[2] for one in ranges]
     if len(names) <= RANGE_DEPTH and sum(map(len, names)) <= PATH_LENGTH:
         return "/".join(names), False
     lengths = accumulate(len(name) + 1 for name in names)
