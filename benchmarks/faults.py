@@ -208,13 +208,11 @@ def flips(count: Count, folder: Path, times: int) -> None:  # noqa: ARG001 - as 
 
 
 def timelines(count: Count, folder: Path, times: int) -> None:
-    """Read damaged and hostile timelines: no traceback, 10 s and 1 GB each, and Ctrl-C ends each within a second."""
-    import rooflens.writing.annotating  # noqa: F401, PLC0415 - before it forks
-
+    """Read damaged and hostile timelines: no traceback, 10 s and 1 GB each, and a signal ends each within a second."""
     (folder / "made").mkdir()
     real = [path for path in sorted(OUTCOMES.glob("*")) if path.name in _REAL_TIMELINES]
     tally = try_timelines(folder, attacks(folder / "made", times, count.seed, real), real)
-    count.runs, count.faults, count.losses = 2 * tally.count, tally.count, tally.losses
+    count.runs, count.faults, count.losses = tally.runs, tally.count, tally.losses
     for (_, how), number in tally.outcomes.items():
         count.seen[how] += number
     for what, (most, kind) in tally.worst.items():

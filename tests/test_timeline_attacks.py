@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 from support.timeline_attacks import attacks, try_timelines
 
-import rooflens.writing.annotating  # noqa: F401 - before it forks
-
 _QUICK, _THOROUGH = 36, 120
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it forks, and reads /proc")
 def test_hostile_timelines_end_well(tmp_path: Path) -> None:
-    """No traceback, ten seconds, a gigabyte, nothing left beside them, and Ctrl-C ends each within a second."""
+    """No traceback, ten seconds, a gigabyte, nothing left beside them, and a signal ends each within a second."""
     (tmp_path / "made").mkdir()
     is_quick = "ROOFLENS_TEST_ALL" not in os.environ
     count = _QUICK if is_quick else _THOROUGH

@@ -1,7 +1,7 @@
 """Damaged and hostile timelines, and what becomes of each: exports of nsys and traces, whose authors mean harm.
 
 Each is read by the commands that take one, in a process of its own: it ends well, soon, in little memory, and at once
-where somebody presses Ctrl-C.
+where somebody presses Ctrl-C or it is told to terminate.
 """
 
 # ruff: noqa: S608 - our own SQL
@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
@@ -31,6 +32,8 @@ from support.timelines import Launched, write_export
 MOST_SECONDS, MOST_STOP_SECONDS = 10.0, 1.0
 MOST_BYTES = 1 << 30
 
+_LOADED = ("cli.group", "cli.loading", "analyzing", "writing.annotating", "ingest.timelines.read", "model.timeline")
+
 _NAMES = ("void ns::often<4>(float*)", "rare(float*)", "triton_poi_fused_add_0", "void f<[lambda(int) (instance 1)]>()")
 _ODD: tuple[Any, ...] = (
     *(None, -1, 0, 1 << 62, (1 << 63) - 1, -(1 << 63), 1.5, float("inf"), float("-inf")),
@@ -39,6 +42,8 @@ _ODD: tuple[Any, ...] = (
 _TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "StringIds", "TARGET_INFO_GPU")
 _ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n AS id, 'x' AS value FROM c"
 _PAGE_BYTES = 4096
+_MOST_CELLS = 680
+"""More in a page are an error of SQLite's."""
 
 Attack = tuple[str, str, bytes]
 """Kind, ending of the file's name, content."""
@@ -48,12 +53,16 @@ class Tally(Struct):
     """What became of some timelines.
 
     Attributes:
+        count: Timelines.
+        runs: Commands that were run on them, those that a signal ended among them.
         outcomes: Kind -> how each ended: `read`, `refused`, or a loss.
         losses: What ended badly, in words.
-        worst: Seconds, bytes of memory and seconds to the end after Ctrl-C, of the worst, each with its kind.
+        worst: Seconds of a command, bytes of memory and seconds to the end after a signal, of the worst, each with its
+            kind.
     """
 
     count: int = 0
+    runs: int = 0
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     losses: list[str] = field(default_factory=list)
     worst: dict[str, tuple[float, str]] = field(default_factory=dict)
@@ -82,49 +91,73 @@ def attacks(
 
 def try_timelines(folder: Path, found: Iterator[Attack], real: Sequence[Path] = ()) -> Tally:
     """Give each timeline to the commands that take one, and count what becomes of it."""
+    for module in _LOADED:  # before it forks: Python's compiler makes an error of syntax of a Ctrl-C
+        import_module(f"rooflens.{module}")
     report = write_report(folder / "report.ncu-rep", ReportSpec([_spec(name) for name in (*_NAMES, *_names_in(real))]))
     tally = Tally()
     for number, (kind, ending, data) in enumerate(found):
         file = folder / f"{number:04}{ending}"
         file.write_bytes(data)
-        before = sorted(folder.iterdir())
-        status, seconds, peak_bytes, said = _run(file, report)
-        how = "read" if status == 0 else "refused" if status == 1 and "error: " in said else "lost"
         tally.count += 1
-        tally.outcomes[kind, how] += 1
-        tally.note("seconds", seconds, kind)
-        tally.note("bytes", peak_bytes, kind)
-        if how == "lost":
-            tally.losses.append(f"{file.name}, {kind}: status {status}: {said[-600:]}")
-        if seconds > MOST_SECONDS or peak_bytes > MOST_BYTES:
-            tally.losses.append(f"{file.name}, {kind}: {seconds:.1f} s, {peak_bytes >> 20} MiB")
-        _, stopped_s, _, said = _run(file, report, stop_after_s=min(max(seconds / 2, 0.02), 1.0))
-        tally.note("seconds to stop", stopped_s, kind)
-        if stopped_s > MOST_STOP_SECONDS or (
-            "Traceback" in said and "Exception ignored in" not in said
-        ):  # Python ignores it in its own callbacks
-            tally.losses.append(f"{file.name}, {kind}: Ctrl-C took {stopped_s:.1f} s: {said[-600:]}")
-        if beside := set(folder.iterdir()) - set(before):
+        lost_count = len(tally.losses)
+        before = set(folder.iterdir())
+        for command in ("analyze", "annotate")[: 1 if ending == ".sqlite" else 2]:
+            _try(tally, f"{file.name}, {kind}, {command}", _arguments(command, file, report), kind)
+            _output(file).unlink(missing_ok=True)
+        if beside := set(folder.iterdir()) - before:
             tally.losses.append(f"{file.name}, {kind}: left {sorted(beside)}")
-        if not any(file.name in loss for loss in tally.losses):
+        if len(tally.losses) == lost_count:
             file.unlink()
     return tally
 
 
-def _run(file: Path, report: Path, stop_after_s: float | None = None) -> tuple[int, float, int, str]:
-    """Run the commands in a fork: status, seconds (after Ctrl-C, if that comes), peak of memory, and what was said."""
+def _try(tally: Tally, what: str, arguments: Sequence[str], kind: str) -> None:
+    """Run a command to its end, and once more until Ctrl-C or a signal to terminate, in turn."""
+    status, seconds, peak_bytes, said = _run(arguments)
+    how = "read" if status == 0 else "refused" if status == 1 and "error: " in said else "lost"
+    tally.outcomes[kind, how] += 1
+    tally.note("seconds", seconds, kind)
+    tally.note("bytes", peak_bytes, kind)
+    if how == "lost":
+        tally.losses.append(f"{what}: status {status}: {said[-600:]}")
+    if seconds > MOST_SECONDS or peak_bytes > MOST_BYTES:
+        tally.losses.append(f"{what}: {seconds:.1f} s, {peak_bytes >> 20} MiB")
+    number = (signal.SIGINT, signal.SIGTERM)[tally.runs // 2 % 2]
+    _, stopped_s, _, said = _run(arguments, number, min(max(seconds / 2, 0.02), 1.0))
+    tally.runs += 2
+    tally.note("seconds to stop", stopped_s, kind)
+    if stopped_s > MOST_STOP_SECONDS or (
+        "Traceback" in said and "Exception ignored in" not in said
+    ):  # Python ignores it in its own callbacks
+        tally.losses.append(f"{what}: {number.name} took {stopped_s:.1f} s: {said[-600:]}")
+
+
+def _arguments(command: str, file: Path, report: Path) -> tuple[str, ...]:
+    if command == "analyze":
+        return (command, str(report), "--timeline", str(file), "--format", "json")
+    return (command, str(file), str(report), "-o", str(_output(file)), "--force")
+
+
+def _output(file: Path) -> Path:
+    return file.with_name(f"{file.name}.out.json")
+
+
+def _run(
+    arguments: Sequence[str], number: signal.Signals | None = None, after_s: float = 0.0
+) -> tuple[int, float, int, str]:
+    """Run a command in a fork: status, seconds (after a signal, if one comes), peak of memory, and what was said."""
     out, into = os.pipe()
     started_s, before_s = time.monotonic(), 0.0
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the child can take it
     if not (child := os.fork()):
         os.close(out)
-        _serve(file, report, into, is_stopped=stop_after_s is not None)
+        _serve(arguments, into)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.close(into)
-    if stop_after_s is not None:
-        time.sleep(stop_after_s)
+    if number is not None:
+        time.sleep(after_s)
         started_s, before_s = time.monotonic(), _processor_s(child)
-        os.kill(child, signal.SIGINT)
+        os.kill(child, number)
     with os.fdopen(out, errors="replace") as stream:
         said = stream.read()  # until it ends
     _, status, usage = os.wait4(child, 0)
@@ -142,8 +175,8 @@ def _processor_s(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _serve(file: Path, report: Path, into: int, *, is_stopped: bool) -> None:
-    """Run the commands that read a timeline, and end this process with the status of the first that fails."""
+def _serve(arguments: Sequence[str], into: int) -> None:
+    """Run a command, and end this process with its status."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_CPU, (2 * int(MOST_SECONDS), 3 * int(MOST_SECONDS)))  # what hangs is ended
     os.dup2(into, 2)
@@ -152,17 +185,9 @@ def _serve(file: Path, report: Path, into: int, *, is_stopped: bool) -> None:
     status = 0
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        from rooflens.cli.group import main  # noqa: PLC0415 - whoever forks has loaded it
-
-        analyze = ("analyze", str(report), "--timeline", str(file), "--format", "json")
-        annotate = ("annotate", str(file), str(report), "-o", f"{file}.out.json", "--force")
-        for arguments in (analyze, annotate)[: 1 if file.suffix == ".sqlite" else 2]:
-            try:
-                main(arguments)
-            except SystemExit as ended:
-                status = status or int(ended.code or 0)
-                if is_stopped and status:
-                    break  # by Ctrl-C, which ends a command with 1
+        import_module("rooflens.cli.group").main(arguments)
+    except SystemExit as ended:
+        status = int(ended.code or 0)
     except KeyboardInterrupt:
         status = 130
     except BaseException:  # noqa: BLE001 - told to the parent
@@ -170,7 +195,6 @@ def _serve(file: Path, report: Path, into: int, *, is_stopped: bool) -> None:
 
         traceback.print_exc()
         status = 70
-    Path(f"{file}.out.json").unlink(missing_ok=True)
     sys.stderr.flush()
     os._exit(status)
 
@@ -271,6 +295,9 @@ def _large(folder: Path) -> Iterator[Attack]:
     yield "threads times ranges", ".sqlite", _export(folder, launches=threads, ranges=shared)
     copies = [(0, at, 10**9 + at) for at in range(20_000)]
     yield "copies without end", ".sqlite", _export(folder, launches=_launches(20_000, 25), copies=copies)
+    for table, column in (("CUPTI_ACTIVITY_KIND_KERNEL", "demangledName"), ("NVTX_EVENTS", "text")):
+        for length in (1_000_000, 15_000_000):
+            yield f"a {column} of {length:,} bytes in 680 rows", ".sqlite", _shared_text(folder, table, column, length)
     for depth in (1, 4):
         yield f"pages that stand {depth} times in themselves", ".sqlite", _shared_pages(folder, depth)
     wal = bytearray(_export(folder))
@@ -282,17 +309,34 @@ def _large(folder: Path) -> Iterator[Attack]:
     )
 
 
-def _shared_pages(folder: Path, depth: int) -> bytes:
-    """Return an export whose table of kernels has inner pages whose children are all the same page."""
-    data = bytearray(_export(folder, launches=_launches(2000, 25)))
+def _shared_text(folder: Path, table: str, column: str, length: int) -> bytes:
+    """Return an export with a table whose rows are all the same cell, which has a long text."""
+
+    def change(database: sqlite3.Connection) -> None:
+        database.execute(f"DELETE FROM {table} WHERE rowid > (SELECT min(rowid) FROM {table})")
+        database.execute(f"UPDATE {table} SET {column} = ?", ("x" * length,))
+
+    data = bytearray(_export(folder, change))
+    at = (_root(folder, data, table) - 1) * _PAGE_BYTES
+    data[at + 3 : at + 5] = _MOST_CELLS.to_bytes(2, "big")
+    data[at + 8 : at + 8 + 2 * _MOST_CELLS] = data[at + 8 : at + 10] * _MOST_CELLS
+    return bytes(data)
+
+
+def _root(folder: Path, data: bytes, table: str) -> int:
+    """Return the number of the page where a table begins."""
     path = folder / "pages.sqlite"
     path.write_bytes(data)
     with closing(sqlite3.connect(path)) as database:
-        (root,) = database.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'"
-        ).fetchone()
+        (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
     path.unlink()
-    at = (root - 1) * _PAGE_BYTES
+    return int(root)
+
+
+def _shared_pages(folder: Path, depth: int) -> bytes:
+    """Return an export whose table of kernels has inner pages whose children are all the same page."""
+    data = bytearray(_export(folder, launches=_launches(2000, 25)))
+    at = (_root(folder, data, "CUPTI_ACTIVITY_KIND_KERNEL") - 1) * _PAGE_BYTES
     leaf = int.from_bytes(data[at + 8 : at + 12], "big")
     child = leaf
     for level in range(depth):
@@ -372,7 +416,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield "a value of empty objects", '{"x": [' + "{}," * 6_000_000 + '0], "traceEvents": []}'
     yield "a value of small objects", '{"x": [' + '{"a":1},' * 1_000_000 + '0], "traceEvents": []}'
     yield "a text without end", '[{"name": "' + "x" * 30_000_000
-    yield "kernels without end", "[" + json.dumps(_launched(1)[0]) + ("," + json.dumps(_launched(1)[0])) * 300_000
+    yield "kernels without end", "[" + json.dumps(_launched(1)[0]) + ("," + json.dumps(_launched(1)[0])) * 100_000
     yield "names that all differ", json.dumps([_event("kernel", f"{at}" + "k" * 60_000, at, 1) for at in range(900)])
     yield "lambdas", json.dumps([_event("kernel", "[lambda(" * 8000 + f"{at}", at, 1) for at in range(200)])
     yield "mangled lengths", json.dumps([_event("kernel", "_Z" + "9" * 9000, 0, 1), _event("kernel", "_ZN9999x", 0, 1)])
