@@ -34,6 +34,8 @@ TRANSCRIPT = Path(__file__).parent / "transcript.md"
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
 TOO_LONG = "a" * 300
 """A name has 255 bytes at most."""
+SLOW_GLOB = "*a*a*a*a*a*a*a*a*a*ab"
+"""Backtracking over a name of many `a` takes years."""
 ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("list_reports", {}),
     ("list_reports", {"offset": 3}),
@@ -55,6 +57,8 @@ ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("open_report", {"path": "a\0b"}),
     ("open_report", {"path": TOO_LONG}),
     ("open_report", {"path": "before.ncu-rep", "kernel": "re:(a+)+$"}),
+    ("open_report", {"path": "odd/long.ncu-rep", "kernel": SLOW_GLOB}),
+    ("explain_kernel", {"path": "odd/long.ncu-rep", "kernel": SLOW_GLOB}),
     ("open_report", {"path": "before.ncu-rep", "kernel": "gemn"}),
     ("open_report", {"path": "cut.ncu-rep"}),
     ("predict", {"operation": "gem", "sizes": {}}),
@@ -123,9 +127,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, name in enumerate(("copy", "copy", "copied"), start=1):
         spec = replace(kernel_spec(replace(triad(H200), duration_ns=100_000 * number)), name=name)
         write_report(folder / "versions" / f"app_v{number}.ncu-rep", ReportSpec(kernels=(spec, spec)))
+    (folder / "odd").mkdir()
+    long_name = replace(kernel_spec(triad(H200)), name="a" * 50_000)
+    write_report(folder / "odd" / "long.ncu-rep", ReportSpec(kernels=(long_name,)))
     (folder / "cut.ncu-rep").write_bytes(b"cut off")
     shutil.copy(folder / "before.ncu-rep", outside / "secret.ncu-rep")
-    for path in (folder / "versions").iterdir():
+    for path in (*(folder / "versions").iterdir(), *(folder / "odd").iterdir()):
         os.utime(path, (0, 0))
     for month, name in enumerate(("cut", "before", "after"), start=1):
         written = datetime(2024, month, 1, 12, tzinfo=UTC).timestamp()
@@ -251,6 +258,12 @@ def test_a_report_is_compared_with_the_other_versions_in_a_folder(said: Said) ->
     assert "copy (v2 to v1), copied (v3)" in text
     assert "among the base's" not in text
     assert "truncated, " in said.of("compare", base="versions", max_tokens=200)
+
+
+def test_a_glob_of_many_stars_is_answered_for_a_long_name(said: Said) -> None:
+    """Ten stars over a name of 50,000 characters: no kernel matches, and the server goes on."""
+    for tool in ("open_report", "explain_kernel"):
+        assert "no kernel matches" in said.refused(tool, path="odd/long.ncu-rep", kernel=SLOW_GLOB)
 
 
 def test_what_a_client_lacks_is_not_named(said: Said) -> None:

@@ -78,9 +78,8 @@ class Paths:
 
     def of(self, *opened: OpenRanges) -> str | None:
         """Return the names of the open ranges, outermost first, joined by `/`; None where none is open, or no room."""
-        ranges = (
-            opened[0].open() if len(opened) == 1 else list(merge(*map(OpenRanges.open, opened), key=OUTERMOST_FIRST))
-        )
+        lists = [one.open() for one in opened]
+        ranges = lists[0] if len(lists) == 1 else list(merge(*lists, key=OUTERMOST_FIRST))
         if not ranges:
             return None
         text, is_cut = _joined(ranges)
