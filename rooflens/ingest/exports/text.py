@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from rooflens.errors import InputError
+from rooflens.format import LONGEST_NAME
 from rooflens.ingest.exports.kernels import function_of
 from rooflens.ingest.exports.labels import BUSY, metric_of
 from rooflens.ingest.exports.numbers import is_number
@@ -65,14 +66,15 @@ _CONTEXT = re.compile(r",\s+Context [\d.,]+")
 _LONGEST_TAIL, _LONGEST_PART = 200, 1_000
 """How long the part after a kernel's name may be, and a part of the line that a terminal broke."""
 
-_PROCESS = re.compile(r"\[(?P<pid>\d+)\] (?P<name>.+)@(?P<host>\S+)\s*")
+_PROCESS = re.compile(r"\[(?P<pid>\d+)\] (?P<name>.+)@(?P<host>[^\s@]+)\s*")
 _SECTION = re.compile(r"Section: (?P<name>.*?)(?: \(Overview\))?")
 _DASHES = re.compile(r"-{3,}(?: -{3,})+\s*")
 _HEADINGS = re.compile(r"Metric Name\s+Metric Unit\s+(?P<last>Metric Value|Minimum.*)\s*")
 _RULE = re.compile(r"(?:(?:OPT|INF|WRN)\s+|(?:OK|ERR|WARN|INFO)\s{2,})(?P<text>\S.*)")
 _PROFILER = re.compile(r"==[A-Z]+==")
 _SPEEDUP = re.compile(r"\s*Est\. (?P<local>Local )?Speedup: (?P<pct>[\d.,]+)\s?%\s*")
-_LONGEST_LINE = 20_000
+_LONGEST_LINE = LONGEST_NAME + _LONGEST_TAIL
+"""Of a line that is longer, its begin and its end are read: enough of a kernel's name, and what follows the name."""
 _MOST_JOINED = 40
 """A kernel's name is put together again from so many lines at most."""
 
@@ -109,7 +111,7 @@ _RULES: Sequence[tuple[str, str]] = (
     (r"Every scheduler is capable of", "IssueSlotUtilization"),
     (r"On average,? each warp of|for the top stall locations in your source", "CPIStall"),
     (r"Instructions are executed in warps", "ThreadDivergence"),
-    (r"fused and .* non-fused FP\d+ instructions", "FPInstructions"),
+    (r"fused and .{1,40} non-fused FP\d+ instructions", "FPInstructions"),
     (r"Threads are executed in groups of|grid for this launch is configured", "LaunchConfiguration"),
     (r"If you execute __syncthreads\(\)|A wave of thread blocks", "LaunchConfiguration"),
     (r"theoretical warps per scheduler this kernel can issue", "TheoreticalOccupancy"),
@@ -179,7 +181,9 @@ _ENDS = tuple("0123456789")
 def _lines(data: bytes) -> Iterator[str]:
     """Yield the lines without colours, marks of quotes, and their ends."""
     for line in open_text(data):
-        short = line[:_LONGEST_LINE].rstrip("\r\n")
+        short = line.rstrip("\r\n")
+        if len(short) > _LONGEST_LINE + _LONGEST_TAIL:
+            short = f"{short[:_LONGEST_LINE]}…{short[-_LONGEST_TAIL:]}"
         first = short.lstrip()[:1]
         if "\x1b" in short or (first and (first in ">/[\ufeff" or first.isdigit())):
             short = _MARKUP.sub("", short)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -455,3 +456,26 @@ def test_no_gpu_is_guessed_where_two_fit() -> None:
     assert "device__attribute_display_name" not in found[0].texts
     (note,) = export.notes
     assert "likely NVIDIA A40, NVIDIA GeForce RTX 3090 Ti, NVIDIA RTX A6000" in note
+
+
+def test_a_long_name_is_cut_in_an_export_and_in_a_text() -> None:
+    """Of a name its first 65,536 characters are kept, with a note; the launch keeps all that follows its name."""
+    name = "k" * 65_536
+    for export in (export_of(name, "b"), export_of("b", f"{name}k"), export_of("b", "k" * 100_000)):
+        for written in (export, printed(export)):
+            report = read_bytes(written.encode(), "export")
+            assert sorted(len(kernel.name) for kernel in report.kernels) == [1, 65_536]
+            assert len({kernel.duration_ns for kernel in report.kernels}) == 2
+            cut = [note for note in report.notes if note.startswith("cut 1 name of more than 65,536 characters")]
+            assert bool(cut) is (name not in export.split('"'))
+            assert any(kernel.name.endswith("…") for kernel in report.kernels) is bool(cut)
+
+
+def test_no_line_and_no_rule_takes_more_than_linear_time() -> None:
+    """A hundred kilobytes of what nearly is a process, a kernel, or a rule are read at once."""
+    started_s = time.process_time()
+    for line in ("[1] " + "@" * 100_000 + " x", ", Context 1, Stream a" * 5000 + "!1", "k,  " * 25_000 + "Context 1"):
+        opened(TEXT.replace("    Section: ", f"{line}\n    Section: ", 1))
+    rule = f"INF   {'fused and ' * 11}\n          " * 1000
+    opened(TEXT.replace("    Section: Launch", f"    {rule}\n\n    Section: Launch", 1))
+    assert time.process_time() - started_s < 5

@@ -221,14 +221,15 @@ def test_counters_carry_their_sources() -> None:
 
 
 def test_labels_have_an_end() -> None:
-    """What only labels a kernel is cut where no label is longer; its name stays whole."""
-    long = "w" * 100_000
+    """What only labels a kernel is cut where no label is longer; its name stays whole to 65,536 characters."""
+    long = "w" * 65_000
     found = kernel(
         texts={"device__attribute_display_name": long}, process=long, nvtx_range=long, signature=f"{long}(int)"
     )
     assert (found.gpu, found.process) == (f"{long[:199]}…", f"{long[:199]}…")
     assert found.nvtx_range == f"{long[:999]}…"
     assert found.name == long
+    assert kernel(signature="w" * 65_537).name == f"{'w' * 65_535}…"
     assert kernel(texts={"device__attribute_display_name": "NVIDIA H200"}).gpu == "NVIDIA H200"
 
 
