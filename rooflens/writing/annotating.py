@@ -286,6 +286,8 @@ def with_arguments(text: str, added: Mapping[str, Any]) -> str:
         return _extended(text, {"args": added}) if added else text
     start, end = place
     args = text[start:end]
+    if PREFIX not in args:
+        return text[:start] + _extended(args, added) + text[end:]
     kept = 1
     for key, _, _, member_end in [*_spans(args, 0)]:
         if key.startswith(PREFIX):
