@@ -15,6 +15,7 @@ from support.traces import Event, host, kernel, launch, write_trace
 import rooflens as rl
 from rooflens.analyzing import analyze_paths
 from rooflens.errors import InputError
+from rooflens.format import bounded_name
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.writing import annotating
 from rooflens.writing.annotating import annotate
@@ -220,7 +221,9 @@ def test_arguments_of_any_shape(tmp_path: Path, adamw: AnalyzedReport, args: str
 def test_hostile_names_are_copied_as_they_are(tmp_path: Path, attention: AnalyzedReport, name: str) -> None:
     """Names of the trace keep each character; those of reports come without what steers a terminal."""
     analysis = attention.analyses[0]
-    hostile = replace(analysis, kernel=replace(analysis.kernel, name=name, source=f"x\x1b[2J{name[:9]}.ncu-rep"))
+    hostile = replace(
+        analysis, kernel=replace(analysis.kernel, name=bounded_name(name), source=f"x\x1b[2J{name[:9]}.ncu-rep")
+    )
     trace = write_trace(tmp_path / "t.json", [kernel(name, 1)])
     bare = replace(hostile, kernel=replace(hostile.kernel, grid=None, block=None))
     annotate(trace, [replace(attention, analyses=(bare,))], tmp_path / "out.json")

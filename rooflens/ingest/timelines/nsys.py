@@ -317,8 +317,8 @@ def _ranges(
             continue
         if not text or type(text) is not str:
             name = strings.get(text_id)
-        elif (name := texts.get(text)) is None and (name := bounded_name(text)) not in texts:
-            texts[name] = _bounded(text, budget)
+        else:
+            name = texts.get(text) or _shared(text, texts, budget)
         if not name:
             continue
         if kind in _PUSH_POP:
@@ -359,6 +359,14 @@ def _bounded(text: str, budget: Budget) -> str:
     if name != text:
         budget.cut_names.add(name)
     return name
+
+
+def _shared(text: str, texts: dict[str, str], budget: Budget) -> str:
+    """Cut a name as `_bounded` does, and return an equal one of those that are kept: each is kept once."""
+    name = bounded_name(text)
+    if name not in texts:
+        texts[name] = _bounded(text, budget)
+    return texts[name]
 
 
 def _process(number: Any) -> int:
