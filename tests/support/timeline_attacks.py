@@ -416,7 +416,7 @@ def _texts() -> Iterator[tuple[str, str]]:
     yield "a value of empty objects", '{"x": [' + "{}," * 6_000_000 + '0], "traceEvents": []}'
     yield "a value of small objects", '{"x": [' + '{"a":1},' * 1_000_000 + '0], "traceEvents": []}'
     yield "a text without end", '[{"name": "' + "x" * 30_000_000
-    yield "kernels without end", "[" + json.dumps(_launched(1)[0]) + ("," + json.dumps(_launched(1)[0])) * 100_000
+    yield "kernels without end", "[" + json.dumps(_launched(1)[0]) + ("," + json.dumps(_launched(1)[0])) * 50_000
     yield "names that all differ", json.dumps([_event("kernel", f"{at}" + "k" * 60_000, at, 1) for at in range(900)])
     yield "lambdas", json.dumps([_event("kernel", "[lambda(" * 8000 + f"{at}", at, 1) for at in range(200)])
     yield "mangled lengths", json.dumps([_event("kernel", "_Z" + "9" * 9000, 0, 1), _event("kernel", "_ZN9999x", 0, 1)])
