@@ -181,7 +181,7 @@ def _serve(arguments: Sequence[str], into: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (2 * int(MOST_SECONDS), 3 * int(MOST_SECONDS)))  # what hangs is ended
     os.dup2(into, 2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.stdout, sys.stderr = (os.fdopen(number, "w", errors="replace") for number in (1, 2))
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, errors="replace") for number in (1, 2))
     status = 0
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -195,8 +195,8 @@ def _serve(arguments: Sequence[str], into: int) -> None:
 
         traceback.print_exc()
         status = 70
-    sys.stderr.flush()
-    os._exit(status)
+    finally:  # whatever a late signal raises: this process must not go on as its parent
+        os._exit(status)
 
 
 def _spec(name: str) -> KernelSpec:
