@@ -83,6 +83,8 @@ PARTIAL: Mapping[str, frozenset[str]] = {
 
 _ONE_UNIT = 0.0002
 """Two of NVIDIA's per cents that are equal to the digits printed are of one unit."""
+_TELLING = 0.1
+"""Smaller per cents may be equal by chance."""
 _NEARLY = 0.005
 """Shares of the run made from those of active cycles are rounded, and cycles are those of a GPC."""
 
@@ -230,6 +232,10 @@ def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     whole = stages.get(L1_WHOLE)
     if whole is not None and (not stages.keys() <= PARTIAL["l1"] or whole > (memory or 1.0) + _NEARLY):
         del stages[L1_WHOLE]
+    of_active = counters.get("sol_l1_active_share")
+    if whole is None and not stages and memory is not None and of_active is not None and memory >= _TELLING:
+        # Where how long SMs were active is not known: no less of the run than that of memory, which it equals.
+        stages |= {L1_WHOLE: memory} if abs(of_active - memory) < _NEARLY else {}
     if LSU_INPUT in stages or memory is None or not stages.keys() <= PARTIAL["l1"]:
         return
     other = compute if pipes is None else pipes
