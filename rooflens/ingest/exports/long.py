@@ -17,6 +17,7 @@ from rooflens.ingest.exports.sentences import said_by, title_of
 from rooflens.ingest.exports.tables import (
     ID,
     IDENTITY,
+    INVOCATIONS,
     METRIC,
     RULE,
     RULE_TEXT,
@@ -126,6 +127,9 @@ class _Table:
         launch = self._launches.get(key)
         if launch is None or (not self._has_ids and shown in launch.shown):
             launch = _Launch(identified(cells, self._header))
+            if self._cell(cells, INVOCATIONS):
+                name = launch.kernel.function_name
+                self._facts.merged[name] = self._facts.merged.get(name, 0) + launch.kernel.launches
             self._launches[key] = launch
             self._done.append(launch)
         if shown is not None:

@@ -73,7 +73,8 @@ class Export(Struct):
             raise InputError(f"the table cannot be read: {error}", _AGAIN) from error
         if not count:
             raise refusal(self._data)
-        self._absent = max(0, self._announced() - count)
+        # A summary merges launches.
+        self._absent = 0 if self._facts.merged else max(0, self._announced() - count)
         if not self.names_gpu and not self._opens:
             raise InputError(
                 f"the export does not name its GPU{self._capability}, and holds no share of a peak: it has no roofs",
@@ -221,8 +222,6 @@ def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKe
 def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
     """Yield the launches of each table; those of one must be consumed before the next."""
     for header, table in groupby(records(open_text(data), facts), itemgetter(0)):
-        if header.is_summary:
-            raise InputError("a summary over launches (`--print-summary`): each launch is needed", _AGAIN)
         read = long_kernels if header.is_long else wide_kernels
         yield read(header, (cells for _, cells in table if cells is not None), facts)
 
