@@ -161,6 +161,7 @@ def _compute_stand_in(facts: Facts) -> Bottleneck | None:
     counters = facts.kernel.counters
     known = [counters[name] for name in _COMPUTE_PER_CENTS if name in counters]
     per_cent = max(known, default=None)
+    most = per_cent
     if per_cent is not None and _is_of_loads_and_stores(counters, per_cent):
         per_cent = None
     issue = [counters[name] for name in ("issue_share", "executed_share") if name in counters]
@@ -173,8 +174,8 @@ def _compute_stand_in(facts: Facts) -> Bottleneck | None:
     tensor = counters.get("tensor_active_share")
     if tensor is not None and (per_cent is None or tensor >= per_cent):
         return Bottleneck("tensor_pipe", tensor)
-    if per_cent is None:
-        return None
+    if per_cent is None:  # the pipes are no busier than the loads and stores
+        return Bottleneck(None, most) if most is not None and most < facts.limits.bound_share else None
     own = {name: pipe.share for name, pipe in facts.pipes.items() if pipe.share is not None and name not in NEVER_LEAD}
     own |= {"issue": max(issue)} if issue else {}
     nearest = min(own, key=lambda name: abs(own[name] - per_cent), default="")
