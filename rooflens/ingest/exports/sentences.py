@@ -228,6 +228,14 @@ SENTENCES: tuple[Sentence, ...] = (
 """Every form that states a measurement; of two that state one metric the first counts."""
 
 
+def metrics_of(sentence: Sentence) -> Iterator[str]:
+    """Yield the metrics that a sentence may state, with all words that choose one."""
+    chosen = {"o": ("ld", "st"), "p": sorted({*_WORDS.values()} - {"ld", "st"}), "i": sorted(_BY_INSTRUCTIONS.values())}
+    for metric in sentence.metrics:
+        letter = next((letter for letter in chosen if f"{{{letter}}}" in metric), "")
+        yield from (metric.replace(f"{{{letter}}}", word) for word in chosen.get(letter, ("",)))
+
+
 _TITLES: tuple[tuple[str, str], ...] = (
     *(
         (f"cycles being stalled (?:waiting )?(?:{words})", f"{reason.replace('_', ' ').title()} Stalls")
