@@ -76,17 +76,14 @@ def _add(kernel: ExportedKernel, metric: str, value: object) -> None:
         value = next((value[key] for key in _VALUES if key in value), None)
     if isinstance(value, bool) or value is None:
         return
-    if isinstance(value, str):
-        try:
-            value = float(value.replace(",", ""))
-        except ValueError:
-            kernel.texts[metric] = value
-            return
-    if not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float, str)):
         return
     try:
-        number = float(value)
+        number = float(value.replace(",", "") if isinstance(value, str) else value)
     except OverflowError:
+        return
+    except ValueError:
+        kernel.texts[metric] = str(value)
         return
     if math.isfinite(number):
         kernel.numbers[metric] = number

@@ -81,6 +81,9 @@ PARTIAL: Mapping[str, frozenset[str]] = {
 }
 """Level -> stages that do not show how busy the rest of it is, or what of it is."""
 
+PER_CENTS_OF_L1 = frozenset({LSU_INPUT, L1_WHOLE})
+"""Stages of L1 that NVIDIA's per cents of whole units give, as ncu prints them: no part of its data path."""
+
 _ONE_UNIT = 0.0002
 """Two of NVIDIA's per cents that are equal to the digits printed are of one unit."""
 _TELLING = 0.1

@@ -15,6 +15,7 @@ from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Kernel, Level, ratio
 from rooflens.model.roofline.datasheets import memory_label
+from rooflens.model.roofline.levels import PER_CENTS_OF_L1
 from rooflens.model.roofline.opcodes import executed, opcode_group, thread_flop, uses_tensor_cores
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -260,7 +261,7 @@ def memory_moves(
             first = f"{only}: fuse with a neighbour so that intermediates stay on chip"
         case "l2":
             first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
-        case "l1" | "lsu" if not levels["l1"].amount_bytes and _declares_shared_memory(kernel):
+        case "l1" | "lsu" if levels["l1"].stages.keys() <= PER_CENTS_OF_L1 and _declares_shared_memory(kernel):
             busy = f": the path of its loads and stores is {percent(levels['l1'].share or 0.0)} busy"
             first = f"let each thread compute several results, such as 2 x 2, from what it loads{busy}"
         case "l1":
