@@ -39,8 +39,8 @@ SHARED_DATA = "shared_data"
 L2_INTERNAL = "internal"
 """NVIDIA's own per cent of the L2 slices: it sees units without a counter, as the fabric between halves of an L2."""
 
-L1_WHOLE = "throughput"
-"""NVIDIA's own per cent of L1, where no stage of it is measured; that of L2 is `L2_INTERNAL`."""
+WHOLE = "throughput"
+"""NVIDIA's own per cent of L1 or DRAM, where no stage is measured; that of L2 is `L2_INTERNAL`."""
 
 ACCESSES = "accesses"
 """The wavefronts of counted accesses to shared memory, where those of its data stage are not: a lower bound."""
@@ -65,7 +65,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("l1", "texture_filter", "l1_filter_share"),
     Stage("l1", "to_l2", "l1_to_l2_share"),
     Stage("l1", "from_l2", "l1_from_l2_share"),
-    Stage("l1", L1_WHOLE, "sol_l1_share"),
+    Stage("l1", WHOLE, "sol_l1_share"),
     Stage("smem", "data", "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
 )
 
@@ -76,12 +76,12 @@ _NAMES_OF = {
 """Level -> its individual stages: every kernel passes through all of them."""
 
 PARTIAL: Mapping[str, frozenset[str]] = {
-    "l1": frozenset({LSU_INPUT, SHARED_DATA, L1_WHOLE}),
+    "l1": frozenset({LSU_INPUT, SHARED_DATA, WHOLE}),
     "l2": frozenset({L2_INTERNAL}),
 }
 """Level -> stages that do not show how busy the rest of it is, or what of it is."""
 
-PER_CENTS_OF_L1 = frozenset({LSU_INPUT, L1_WHOLE})
+PER_CENTS_OF_L1 = frozenset({LSU_INPUT, WHOLE})
 """Stages of L1 that NVIDIA's per cents of whole units give, as ncu prints them: no part of its data path."""
 
 _ONE_UNIT = 0.0002
@@ -189,16 +189,8 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
             if amount == "sysmem_bytes" and kernel.compute_capability not in SOC_CAPABILITIES:
                 amount = ""
             amount_bytes, source = counters.get(amount), kernel.counter_sources.get(amount)
-        stages = {}
-        for name, stored, amount_name, peak_name in _NAMES_OF[level]:
-            done, peak = counters.get(amount_name), counters.get(peak_name)
-            if done is not None and peak and duration_ns:
-                stages[name] = done / (peak * duration_ns / 1e9)
-            elif (share := counters.get(stored)) is not None:
-                stages[name] = share
-        if level == "l1":
-            _settle_l1(stages, counters)
-        elif level == "smem" and not stages and amount_bytes is not None and roof and duration_ns:
+        stages = _stages_of(level, kernel)
+        if level == "smem" and not stages and amount_bytes is not None and roof and duration_ns:
             stages[ACCESSES] = amount_bytes / (roof * duration_ns / 1e9)
         levels[level] = Level(
             amount_bytes,
@@ -210,6 +202,22 @@ def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, L
             flop_total / amount_bytes if flop_total and amount_bytes else None,
         )
     return levels
+
+
+def _stages_of(level: str, kernel: Kernel) -> dict[str, float]:
+    """Return the share of each stage that was measured: its rate over its peak, else its stored per cent."""
+    counters, duration_ns, stages = kernel.counters, kernel.duration_ns, {}
+    for name, stored, amount_name, peak_name in _NAMES_OF[level]:
+        done, peak = counters.get(amount_name), counters.get(peak_name)
+        if done is not None and peak and duration_ns:
+            stages[name] = done / (peak * duration_ns / 1e9)
+        elif (share := counters.get(stored)) is not None:
+            stages[name] = share
+    if level == "dram":
+        _settle_dram(stages, kernel)
+    elif level == "l1":
+        _settle_l1(stages, counters)
+    return stages
 
 
 def _share_of(stages: Mapping[str, float], sol_memory: float | None) -> float | None:
@@ -224,6 +232,21 @@ def _share_of(stages: Mapping[str, float], sol_memory: float | None) -> float | 
     return max(rest, min(stages[L2_INTERNAL], sol_memory))
 
 
+_CONTROLLERS_LEAD = frozenset({"10.0", "10.3"})
+"""Chips on which NVIDIA's per cent of DRAM is that of its controllers, and not of its bus."""
+
+
+def _settle_dram(stages: dict[str, float], kernel: Kernel) -> None:
+    """Call NVIDIA's own per cent of DRAM after no stage, where it is not the bus's."""
+    if kernel.compute_capability not in _CONTROLLERS_LEAD or "controller" in stages:
+        return
+    source, said = kernel.counter_sources.get("dram_share", ""), kernel.counters.get("dram_share")
+    if said is not None and "dram_throughput" in source.replace("dram__", "dram_"):
+        if stages.get("bus") == said:
+            del stages["bus"]
+        stages[WHOLE] = said
+
+
 def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     """Keep NVIDIA's per cent of L1 where no stage of it is measured, and find the input of L1 among its others.
 
@@ -232,13 +255,13 @@ def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     in 70 of 72 launches of public reports that hold the stage as well.
     """
     memory, pipes, compute = (counters.get(f"sol_{name}") for name in ("memory", "sm_memory_share", "compute"))
-    whole = stages.get(L1_WHOLE)
+    whole = stages.get(WHOLE)
     if whole is not None and (not stages.keys() <= PARTIAL["l1"] or whole > (memory or 1.0) + _NEARLY):
-        del stages[L1_WHOLE]
+        del stages[WHOLE]
     of_active = counters.get("sol_l1_active_share")
     if whole is None and not stages and memory is not None and of_active is not None and memory >= _TELLING:
         # Where how long SMs were active is not known: no less of the run than that of memory, which it equals.
-        stages |= {L1_WHOLE: memory} if abs(of_active - memory) < _NEARLY else {}
+        stages |= {WHOLE: memory} if abs(of_active - memory) < _NEARLY else {}
     if LSU_INPUT in stages or memory is None or not stages.keys() <= PARTIAL["l1"]:
         return
     other = compute if pipes is None else pipes
