@@ -137,7 +137,12 @@ def _with_what_is_known(raw: RawResult) -> Mapping[str, float]:
     more = {}
     for size, axes in _SIZES.items():
         lengths = [raw.numbers[axis] for axis in axes if axis in raw.numbers]
-        if size not in raw.numbers and len(lengths) == len(axes):
+        # A block of one thread is what reports of 2018 say of any.
+        if (
+            size not in raw.numbers
+            and len(lengths) == len(axes)
+            and (prod(lengths) > 1 or size != "launch__block_size")
+        ):
             more[size] = prod(lengths)
     if not any(name in raw.numbers for name in SM_COUNTS):
         from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - reports have the number

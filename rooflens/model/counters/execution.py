@@ -258,7 +258,7 @@ REPORT: tuple[Counter, ...] = (
     nvidias("sol_memory_request_share", "memory throughput by requests", "gpu__compute_memory_request_throughput"),
     nvidias("sol_sm_memory_share", "throughput of the SM's memory instructions", "sm__memory_throughput"),
     nvidias("sol_l2_share", "L2 throughput", "lts__throughput"),
-    share("sol_l1_share", "L1", "l1tex__throughput", meaning="NVIDIA's throughput of {}"),
+    nvidias("sol_l1_share", "L1 throughput", "l1tex__throughput"),
     exact(
         "sol_l1_active_share",
         "NVIDIA's L1 throughput, of the cycles in which L1 had work",

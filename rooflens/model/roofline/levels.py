@@ -88,6 +88,7 @@ _ONE_UNIT = 0.0002
 """Two of NVIDIA's per cents that are equal to the digits printed are of one unit."""
 _TELLING = 0.1
 """Smaller per cents may be equal by chance."""
+_NEARLY_ALL = 0.9
 _NEARLY = 0.005
 """Shares of the run made from those of active cycles are rounded, and cycles are those of a GPC."""
 
@@ -247,6 +248,14 @@ def _settle_dram(stages: dict[str, float], kernel: Kernel) -> None:
         stages[WHOLE] = said
 
 
+def _active_part(counters: Mapping[str, float]) -> float | None:
+    """Return the part of the elapsed cycles in which the mean SM had work, 0 to 1; None where not known."""
+    active = counters.get("sm_cycles_active_avg")
+    elapsed = counters.get("sm_cycles_elapsed_avg") or counters.get("elapsed_cycles")
+    part = ratio(active, elapsed)
+    return None if part is None else min(1.0, part)
+
+
 def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     """Keep NVIDIA's per cent of L1 where no stage of it is measured, and find the input of L1 among its others.
 
@@ -255,10 +264,15 @@ def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     in 70 of 72 launches of public reports that hold the stage as well.
     """
     memory, pipes, compute = (counters.get(f"sol_{name}") for name in ("memory", "sm_memory_share", "compute"))
+    of_active, part = counters.get("sol_l1_active_share"), _active_part(counters)
+    if WHOLE not in stages and of_active is not None and part is not None:
+        # It is the busiest of several parts, and not all of them idle while their SM has no work.
+        may_be_all = part >= _NEARLY_ALL and memory is not None
+        is_memory = may_be_all and of_active * part - _NEARLY < (memory or 0.0) < of_active + _NEARLY
+        stages[WHOLE] = memory if is_memory and memory is not None else of_active * part
     whole = stages.get(WHOLE)
     if whole is not None and (not stages.keys() <= PARTIAL["l1"] or whole > (memory or 1.0) + _NEARLY):
         del stages[WHOLE]
-    of_active = counters.get("sol_l1_active_share")
     if whole is None and not stages and memory is not None and of_active is not None and memory >= _TELLING:
         # Where how long SMs were active is not known: no less of the run than that of memory, which it equals.
         stages |= {WHOLE: memory} if abs(of_active - memory) < _NEARLY else {}
