@@ -135,14 +135,11 @@ def _with_what_is_known(raw: RawResult) -> Mapping[str, float]:
     Reports hold them all; exports have them in the line that names the kernel, or not at all.
     """
     more = {}
-    for size, axes in _SIZES.items():
+    # Blocks of one thread are what reports of 2018 say of every launch.
+    is_told = prod(raw.numbers.get(axis, 1.0) for axis in _BLOCK) > 1
+    for size, axes in _SIZES.items() if is_told else ():
         lengths = [raw.numbers[axis] for axis in axes if axis in raw.numbers]
-        # A block of one thread is what reports of 2018 say of any.
-        if (
-            size not in raw.numbers
-            and len(lengths) == len(axes)
-            and (prod(lengths) > 1 or size != "launch__block_size")
-        ):
+        if size not in raw.numbers and len(lengths) == len(axes):
             more[size] = prod(lengths)
     if not any(name in raw.numbers for name in SM_COUNTS):
         from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - reports have the number
