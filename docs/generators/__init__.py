@@ -11,6 +11,7 @@ from generators import (
     cli,
     columns,
     counters,
+    forms,
     gpus,
     json_fields,
     metrics,
@@ -36,7 +37,7 @@ WRITTEN_WHOLE = frozenset((FOLDER / name).parent for name in PAGES) - {FOLDER}
 """Folders of docs/reference that hold no page by hand."""
 TABLES: dict[str, Callable[[], Mapping[str, Sequence[str]]]] = {
     "gpus.md": gpus.tables,
-    "partial-sets.md": partial_sets.tables,
+    "partial-sets.md": lambda: {**partial_sets.tables(), **forms.tables()},
     "workloads.md": workloads.tables,
     **chips.tables(),
     **counters.tables(),

@@ -17,6 +17,7 @@ from rooflens.model.counters.recipes import (
     Exact,
     HostLink,
     MemoryBus,
+    OverOwnRate,
     Peak,
     PerSm,
     Quotient,
@@ -24,6 +25,9 @@ from rooflens.model.counters.recipes import (
     Same,
     Share,
     ShareOfCycles,
+    SumOverRate,
+    Waves,
+    WhileActive,
 )
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.findings.find import RULES
@@ -102,8 +106,22 @@ def _ways(recipe: Recipe) -> Iterator[str]:
             yield from (f"`{base}` / its rate" for base in bases)
         case Quotient(part=part, whole=whole, scale=scale):
             yield f"`{part}` / `{whole}`{_times(scale)}"
+        case SumOverRate() | WhileActive() | OverOwnRate() | Waves():
+            yield from _derived(recipe)
         case _:
             yield _formula(recipe)
+
+
+def _derived(recipe: SumOverRate | WhileActive | OverOwnRate | Waves) -> Iterator[str]:
+    match recipe:
+        case SumOverRate(names=(*parts, rate)):
+            yield f"({' + '.join(f'`{part}`' for part in parts)}) / `{rate}`"
+        case WhileActive(names=names, scale=scale):
+            yield from (f"`{name}`{_times(scale)} x active / elapsed cycles" for name in names)
+        case OverOwnRate():
+            yield "any amount that is stored with its rate per second / that rate"
+        case Waves():
+            yield "`grid_size` / (`sm_count` x the least of `blocks_limit_*`)"
 
 
 def _formula(recipe: Peak | RateOverShare | PerSm | Same | MemoryBus | ShareOfCycles | HostLink) -> str:

@@ -25,6 +25,7 @@ _UNITS = {
     "_pct_of_peak": "%",
     "_share": "0 to 1",
     "_rate": "0 to 1",
+    "_sectors_per_request": "sectors of 32 bytes",
     "_sectors": "sectors of 32 bytes",
     "_cycles": "cycles",
     "_requests": "requests",

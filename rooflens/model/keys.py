@@ -19,7 +19,7 @@ from zlib import crc32
 from rooflens.format import cut_middle, plain_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflens.model.records import Kernel
 
@@ -30,6 +30,7 @@ _NAME_LENGTH = 48
 _UNNAMED = "kernel"
 _SIGNATURES_KEPT = 1024
 _BRACKETS = re.compile(r"([<>()])")
+_BOTH_BRACKETS = frozenset("<>()")
 _ODD = re.compile(r"[^\w.:]+")
 
 SHORT_NAME_WIDTH = 64
@@ -63,15 +64,26 @@ def launch_id(kernel: Kernel) -> LaunchId:
 
 def function_of(name: str) -> str:
     """Drop namespaces, template arguments and parameters: `void ns::gemm<float, 128>(int)` -> `gemm`."""
-    depth, kept = 0, []
-    for part in _BRACKETS.split(name.removesuffix(" const")):
-        if part and part in ">)":
-            depth = max(depth - 1, 0)
-        elif part and part in "<(":
-            depth += 1
-        elif not depth:
-            kept.append(part)
-    return "".join(kept).rpartition("::")[2].rpartition(" ")[2] or name
+    parts = _parts(name.removesuffix(" const"))
+    kept = "".join(part for part, depth in parts if not depth and part not in _BOTH_BRACKETS)
+    return kept.rpartition("::")[2].rpartition(" ")[2] or name
+
+
+def _parts(name: str) -> Iterator[tuple[str, int]]:
+    """Yield the brackets of a name and what is between them, with how many are open before each.
+
+    A sign between round brackets that closes or opens nothing compares: `enable_if<((8) > (0)), int>`.
+    """
+    opened: list[str] = []
+    for part in _BRACKETS.split(name):
+        yield part, len(opened)
+        if part and part in "<(":
+            opened.append(part)
+        elif part == ")":
+            while opened and opened.pop() != "(":
+                pass
+        elif part == ">" and opened[-1:] == ["<"]:
+            opened.pop()
 
 
 @lru_cache(maxsize=_SIGNATURES_KEPT)
@@ -93,13 +105,11 @@ def bare_name(signature: str) -> str:
 
 def _without_type(name: str) -> str:
     """Drop everything before the last blank outside of brackets: `std::enable_if<true, void>::type f<int>`."""
-    depth = place = start = 0
-    for part in _BRACKETS.split(name):
+    place = start = 0
+    for part, depth in _parts(name):
         if not depth and " " in part:
             start = place + part.rindex(" ") + 1
         place += len(part)
-        depth += part in {"<", "("}
-        depth -= part in {">", ")"}
     return name[start:].lstrip("*&")
 
 

@@ -19,6 +19,7 @@ from rooflens.ingest.exports.tables import (
     GRID,
     HOST,
     ID,
+    INVOCATIONS,
     KERNEL,
     PROCESS,
     PROCESS_ID,
@@ -66,6 +67,7 @@ class ExportedKernel(Struct):
         tables: Metric with instances -> {key: count}.
         not_numbers: Metrics printed as `nan`.
         lost: Why it is not complete; None where it is.
+        launches: How many launches its values are the mean of.
     """
 
     function_name: str
@@ -82,6 +84,7 @@ class ExportedKernel(Struct):
     process: str | None = None
     nvtx_range: str | None = None
     lost: str | None = None
+    launches: int = 1
 
     def add(self, name: str, text: str, style: Style, power: int) -> None:
         """Add one printed value: a number, multiplied by ten to `power`, a word, or a number with its instances."""
@@ -117,6 +120,9 @@ def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
     if name := cell(PROCESS):
         kernel.process_name = name
         kernel.process = f"{name} {cell(PROCESS_ID).translate(_UNGROUPED)}".strip()
+    launches = cell(INVOCATIONS).translate(_UNGROUPED)
+    if launches.isascii() and launches.isdigit() and len(launches) < _MOST_DIGITS:
+        kernel.launches = max(1, int(launches))
     kernel.nvtx_range = _ranges(cells[place] for place in header.range_columns if place < len(cells))
     for what, sizes in (("block", _sizes(cell(BLOCK))), ("grid", _sizes(cell(GRID)))):
         names = (f"launch__{what}_dim_{axis}" for axis in _AXES)
@@ -135,12 +141,18 @@ def function_of(signature: str) -> str:
 
 
 def _without_end(text: str, closing: str) -> str:
-    """Drop the bracketed part that ends a text; a text without one stays as it is."""
+    """Drop the bracketed part that ends a text; a text without one stays as it is.
+
+    A sign within round brackets compares: `enable_if<((8) > (0)), int>` ends where it began.
+    """
     if not text.endswith(closing):
         return text
-    depth = 0
+    depth = within = 0
     for place in range(len(text) - 1, -1, -1):
-        depth += {closing: 1, _PAIRS[closing]: -1}.get(text[place], 0)
+        if closing == ">":
+            within += {")": 1, "(": -1}.get(text[place], 0)
+        if within <= 0:
+            depth += {closing: 1, _PAIRS[closing]: -1}.get(text[place], 0)
         if depth == 0:
             return text[:place]
     return text

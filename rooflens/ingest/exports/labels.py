@@ -159,6 +159,9 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Label -> metrics that NVIDIA's sections give it; where there are several, the unit tells which one is meant."""
 
+SHOWN = frozenset(name for names in _LABELS.values() for name in names)
+"""Metrics that the tables of a details page may show."""
+
 BUSY: Mapping[str, str] = {"SM Busy": "sm__instruction_throughput.avg", "Issue Slots Busy": "sm__inst_issued.avg"}
 """Labels of shares that are of active cycles before ncu 2025.4, and of elapsed cycles from then on."""
 

@@ -13,9 +13,11 @@ from rooflens.format import some
 from rooflens.ingest.exports.kernels import ExportedKernel, identified
 from rooflens.ingest.exports.labels import BUSY, metric_of
 from rooflens.ingest.exports.numbers import Printed, Style, parse, style_of
+from rooflens.ingest.exports.sentences import said_by, title_of
 from rooflens.ingest.exports.tables import (
     ID,
     IDENTITY,
+    INVOCATIONS,
     METRIC,
     RULE,
     RULE_TEXT,
@@ -125,6 +127,9 @@ class _Table:
         launch = self._launches.get(key)
         if launch is None or (not self._has_ids and shown in launch.shown):
             launch = _Launch(identified(cells, self._header))
+            if self._cell(cells, INVOCATIONS):
+                name = launch.kernel.function_name
+                self._facts.merged[name] = self._facts.merged.get(name, 0) + launch.kernel.launches
             self._launches[key] = launch
             self._done.append(launch)
         if shown is not None:
@@ -153,11 +158,12 @@ class _Table:
         decimal = self._cell(cells, SPEEDUP).replace(",", ".")  # a per cent has no thousands to group
         of, pct = self._cell(cells, SPEEDUP_OF).casefold(), parse(decimal, Style())
         speedup_pct = pct if pct is not None and math.isfinite(pct) else None
+        message = self._cell(cells, RULE_TEXT)
         return Rule(
             identifier=name,
             section=section,
-            title="",
-            message=self._cell(cells, RULE_TEXT),
+            title=title_of(message),
+            message=message,
             speedup_pct=speedup_pct if of == _OF_KERNEL else None,
             unit_speedup_pct=speedup_pct if of == _OF_UNIT else None,
         )
@@ -174,6 +180,10 @@ class _Table:
                 metric = f"{BUSY[label]}.pct_of_peak_sustained_{cycles}"
                 if self._facts.is_wanted(metric):
                     launch.kernel.numbers.setdefault(metric, value)
+            numbers = launch.kernel.numbers
+            for metric, value in said_by(rule.message for rule in launch.kernel.rules).items():
+                if self._facts.is_wanted(metric):
+                    numbers.setdefault(metric, value)
         if self._done and (self._facts.is_cut or self._last_count < self._fewest):
             self._done[-1].kernel.lost = "its last row ends early"
         _note_missing(self._done)

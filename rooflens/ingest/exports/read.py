@@ -17,6 +17,7 @@ from rooflens.ingest.exports.foreign import refusal
 from rooflens.ingest.exports.guess import Guess, capability_of, guess_gpu
 from rooflens.ingest.exports.kernels import GPU_NAME, ExportedKernel
 from rooflens.ingest.exports.long import long_kernels
+from rooflens.ingest.exports.objects import is_counters, object_kernels
 from rooflens.ingest.exports.same import merged, once
 from rooflens.ingest.exports.tables import HEAD_BYTES, Facts, is_export, open_text, records
 from rooflens.ingest.exports.text import HEADER, is_text, text_rows
@@ -72,7 +73,8 @@ class Export(Struct):
             raise InputError(f"the table cannot be read: {error}", _AGAIN) from error
         if not count:
             raise refusal(self._data)
-        self._absent = max(0, self._announced() - count)
+        # A summary merges launches.
+        self._absent = 0 if self._facts.merged else max(0, self._announced() - count)
         if not self.names_gpu and not self._opens:
             raise InputError(
                 f"the export does not name its GPU{self._capability}, and holds no share of a peak: it has no roofs",
@@ -166,8 +168,8 @@ class Export(Struct):
 
 
 def is_printed(head: bytes) -> bool:
-    """Return whether a file is what ncu prints, as CSV or for people, by its first `HEAD_BYTES` or all of it."""
-    return is_export(head) or is_text(head)
+    """Return whether a file is what ncu prints, as CSV or for people, or its counters as JSON, by its first bytes."""
+    return is_export(head) or is_text(head) or is_counters(head)
 
 
 def read_export(
@@ -207,7 +209,9 @@ def _displayed(gpu: str) -> str:
 
 
 def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKernel]:
-    """Yield the launches of a text, or of every table, each once."""
+    """Yield the launches of a text, of JSON, or of every table, each once."""
+    if is_counters(data[:HEAD_BYTES]):
+        return object_kernels(data, facts)
     if is_text:
         return once(long_kernels(HEADER, text_rows(data, facts), facts), facts, has_ids=False)
     tables = _tables(data, facts)
@@ -218,8 +222,6 @@ def _kernels(data: bytes, facts: Facts, *, is_text: bool) -> Iterator[ExportedKe
 def _tables(data: bytes, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
     """Yield the launches of each table; those of one must be consumed before the next."""
     for header, table in groupby(records(open_text(data), facts), itemgetter(0)):
-        if header.is_summary:
-            raise InputError("a summary over launches (`--print-summary`): each launch is needed", _AGAIN)
         read = long_kernels if header.is_long else wide_kernels
         yield read(header, (cells for _, cells in table if cells is not None), facts)
 

@@ -25,7 +25,7 @@ KERNEL_TIME = "kernel time"
 SECTION, METRIC, UNIT, VALUE = "section name", "metric name", "metric unit", "metric value"
 RULE, RULE_TEXT = "rule name", "rule description"
 SPEEDUP_OF, SPEEDUP = "estimated speedup type", "estimated speedup"
-AVERAGE = "average"
+AVERAGE, INVOCATIONS = "average", "invocations"
 
 IDENTITY = (ID, PROCESS_ID, PROCESS, HOST, KERNEL, KERNEL_TIME, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC)
 """Columns that say which launch a row belongs to, in ncu's order; versions before 2021 lack the last four."""
@@ -67,8 +67,8 @@ class Header(Struct, frozen=True, eq=False):
 
     @property
     def is_summary(self) -> bool:
-        """True where each row holds one metric of many launches (`--print-summary`)."""
-        return self.is_long and VALUE not in self.columns
+        """True where each row holds the mean of one metric over many launches (`--print-summary`)."""
+        return self.is_long and AVERAGE in self.columns
 
 
 class Facts(Struct):
@@ -86,6 +86,7 @@ class Facts(Struct):
         cut: ID of a kernel whose text is not complete -> why.
         empty: Names of kernels of which nothing but the name is there.
         doubled: How many launches were there twice.
+        merged: Kernels of a summary -> the launches that each is the mean of.
     """
 
     is_wanted: Callable[[str], bool]
@@ -99,10 +100,14 @@ class Facts(Struct):
     cut: dict[str, str] = field(default_factory=dict)
     empty: list[str] = field(default_factory=list)
     doubled: int = 0
+    merged: dict[str, int] = field(default_factory=dict)
 
     def notes(self) -> list[str]:
         """Say what was left out, one sentence each."""
         said = []
+        if self.merged:
+            means = some(f"{count(launches, 'launch')} of `{name}`" for name, launches in self.merged.items())
+            said.append(f"a summary (`--print-summary`): each kernel is the mean of its launches, {means}")
         if self.doubled:
             said.append(f"{count(self.doubled, 'launch')} twice in it, counted once")
         if self.broken_rows:
@@ -157,6 +162,8 @@ def header_of(line: str) -> Header | None:
             return None
         names = tuple(cell.strip() for cell in cells)
         columns = {_key(name): place for place, name in reversed(list(enumerate(names)))}
+        if METRIC in columns and VALUE not in columns and AVERAGE in columns:
+            columns[VALUE] = columns[AVERAGE]
         if _is_header(columns, names):
             return Header(names, delimiter, columns, _range_columns(names))
     return None
@@ -169,7 +176,7 @@ def _range_columns(names: Sequence[str]) -> tuple[int, ...]:
 
 def _is_header(columns: Mapping[str, int], names: Sequence[str]) -> bool:
     if METRIC in columns:
-        return VALUE in columns or AVERAGE in columns
+        return VALUE in columns
     return KERNEL in columns and any("__" in name for name in names)
 
 

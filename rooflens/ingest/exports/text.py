@@ -25,6 +25,7 @@ from rooflens.ingest.exports.tables import (
     GRID,
     HOST,
     ID,
+    INVOCATIONS,
     KERNEL,
     METRIC,
     PROCESS,
@@ -44,7 +45,7 @@ from rooflens.ingest.exports.tables import (
 
 _COLUMNS = (
     *(ID, PROCESS_ID, PROCESS, HOST, KERNEL, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC),
-    *(SECTION, METRIC, UNIT, VALUE, RULE, RULE_TEXT, SPEEDUP_OF, SPEEDUP),
+    *(SECTION, METRIC, UNIT, VALUE, RULE, RULE_TEXT, SPEEDUP_OF, SPEEDUP, INVOCATIONS),
 )
 HEADER = Header(_COLUMNS, ",", {name: place for place, name in enumerate(_COLUMNS)})
 """The columns of the rows; those of a details page but for the type of a rule."""
@@ -60,9 +61,15 @@ _KERNEL = re.compile(
     r"(?P<name>\S.*?)(?:, (?P<time>\d{4}-\w{1,12}-\d\d \d\d:\d\d:\d\d))?"
     rf"(?: (?P<grid>{_SIZES}) ?x ?(?P<block>{_SIZES}))?"
     r",\s+Context (?P<context>[\d.,]+)(?=,\s+(?:Stream|Device|CC) )(?:,\s+Stream (?P<stream>[\w.,]*\w))?"
-    r"(?:,\s+Device (?P<device>\d+))?(?:,\s+CC (?P<cc>\d+[.,]\d+))?(?P<summary>,\s+Invocations [\d.,]+)?\s*"
+    r"(?:,\s+Device (?P<device>\d+))?(?:,\s+CC (?P<cc>\d+[.,]\d+))?(?:,\s+Invocations (?P<launches>[\d.,]+))?\s*"
 )
+_SUMMED = re.compile(
+    rf"(?P<name>\S.*?) (?P<grid>{_SIZES}) ?x ?(?P<block>{_SIZES}),\s+Device (?P<device>\d+)"
+    r",\s+CC (?P<cc>\d+[.,]\d+),\s+Invocations (?P<launches>[\d.,]+)\s*"
+)
+"""A kernel of a summary over launches (`--print-summary`), since 2023."""
 _CONTEXT = re.compile(r",\s+Context [\d.,]+")
+_COMPARED = re.compile(r"\) ?>=? ?\(")
 _LONGEST_TAIL, _LONGEST_PART = 200, 1_000
 """How long the part after a kernel's name may be, and a part of the line that a terminal broke."""
 
@@ -78,7 +85,8 @@ _LONGEST_LINE = LONGEST_NAME + _LONGEST_TAIL
 _MOST_JOINED = 40
 """A kernel's name is put together again from so many lines at most."""
 
-_TABLE_COLUMNS = 3
+_TABLE_COLUMNS, _SUMMARY_COLUMNS = 3, 5
+"""Name, unit and value; in a summary the last three are minimum, maximum and mean."""
 _MOST_GROUPS = 7
 """So many groups of digits, with spaces between them, make one number at most."""
 
@@ -166,7 +174,7 @@ def is_text(head: bytes) -> bool:
     has_section = has_table = False
     for line in _lines(head):
         bare = line.strip()
-        if bare.endswith(_ENDS) and _KERNEL.fullmatch(bare):
+        if bare.endswith(_ENDS) and (_KERNEL.fullmatch(bare) or _SUMMED.fullmatch(bare)):
             return True
         has_section = has_section or _SECTION.fullmatch(bare) is not None
         has_table = has_table or _HEADINGS.fullmatch(bare) is not None or _dashed(bare) is not None
@@ -264,13 +272,11 @@ class _Reader:
             return done
         if (kernel := self._kernel_of(line, bare)) is not None:
             done = self._end_of_kernel()
-            if kernel["summary"]:
-                raise InputError(*_SUMMARY)
             self._begin_kernel({name: part or "" for name, part in kernel.groupdict().items()})
             self._header = kernel[0]
             return done
         if headings := _HEADINGS.fullmatch(bare):
-            if not headings["last"].startswith("Metric"):
+            if self._table is None and not headings["last"].startswith("Metric"):
                 raise InputError(*_SUMMARY)
             if self._table is not None:
                 self._table.is_headed = True
@@ -284,6 +290,8 @@ class _Reader:
         """Match the line that names a kernel, with the lines before it where a terminal broke it."""
         if not bare.endswith(_ENDS):
             return None
+        if "Invocations" in bare and (summed := _SUMMED.fullmatch(bare)) is not None:
+            return summed
         if self._header:
             whole = None if "Context" in bare else _KERNEL.fullmatch(_joined(self._header, line))
             self._header = ""
@@ -304,6 +312,7 @@ class _Reader:
     def _begin_kernel(self, found: Mapping[str, str]) -> None:
         names = ((KERNEL, "name"), (CONTEXT, "context"), (STREAM, "stream"), (DEVICE, "device"), (CC, "cc"))
         sizes = {BLOCK: found.get("block", ""), GRID: found.get("grid", "")}
+        sizes[INVOCATIONS] = found.get("launches", "")
         cells = {ID: str(self._count), **self._process, **{to: found.get(name, "") for to, name in names}, **sizes}
         self._count += 1
         self._kernel, self._section, self._before = _Kernel(cells), "", []
@@ -341,6 +350,8 @@ class _Reader:
         """Open a table, go on below its headings, or close it."""
         if columns is None:
             return
+        if len(columns) == _SUMMARY_COLUMNS:
+            columns = (*columns[:2], columns[-1])
         if self._table is not None and not self._table.is_headed:
             self._table = None
         elif self._table is not None:
@@ -425,7 +436,7 @@ class _Reader:
 
 
 _SUMMARY = (
-    "a summary over launches (`--print-summary`): each launch is needed",
+    "a summary over launches (`--print-summary`) in a form that no ncu since 2023 prints",
     "print it again without `--print-summary`",
 )
 
@@ -444,8 +455,12 @@ def _joined(first: str, second: str) -> str:
 
 
 def _is_closed(name: str) -> bool:
-    """Return whether the brackets of a kernel's name are all opened in it: otherwise it began in an earlier line."""
-    return name.count("(") >= name.count(")") and name.count("<") >= name.count(">") - name.count("->")
+    """Return whether the brackets of a kernel's name are all opened in it: otherwise it began in an earlier line.
+
+    A sign between round brackets may compare: `enable_if<((8) > (0)), int>`.
+    """
+    compared = name.count("->") + len(_COMPARED.findall(name))
+    return name.count("(") >= name.count(")") and name.count("<") >= name.count(">") - compared
 
 
 def _loose(bare: str) -> tuple[str, str, str] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache, reduce
 from itertools import chain, product
-from math import inf, isfinite, isnan, nan
+from math import ceil, inf, isfinite, isnan, nan
 from operator import add
 from typing import NamedTuple, TypeAlias
 
@@ -24,6 +24,7 @@ from rooflens.model.counters.recipes import (
     Exact,
     HostLink,
     MemoryBus,
+    OverOwnRate,
     Peak,
     PerSm,
     Quotient,
@@ -32,6 +33,9 @@ from rooflens.model.counters.recipes import (
     Same,
     Share,
     ShareOfCycles,
+    SumOverRate,
+    Waves,
+    WhileActive,
 )
 from rooflens.model.counters.table import COUNTERS
 
@@ -104,6 +108,14 @@ _FORMULAS: Mapping[str, Callable[[Way, Values, Values], float]] = {
     "per SM": lambda way, _, known: way.scale * known.get("sm_count", nan) * known.get(way.by[0], nan),
     "same": lambda way, _, known: known.get(way.by[0], nan),
     "memory bus": lambda way, stored, _: _memory_bus_bytes_per_s(stored, *way.needs, *way.by),
+    "while active": lambda way, stored, known: stored[way.needs[0]] * way.scale * _active_part(stored, known),
+    "own active share": lambda way, stored, _: (
+        stored[way.needs[0]] / 100 * stored[way.needs[1]] / _positive(stored[way.needs[2]])
+    ),
+    "sum over rate": lambda way, stored, _: (
+        sum(stored[name] for name in way.needs[:-1]) / _positive(stored[way.needs[-1]]) * way.scale
+    ),
+    "waves": lambda way, stored, known: _waves(stored, known, *way.by),
     "host link": lambda way, stored, _: _host_link_bytes_per_s(stored, way.by),
 }
 """Form -> the value of a way, by what is stored and what is known so far."""
@@ -125,6 +137,8 @@ def _active_part(stored: Values, resolved: Values) -> float:
     """Return the fraction of the elapsed cycles in which the average SM was active, 0 to 1."""
     counted = stored.get("sm__cycles_elapsed.avg", nan) or nan
     elapsed = resolved.get("sm_clock_hz", nan) * _duration_s(resolved) if isnan(counted) else counted
+    if isnan(elapsed):
+        elapsed = resolved.get("elapsed_cycles", nan)
     part = resolved.get("sm_cycles_active_avg", nan) / (elapsed or nan)
     return 1.0 if part > 1 else part
 
@@ -133,6 +147,23 @@ def _memory_bus_bytes_per_s(stored: Values, clock: str, pins: str, integrated: s
     if stored.get(integrated, 0.0):
         return nan
     return (stored[clock] or nan) * 1e3 * BITS_PER_PIN_AND_CYCLE * (stored[pins] or nan) / BITS_PER_BYTE
+
+
+_BLOCK_LIMITS = tuple(f"blocks_limit_{resource}" for resource in ("registers", "smem", "blocks"))
+_THREADS_OF_A_WARP = 32
+
+
+def _waves(stored: Values, resolved: Values, clusters: str, sm_warps: str) -> float:
+    """Return the blocks of the grid over those that all SMs hold at once; NaN where a limit of an SM is not known."""
+    if stored.get(clusters, 0.0) > 1:
+        return nan
+    by_warps = resolved.get("blocks_limit_warps", nan)
+    if isnan(by_warps):
+        warps_a_block = ceil(resolved.get("block_size", 0.0) / _THREADS_OF_A_WARP)
+        by_warps = stored.get(sm_warps, nan) // (warps_a_block or nan)
+    limits = [by_warps, *(resolved.get(name, nan) for name in _BLOCK_LIMITS)]
+    held = nan if any(map(isnan, limits)) else min(*limits, resolved.get("blocks_limit_barriers", inf))
+    return resolved.get("grid_size", nan) / _positive(held * resolved.get("sm_count", nan))
 
 
 def _host_link_bytes_per_s(stored: Values, names: tuple[str, ...]) -> float:
@@ -253,6 +284,19 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
             yield from _ways_over_share(base, base, scale)
         case RateOverShare(rate=rate, share=share):
             yield from _ways_over_share(rate, share)
+        case PerSm() | Same() | MemoryBus() | HostLink():
+            yield from _ways_by_chip(recipe)
+        case OverOwnRate() | SumOverRate() | WhileActive() | Waves():
+            yield from _ways_by_rate(recipe, stored)
+        case Share(bases=bases):
+            yield from _ways_to_share(bases)
+        case _:
+            yield from _ways_by_cycles(recipe)
+
+
+def _ways_by_chip(recipe: PerSm | Same | MemoryBus | HostLink) -> Iterator[Way]:
+    """Yield the ways from what is known of the chip and its links."""
+    match recipe:
         case PerSm(units_per_cycle=units, clock=clock):
             yield Way((), "per SM", f"{units:g} per SM and cycle x SMs x f", units, (clock,))
         case Same(counter=counter):
@@ -261,18 +305,43 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
             yield Way((clock, pins), "memory bus", f"{clock} x 2 x {pins} / 8", by=(integrated,))
         case HostLink(names=names):
             yield Way(names[:1], "host link", "rate x width of the PCIe link, or NVLink-C2C", by=names)
-        case _:
-            yield from _ways_by_cycles(recipe)
 
 
-def _ways_by_cycles(recipe: Share | ShareOfCycles | CyclesOverTime | CyclesOverRate | Quotient) -> Iterator[Way]:
-    """Yield the ways from per cents of a period and from counts of cycles; those from active cycles come last."""
+def _ways_by_rate(recipe: OverOwnRate | SumOverRate | WhileActive | Waves, stored: Container[str]) -> Iterator[Way]:
+    """Yield the ways from amounts with their rates, from rates a cycle, and from the limits of a launch."""
     match recipe:
-        case Share(bases=bases):
-            yield from (Way((pct,), "share", pct) for base in bases for pct in _pcts(base, "elapsed"))
-            on_sm = (base for base in bases if base.startswith(("sm__", "smsp__")))
-            for pct in (pct for base in on_sm for pct in _pcts(base, "active")):
+        case OverOwnRate(scale=scale):
+            rates = (name for name in stored if name.endswith(_PER_SECOND)) if isinstance(stored, frozenset) else ()
+            for rate in sorted(rates):
+                amount = rate.removesuffix(_PER_SECOND)
+                yield Way((amount, rate), "over", f"{amount} / {rate}", scale)
+        case SumOverRate(names=(*parts, rate) as names, scale=scale):
+            yield Way(names, "sum over rate", f"({' + '.join(parts)}) / {rate}", scale)
+        case WhileActive(names=names, scale=scale):
+            for name in names:
+                yield Way((name,), "while active", f"{name} x {scale:g} x active / elapsed cycles", scale)
+        case Waves(names=names):
+            yield Way((), "waves", "launch__grid_size / (SMs x blocks an SM holds)", by=names)
+
+
+_PER_SECOND = ".per_second"
+
+
+def _ways_to_share(bases: Iterable[str]) -> Iterator[Way]:
+    """Yield the ways from per cents of a period; those from active cycles come last."""
+    yield from (Way((pct,), "share", pct) for base in bases for pct in _pcts(base, "elapsed"))
+    for base in bases:
+        unit = base.partition("__")[0]
+        active, elapsed = f"{unit}__cycles_active.avg", f"{unit}__cycles_elapsed.avg"
+        for pct in _pcts(base, "active"):
+            if unit in _IN_SMS:
                 yield Way((pct,), "active share", f"{pct} x active / elapsed cycles")
+            yield Way((pct, active, elapsed), "own active share", f"{pct} x {active} / {elapsed}")
+
+
+def _ways_by_cycles(recipe: ShareOfCycles | CyclesOverTime | CyclesOverRate | Quotient) -> Iterator[Way]:
+    """Yield the ways from counts of cycles."""
+    match recipe:
         case ShareOfCycles(share=share, cycles=cycles, scale=scale):
             for pct in _pcts(share, "elapsed"):
                 yield Way((pct, f"{cycles}.sum"), "share of cycles", f"{pct} x {cycles}.sum", scale)
@@ -284,6 +353,9 @@ def _ways_by_cycles(recipe: Share | ShareOfCycles | CyclesOverTime | CyclesOverR
         case Quotient(part=part, whole=whole, scale=scale):
             yield Way((part, whole), "over", f"{part} / {whole}", scale)
 
+
+_IN_SMS = frozenset({"sm", "smsp", "l1tex"})
+"""Units that are active while their SM is."""
 
 _FORMS: tuple[tuple[str, str, str], ...] = (
     (".sum", "read", ""),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from math import isfinite, isnan
+from math import isfinite, isnan, prod
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -49,6 +49,7 @@ _MOST_DEVICES = 1 << 16
 _CAPABILITY = "device__attribute_compute_capability_"
 _CAPABILITIES = (f"{_CAPABILITY}major", f"{_CAPABILITY}minor")
 _GRID, _BLOCK = (tuple(f"launch__{what}_dim_{axis}" for axis in "xyz") for what in ("grid", "block"))
+_SIZES = {"launch__grid_size": _GRID, "launch__block_size": _BLOCK}
 IDENTITY = (*_CAPABILITIES, *_DEVICES, *_GRID, *_BLOCK)
 """Metrics that tell where a result ran, and its launch size (`identity`)."""
 GPU = "device__attribute_display_name"
@@ -128,19 +129,29 @@ def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
     return label if label is None or len(label) <= most else f"{label[: most - 1]}…"
 
 
-def _with_sm_count(raw: RawResult) -> Mapping[str, float]:
-    """Return the numbers of a result; how many SMs its GPU has, its datasheet says where an export does not."""
-    if any(name in raw.numbers for name in SM_COUNTS):
-        return raw.numbers
-    from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - reports have the number
+def _with_what_is_known(raw: RawResult) -> Mapping[str, float]:
+    """Return the numbers of a result, with the sizes of grid and block, and the number of SMs by its GPU's datasheet.
 
-    gpu = datasheet_of(raw.texts.get(GPU))
-    return raw.numbers if gpu is None else {**raw.numbers, SM_COUNTS[0]: gpu.sm_count.value}
+    Reports hold them all; exports have them in the line that names the kernel, or not at all.
+    """
+    more = {}
+    # Blocks of one thread are what reports of 2018 say of every launch.
+    is_told = prod(raw.numbers.get(axis, 1.0) for axis in _BLOCK) > 1
+    for size, axes in _SIZES.items() if is_told else ():
+        lengths = [raw.numbers[axis] for axis in axes if axis in raw.numbers]
+        if size not in raw.numbers and len(lengths) == len(axes):
+            more[size] = prod(lengths)
+    if not any(name in raw.numbers for name in SM_COUNTS):
+        from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - reports have the number
+
+        if (gpu := datasheet_of(raw.texts.get(GPU))) is not None:
+            more[SM_COUNTS[0]] = gpu.sm_count.value
+    return {**raw.numbers, **more} if more else raw.numbers
 
 
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
     """Resolve one raw result into a kernel record, without its code (`with_code`)."""
-    resolved = resolve(_with_sm_count(raw))
+    resolved = resolve(_with_what_is_known(raw))
     capability, device, grid, block = identity(*map(raw.numbers.get, IDENTITY))
     # Where every measurement is NaN, profiling failed; where some are, the kernel lacks what they would have told.
     is_measured_at_all = not raw.nan_count or bool(resolved.values.keys() & MEASURED)

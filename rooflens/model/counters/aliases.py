@@ -60,6 +60,7 @@ ALIASES: Mapping[str, tuple[Alias, ...]] = {
         Alias("sm__warps_active.sum.pct_of_peak_sustained_active", _PERCENT),
         Alias("sm__warps_active.avg.per_cycle_active", over="device__attribute_max_warps_per_multiprocessor"),
     ),
+    "sm_warps": (Alias("smsp__warps_active.avg.peak_sustained", 4.0),),
     "l1_hit_rate": (
         Alias("l1tex__t_sector_hit_rate.ratio"),
         Alias("l1tex__t_sectors_lookup_hit.sum", over="l1tex__t_sectors.sum"),
@@ -68,6 +69,12 @@ ALIASES: Mapping[str, tuple[Alias, ...]] = {
     **{
         f"{space}_{side}_bytes_per_sector": (Alias(_SECTORS.format(space, op), _OF_SECTOR),)
         for space in ("global", "local")
+        for side, op in (("load", "ld"), ("store", "st"))
+    },
+    **{
+        f"global_{side}_sectors_per_request": (
+            Alias(f"{_REQUESTS.format('t_sectors', op)}.sum", over=f"{_REQUESTS.format('t_requests', op)}.sum"),
+        )
         for side, op in (("load", "ld"), ("store", "st"))
     },
     **{

@@ -19,7 +19,20 @@ from rooflens.model.counters.chips import (
     VOLTA,
 )
 from rooflens.model.counters.metric import DEEP, LAUNCH, SHARE, STANDARD, Ask
-from rooflens.model.counters.recipes import Counter, PerSm, amount, busy, exact, pipe_rows, sass_rows, share
+from rooflens.model.counters.recipes import (
+    Counter,
+    Exact,
+    PerSm,
+    Share,
+    Waves,
+    WhileActive,
+    amount,
+    busy,
+    exact,
+    pipe_rows,
+    sass_rows,
+    share,
+)
 
 WARP_THREADS = 32
 SCHEDULERS_PER_SM = 4.0
@@ -123,8 +136,23 @@ PIPES: tuple[Counter, ...] = (
     Counter(
         "issue_peak_inst_per_s", "one instruction a cycle and scheduler", (PerSm(SCHEDULERS_PER_SM, "sm_clock_hz"),)
     ),
-    share("issue_share", "issue slots", "sm__issue_active", "smsp__issue_active", "sm__inst_issued"),
-    share("executed_share", "issue slots by executed instructions", "sm__inst_executed"),
+    Counter(
+        "issue_share",
+        "use of the issue slots",
+        (
+            Share(("sm__issue_active", "smsp__issue_active", "sm__inst_issued")),
+            WhileActive(("smsp__issue_active.avg.per_cycle_active", "smsp__inst_issued.avg.per_cycle_active")),
+            WhileActive(("sm__inst_issued.avg.per_cycle_active",), 1 / SCHEDULERS_PER_SM),
+        ),
+    ),
+    Counter(
+        "executed_share",
+        "use of the issue slots by executed instructions",
+        (
+            Share(("sm__inst_executed",)),
+            WhileActive(("sm__inst_executed.avg.per_cycle_active",), 1 / SCHEDULERS_PER_SM),
+        ),
+    ),
 )
 
 WARPS: tuple[Counter, ...] = (
@@ -157,7 +185,6 @@ WARPS: tuple[Counter, ...] = (
     ),
     exact("grid_size", "thread blocks", "launch__grid_size", asked=LAUNCH),
     exact("block_size", "threads a block", "launch__block_size", asked=LAUNCH),
-    exact("waves", "waves of blocks over the SMs", "launch__waves_per_multiprocessor", asked=LAUNCH),
     exact("registers_per_thread", "registers a thread", "launch__registers_per_thread", asked=LAUNCH),
     exact(
         "smem_per_block_bytes",
@@ -195,6 +222,9 @@ WARPS: tuple[Counter, ...] = (
         "blocks_limit_blocks", "blocks an SM can hold by block slots", "launch__occupancy_limit_blocks", asked=LAUNCH
     ),
     exact("blocks_limit_barriers", "blocks an SM can hold by barriers", "launch__occupancy_limit_barriers"),
+    Counter(
+        "waves", "waves of blocks over the SMs", (Exact(("launch__waves_per_multiprocessor",)), Waves()), asked=LAUNCH
+    ),
     exact(
         "stall_samples", "warp samples taken", "smsp__pcsamp_sample_count", asked=(Ask("standard", kind="sampling"),)
     ),
@@ -240,6 +270,5 @@ REPORT: tuple[Counter, ...] = (
         "executed_inst_per_cycle",
         "warp instructions executed a cycle and SM",
         "sm__inst_executed.avg.per_cycle_elapsed",
-        "sm__inst_executed.avg.per_cycle_active",
     ),
 )

@@ -25,11 +25,14 @@ from rooflens.model.counters.recipes import (
     CyclesOverTime,
     Exact,
     MemoryBus,
+    OverOwnRate,
     Peak,
     PerSm,
+    Quotient,
     RateOverShare,
     Same,
     Share,
+    SumOverRate,
     amount,
     exact,
     share,
@@ -62,6 +65,15 @@ CLOCKS: tuple[Counter, ...] = (
                 )
             ),
             CyclesOverRate(("sm__cycles_elapsed", "smsp__cycles_elapsed", "gpc__cycles_elapsed"), NS_PER_S),
+            OverOwnRate(NS_PER_S),
+            *(
+                SumOverRate((f"dram__{read}.sum", f"dram__{write}.sum", "dram__bytes.sum.per_second"), NS_PER_S)
+                for read, write in (("bytes_read", "bytes_write"), ("bytes_op_read", "bytes_op_write"))
+            ),
+            *(
+                Quotient(f"{unit}__cycles_elapsed.max", f"{unit}__cycles_elapsed.avg.per_second", NS_PER_S)
+                for unit in ("gpc", "sm", "smsp")
+            ),
         ),
         QUICK,
     ),
@@ -196,6 +208,7 @@ DRAM: tuple[Counter, ...] = (
         ),
         asked=(Ask("deep", "NVIDIA's DRAM throughput", "gpu__dram_throughput", SPEED_OF_LIGHT, chips=OWN_DRAM),),
     ),
+    share("dram_controller_share", "DRAM's controllers", "fbpa__dram_sectors"),
     share("dram_read_share", "DRAM by reads", *_in_direction("read"), meaning="use of {}"),
     share("dram_write_share", "DRAM by writes", *_in_direction("write"), meaning="use of {}"),
     amount(
@@ -408,6 +421,14 @@ L1: tuple[Counter, ...] = (
     ),
     amount(
         "global_store_requests", "requests of global stores", "l1tex__t_requests_pipe_lsu_mem_global_op_st", asked=DEEP
+    ),
+    *(
+        exact(
+            f"global_{side}_sectors_per_request",
+            f"sectors that a request of global {side}s touches, mean",
+            f"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{op}.ratio",
+        )
+        for side, op in (("load", "ld"), ("store", "st"))
     ),
     exact(
         "global_touched_sectors",

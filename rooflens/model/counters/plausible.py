@@ -82,6 +82,7 @@ _BY_ENDING: tuple[tuple[tuple[str, ...], Limit], ...] = (
     (("_share", "_rate", "_occupancy"), SHARE),
     (("_per_cycle",), Limit(0.0, 1e4, "no SM does 10,000 instructions a cycle")),
     (("_per_sector",), Limit(0.0, 1e4, "a sector has 32 bytes")),
+    (("_per_request",), Limit(0.0, 1e4, "a warp has 32 threads")),
     (("_bytes",), _BYTES),
     (("_cycles_active_avg", "_cycles_active_max", "_cycles_elapsed_avg", "elapsed_cycles"), COUNT),
     (("_cycles",), _CYCLES_EACH),

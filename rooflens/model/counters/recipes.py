@@ -82,6 +82,42 @@ class CyclesOverRate:
 
 
 @dataclass(frozen=True, slots=True)
+class OverOwnRate:
+    """Divide any stored amount by its own rate per second, which ncu made with the duration; times `scale`."""
+
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SumOverRate:
+    """Divide the sum of stored amounts by the rate of the whole, which is named last; times `scale`."""
+
+    names: tuple[str, ...]
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WhileActive:
+    """Take the first of the stored rates per active cycle, times `scale`, of the elapsed cycles."""
+
+    names: tuple[str, ...]
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """Divide the blocks of the grid by those that all SMs hold at once, by the limits of an SM.
+
+    Null for clusters, of which a GPU holds fewer than its SMs could, and where a limit is not stored.
+
+    Attributes:
+        names: The size of a cluster, and the warps of an SM where blocks are not limited by name.
+    """
+
+    names: tuple[str, ...] = ("launch__cluster_size", "device__attribute_max_warps_per_multiprocessor")
+
+
+@dataclass(frozen=True, slots=True)
 class Quotient:
     """Divide one stored metric by another, times `scale`."""
 
@@ -149,6 +185,10 @@ Recipe: TypeAlias = (
     | Share
     | CyclesOverTime
     | CyclesOverRate
+    | OverOwnRate
+    | SumOverRate
+    | WhileActive
+    | Waves
     | Quotient
     | Same
     | MemoryBus
@@ -258,6 +298,9 @@ def bases_of(recipe: Recipe) -> tuple[str, ...]:
             | Share(bases=names)
             | CyclesOverRate(bases=names)
             | HostLink(names=names)
+            | WhileActive(names=names)
+            | SumOverRate(names=names)
+            | Waves(names=names)
         ):
             return tuple(name.partition(".")[0] for name in names)
         case Amount(groups=groups):

@@ -65,19 +65,21 @@ def small_grid(facts: Facts) -> Found | None:
     """Say that the grid has fewer blocks than the GPU holds at once."""
     waves, blocks, sms = (facts.counter(name) for name in _WAVES)
     an_sm = ratio(blocks, sms)
-    if not waves or (waves >= facts.limits.small_grid_waves and (an_sm is None or an_sm >= 1)):
+    is_below_sms = an_sm is not None and 0 < an_sm < 1
+    if not is_below_sms and (not waves or waves >= facts.limits.small_grid_waves):
         return None
     beside: Severity = "note" if facts.at_roof else "contributes"
-    words, gain, severity = f"the grid is {significant(waves)} waves", 1 / waves, None
+    share = f"{significant(waves)} waves" if waves else ""
+    words, gain, severity = f"the grid is {share}", 1 / waves if waves else 1.0, None
     if an_sm and blocks and sms:
         grid = count(int(blocks), "block")
         if an_sm < 1:
             leave = "leaves" if blocks == 1 else "leave"
-            words = f"{grid} ({significant(waves)} waves) {leave} {sms - blocks:,.0f} of {sms:,.0f} SMs idle"
+            words = f"{grid}{share and f' ({share})'} {leave} {sms - blocks:,.0f} of {sms:,.0f} SMs idle"
         else:
-            words = f"{grid} are {significant(waves)} waves on {sms:,.0f} SMs and do not fill the GPU once"
+            words = f"{grid} are {share} on {sms:,.0f} SMs and do not fill the GPU once"
         gain = max(gain, 1 / an_sm)
-        severity = None if an_sm < 1 or waves <= facts.limits.empty_grid_waves else beside
+        severity = None if an_sm < 1 or (waves or 0.0) <= facts.limits.empty_grid_waves else beside
     return Found(
         evidence=tuple(facts.measured(name, unit) for name, unit in _WAVES.items() if facts.counter(name) is not None),
         move=f"launch more blocks: split the work finer, split the reduction, or batch: {words}",
@@ -595,7 +597,7 @@ _IDLE_SMS = tuple(("waves", "sm_cycles_active_avg", elapsed) for elapsed in ("sm
 """What tells that SMs idle for longer than the last wave explains."""
 
 BALANCE: tuple[FindingRule, ...] = (
-    FindingRule("small_grid", "grid below one wave", small_grid, (("waves",),)),
+    FindingRule("small_grid", "grid below one wave", small_grid, (("waves",), ("grid_size", "sm_count"))),
     FindingRule("tail_wave", "partial last wave", tail_wave, _IDLE_SMS),
     FindingRule(
         "load_imbalance",

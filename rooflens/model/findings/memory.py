@@ -25,6 +25,7 @@ from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
 
 _Side = Literal["load", "store"]
+_SIDES: tuple[_Side, ...] = ("load", "store")
 
 _STALLS: Mapping[_Side, tuple[str, ...]] = {
     "load": ("long_scoreboard", "lg_throttle"),
@@ -144,6 +145,8 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
             said=f"{significant(used_bytes)} of the 32 bytes of each sector that global {side}s touch are used",
             apart=not is_told,
         )
+    if not any(f"{one}_sectors" in totals or facts.counter(_HARDWARE[one][0]) for one in _SIDES) and not used_bytes:
+        yield from _uses_of_both(facts, side)
     if is_told or used_bytes or not sectors:
         return
     opcodes, most = facts.kernel.thread_opcodes.items(), facts.limits.sectors_per_request
@@ -171,6 +174,39 @@ def _uses(facts: Facts, side: _Side) -> Iterator[_Use]:
             evidence=(Evidence(name, a_request, "sectors/request", "sectors / requests"),),
             said=f"global {side}s take {significant(a_request)} sectors per request, where the widest coalesced one "
             f"takes {significant(most)}",
+            confidence="medium",
+        )
+
+
+def _uses_of_both(facts: Facts, side: _Side) -> Iterator[_Use]:
+    """Yield what is known where loads and stores are counted together, as NVIDIA's sentences do.
+
+    It is said of the loads, unless the sectors of a request of stores alone are told to be too many.
+    """
+    touched, ideal = facts.counter("global_touched_sectors"), facts.counter("global_ideal_sectors")
+    a_request = {one: facts.counter(f"global_{one}_sectors_per_request") for one in _SIDES}
+    loads_are_told = a_request["load"] is not None or facts.counter("global_load_bytes_per_sector") is not None
+    stores_are_told = a_request["store"] is not None or facts.counter("global_store_bytes_per_sector") is not None
+    only_stores = stores_are_told and not loads_are_told
+    own, most = a_request[side], facts.limits.sectors_per_request
+    if touched and ideal is not None and (side == "store") is only_stores:
+        part, source = max(0.0, 1 - ideal / touched), "memory_l2_theoretical_sectors_global, _ideal"
+        said = f"{percent(part)} of the {si_of(touched, 'sectors')} that global accesses touch are unnecessary"
+        evidence = [
+            Evidence("excess_share", part, "share", source),
+            Evidence("sectors", touched, "sectors", source),
+        ]
+        if own is not None:
+            evidence.append(facts.measured(f"global_{side}_sectors_per_request", "sectors/request"))
+            said += f", and a request of {side}s takes {significant(own)}"
+        yield _Use(used=1 - part, sectors=touched, evidence=tuple(evidence), said=said, confidence="medium")
+    elif own is not None and own > most:
+        yield _Use(
+            used=most / own,
+            sectors=None,
+            evidence=(facts.measured(f"global_{side}_sectors_per_request", "sectors/request"),),
+            said=f"global {side}s take {significant(own)} sectors per request, where the widest coalesced one takes "
+            f"{significant(most)}",
             confidence="medium",
         )
 
@@ -637,6 +673,8 @@ MEMORY: tuple[FindingRule, ...] = (
             ("global_load_bytes_per_sector",),
             ("global_load_sectors", "thread_opcodes"),
             ("global_load_sectors", "global_load_requests"),
+            ("global_touched_sectors", "global_ideal_sectors"),
+            ("global_load_sectors_per_request",),
         ),
     ),
     FindingRule(
@@ -648,6 +686,8 @@ MEMORY: tuple[FindingRule, ...] = (
             ("global_store_bytes_per_sector",),
             ("global_store_sectors", "thread_opcodes"),
             ("global_store_sectors", "global_store_requests"),
+            ("global_touched_sectors", "global_ideal_sectors"),
+            ("global_store_sectors_per_request",),
         ),
     ),
     FindingRule(

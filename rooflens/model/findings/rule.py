@@ -158,6 +158,13 @@ def loads_unseen(facts: Facts, units: Iterable[str]) -> bool:
     return "memory" in facts.unseen and any(unit in LEVELS and facts.share(unit) is None for unit in units)
 
 
+def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
+    """Return whether a waste is much of the work of memory levels of which none was measured: its cost is unknown."""
+    parts = {name: part for name, part in waste.parts.items() if name in LEVELS}
+    most = max(parts.values(), default=0.0)
+    return most >= facts.limits.limiting_waste_share and all(facts.share(name) is None for name in parts)
+
+
 def weigh(facts: Facts, waste: Waste) -> Severity:
     """Say how much a waste matters.
 
@@ -168,7 +175,8 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
     elsewhere = facts.at_roof and limiter is not None and not waste.parts.get(limiter)
     least = 1 / (1 - limits.contributing_cost_share)
     if elsewhere or (speedup(facts, waste) or 1.0) < least:
-        return "contributes" if loads_unseen(facts, waste.parts) else "note"
+        is_unknown = loads_unseen(facts, waste.parts) or (not elsewhere and _is_much_of_the_unmeasured(facts, waste))
+        return "contributes" if is_unknown else "note"
     if waste.parts.get(limiter or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"
     waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0

@@ -15,6 +15,7 @@ from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Kernel, Level, ratio
 from rooflens.model.roofline.datasheets import memory_label
+from rooflens.model.roofline.levels import PER_CENTS_OF_L1
 from rooflens.model.roofline.opcodes import executed, opcode_group, thread_flop, uses_tensor_cores
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -260,15 +261,13 @@ def memory_moves(
             first = f"{only}: fuse with a neighbour so that intermediates stay on chip"
         case "l2":
             first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
+        case "l1" | "lsu" if levels["l1"].stages.keys() <= PER_CENTS_OF_L1 and _declares_shared_memory(kernel):
+            busy = f": the path of its loads and stores is {percent(levels['l1'].share or 0.0)} busy"
+            first = f"let each thread compute several results, such as 2 x 2, from what it loads{busy}"
         case "l1":
             first = _fewer_reloads("keep reused values in registers or shared memory", "l1", "l2", levels)
         case "lsu":
-            # Reuse goes before wider accesses where it spares more of them: where L1 hands out often what reaches it.
-            from_l1, from_smem = (levels[name].amount_bytes or 0.0 for name in ("l1", "smem"))
-            if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
-                return (*others, "keep reused values in registers")
-            tile = "tile, so that reused values stay in shared memory or registers"
-            first = _fewer_reloads(tile, "l1", "l2", levels)
+            return _moves_of_loads_and_stores(kernel, levels, others)
         case "smem":
             intensity = levels["smem"].intensity_flop_per_byte
             now = f": now {significant(intensity)} FLOP per byte" if intensity else ""
@@ -276,6 +275,24 @@ def memory_moves(
         case _:
             return others
     return (first, *others)
+
+
+def _declares_shared_memory(kernel: Kernel) -> bool:
+    """Return whether a launch is known to have shared memory of its own."""
+    names = ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes")
+    return any(kernel.counters.get(name) for name in names)
+
+
+def _moves_of_loads_and_stores(kernel: Kernel, levels: Mapping[str, Level], others: tuple[str, ...]) -> tuple[str, ...]:
+    """Put reuse before wider accesses where it spares more of them: where L1 hands out often what reaches it."""
+    tile = "tile, so that reused values stay in shared memory or registers"
+    from_l1, from_smem = (levels[name].amount_bytes or 0.0 for name in ("l1", "smem"))
+    hits = kernel.counters.get("l1_hit_rate", 0.0)
+    if not from_l1 and hits > 1 - 1 / _WIDEST:
+        return (f"{tile}: L1 serves {percent(hits)} of its sectors itself", *others)
+    if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
+        return (*others, "keep reused values in registers")
+    return (_fewer_reloads(tile, "l1", "l2", levels), *others)
 
 
 def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) -> str:

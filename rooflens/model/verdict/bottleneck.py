@@ -14,7 +14,7 @@ from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.records import Analysis, Bottleneck, Kernel, Level, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import SCALAR_COUNTERS, UPPER_BOUND
-from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, fullest, leading_stage
+from rooflens.model.roofline.levels import LSU_INPUT, PARTIAL, SHARED_DATA, fullest, leading_stage
 from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.facts import Facts
@@ -22,11 +22,6 @@ from rooflens.model.verdict.thresholds import default_thresholds
 
 NEVER_LEAD = frozenset({"fp16", "lsu"})
 """What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is counted as L1's input stage."""
-_PARTIAL: Mapping[str, frozenset[str]] = {
-    "l1": frozenset({LSU_INPUT, SHARED_DATA}),
-    "l2": frozenset({L2_INTERNAL}),
-}
-"""Level -> stages that do not show how busy the rest of it is."""
 _SERVES_BOTH = frozenset({"data", "writeback", SHARED_DATA})
 """Stages of L1 that serve shared memory as well."""
 _MEMORY_PER_CENTS = (
@@ -38,9 +33,13 @@ _MEMORY_PER_CENTS = (
     "sol_l1_share",
     "sol_l1_active_share",
 )
-_OF_L1 = ("sol_l1_active_share", "sm_cycles_active_avg", "elapsed_cycles")
 _SAME_PER_CENT = 0.005
-"""The elapsed cycles that a report has are those of a GPC, which differ by a few thousandths from L1's own."""
+"""Per cents of one unit that were rounded, or made from those of active cycles, differ by no more."""
+_ROUNDED = 0.02
+"""So much of a share made from one of active cycles: cycles and clocks are rounded, too."""
+_ONE_UNIT = 0.0002
+"""Two per cents that are equal to the digits printed are of one unit."""
+_SEVERAL = 2
 _COMPUTE_PER_CENTS = ("sol_compute", "sol_instructions_share")
 _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """Chips with two halves of L2: what one misses, the other may hold."""
@@ -81,7 +80,7 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
     """
     levels, unit = facts.levels, fullest(facts.levels, {})
     are_caches_seen = any(
-        level.share is not None and not (level.stages and level.stages.keys() <= _PARTIAL[name])
+        level.share is not None and not (level.stages and level.stages.keys() <= PARTIAL[name])
         for name, level in (("l1", levels["l1"]), ("l2", levels["l2"]))
     )
     is_wanted = not are_caches_seen or levels["dram"].share is None
@@ -89,7 +88,10 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
     if are_caches_seen and stand_in is not None and stand_in.resource != "dram":
         stand_in = None
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
-        return stand_in
+        is_that = unit is not None and stand_in is not None and stand_in.share - unit[1] < _SAME_PER_CENT
+        if unit is None or not is_that or stand_in is None or stand_in.resource is not None:
+            return stand_in
+        unit = unit[0], stand_in.share
     name, share = unit
     if name == "l1" and (leading_stage(levels["l1"]) or "data") in _SERVES_BOTH:
         wavefronts = levels["l1"].stages.get("data", share)
@@ -120,14 +122,7 @@ def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
     per_cent = counters.get("sol_memory", parts)
     if dram and (per_cent is None or min(1.0, max(dram)) >= per_cent):
         return Bottleneck("dram", min(1.0, max(dram)))
-    return None if per_cent is None else Bottleneck("l1" if _is_of_l1(counters, per_cent) else None, per_cent)
-
-
-def _is_of_l1(counters: Mapping[str, float], per_cent: float) -> bool:
-    """Return whether NVIDIA's per cent of the memory side is L1's, which ncu prints of the cycles with work."""
-    of_active, active, elapsed = (counters.get(name, 0.0) for name in _OF_L1)
-    share = counters.get("sol_l1_share") or of_active * (ratio(active, elapsed) or 0.0)
-    return share > 0 and abs(share - per_cent) < _SAME_PER_CENT
+    return None if per_cent is None else Bottleneck(None, per_cent)
 
 
 def both_sides(analysis: Analysis) -> list[Bottleneck]:
@@ -144,24 +139,34 @@ def in_order(*sides: Bottleneck | None) -> list[Bottleneck]:
 def compute_bottleneck(facts: Facts) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
     unit = fullest({}, facts.pipes, NEVER_LEAD)
-    seen = {name for name in facts.pipes if facts.share(name) is not None}
-    # Operations over their peak tell of their pipe alone, and of no other unless the issue slots are known as well.
-    are_pipes_seen = any("issue" in seen or not facts.pipes[name].is_arithmetic for name in seen - _SLOTS - _ALONE)
-    stand_in = None if are_pipes_seen else _compute_stand_in(facts.kernel)
+    seen = {name for name in facts.pipes if facts.share(name) is not None} - _SLOTS - _ALONE
+    # Operations over their peak tell of their pipe alone, and one pipe of no other.
+    are_pipes_seen = sum(not facts.pipes[name].is_arithmetic for name in seen) >= _SEVERAL or (
+        "issue" in facts.pipes and any(facts.pipes[name].is_arithmetic for name in seen)
+    )
+    stand_in = None if are_pipes_seen else _compute_stand_in(facts)
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in
     key, share = unit
     return Bottleneck(_filling(facts) or key if key == "issue" else _explained(facts, key, share), share)
 
 
-def _compute_stand_in(kernel: Kernel) -> Bottleneck | None:
+def _compute_stand_in(facts: Facts) -> Bottleneck | None:
     """Return the highest share known of the compute side: the issue slots', or NVIDIA's per cent.
 
-    The unit of that is the pipe that NVIDIA's own sentence calls the most utilized; without one it has no name.
+    A per cent of NVIDIA's is of the unit whose own per cent it equals; where none is known it is of the pipe that
+    NVIDIA's sentence calls the most utilized, without a number of its own, and else it has no name. That of
+    load and store instructions, which both of NVIDIA's sides hold, belongs to memory.
     """
-    counters = kernel.counters
-    per_cent = max((counters[name] for name in _COMPUTE_PER_CENTS if name in counters), default=None)
-    issue = [counters[name] for name in ("executed_share", "issue_active_per_cycle") if name in counters]
+    counters = facts.kernel.counters
+    known = [counters[name] for name in _COMPUTE_PER_CENTS if name in counters]
+    per_cent = max(known, default=None)
+    most = per_cent
+    if per_cent is not None and _is_of_loads_and_stores(counters, per_cent):
+        per_cent = None
+    issue = [counters[name] for name in ("issue_share", "executed_share") if name in counters]
+    if not issue and "issue_active_per_cycle" in counters:
+        issue.append(counters["issue_active_per_cycle"])  # of the active cycles: the others are not known
     if (per_sm := counters.get("executed_inst_per_cycle")) is not None:
         issue.append(per_sm / SCHEDULERS_PER_SM)
     if issue and (per_cent is None or max(issue) >= per_cent):
@@ -169,13 +174,29 @@ def _compute_stand_in(kernel: Kernel) -> Bottleneck | None:
     tensor = counters.get("tensor_active_share")
     if tensor is not None and (per_cent is None or tensor >= per_cent):
         return Bottleneck("tensor_pipe", tensor)
-    return None if per_cent is None else Bottleneck(_named_pipe(kernel), per_cent)
+    if per_cent is None:  # the pipes are no busier than the loads and stores
+        return Bottleneck(None, most) if most is not None and most < facts.limits.bound_share else None
+    own = {name: pipe.share for name, pipe in facts.pipes.items() if pipe.share is not None and name not in NEVER_LEAD}
+    own |= {"issue": max(issue)} if issue else {}
+    nearest = min(own, key=lambda name: abs(own[name] - per_cent), default="")
+    if own and abs(own[nearest] - per_cent) <= _SAME_PER_CENT + _ROUNDED * per_cent:
+        return Bottleneck(nearest, per_cent)
+    return Bottleneck(_named_pipe(facts.kernel, own), per_cent)
 
 
-def _named_pipe(kernel: Kernel) -> str | None:
-    """Return the pipe that NVIDIA's rule calls the most utilized, or the one that dominates it; None without one."""
+def _is_of_loads_and_stores(counters: Mapping[str, float], per_cent: float) -> bool:
+    """Return whether NVIDIA's per cent of the SM is that of the memory instructions, which L1 takes."""
+    memory, pipes = counters.get("sol_memory"), counters.get("sol_sm_memory_share")
+    other = memory if pipes is None else pipes
+    is_one = other is not None and abs(per_cent - other) <= _ONE_UNIT
+    return is_one and memory is not None and memory >= per_cent - _ONE_UNIT
+
+
+def _named_pipe(kernel: Kernel, own: Mapping[str, float]) -> str | None:
+    """Return the pipe that NVIDIA's rule names, where the number of it is not known; None without one."""
     said = next(filter(None, (pipe_said(rule.message) for rule in kernel.rules)), "")
-    return next((key for start, key in _NVIDIA_PIPES.items() if said.startswith(start)), None)
+    named = next((key for start, key in _NVIDIA_PIPES.items() if said.startswith(start)), None)
+    return None if named in own else named
 
 
 def pipe_said(message: str) -> str | None:

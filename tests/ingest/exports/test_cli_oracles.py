@@ -198,8 +198,11 @@ def verdict_of(kernel: Kernel) -> tuple[object, ...]:
 
 
 def unrounded(action: Any, export: ExportedKernel) -> Kernel:
-    """Make a kernel of what the report itself holds under the metrics of an export."""
-    numbers = {name: float(action.metric_by_name(name).as_double()) for name in export.numbers}
+    """Make a kernel of what the report itself holds under the metrics of an export, as far as it does."""
+    stored = {name: action.metric_by_name(name) for name in export.numbers}
+    numbers = {
+        name: export.numbers[name] if metric is None else float(metric.as_double()) for name, metric in stored.items()
+    }
     raw = RawResult(
         export.index,
         export.function_name,

@@ -442,8 +442,13 @@ def test_foreign_texts_are_refused_with_what_they_are(written: str | bytes, said
     assert is_export(data) == (said == "no launches")
 
 
-def test_a_summary_is_refused() -> None:
-    """`--print-summary` prints averages over launches, of which no launch is left."""
+def test_a_summary_is_the_mean_launch() -> None:
+    """`--print-summary` prints means over launches: each kernel is one, and the note says of how many."""
     columns = (*LONG[1:11], "Invocations", *LONG[11:14], "Minimum", "Maximum", "Average")
-    rows = [{**launch(), "Invocations": "14", **BOTH[1], "Minimum": "1", "Maximum": "3", "Average": "2"}]
-    assert "summary" in str(refusal(text(columns, rows)))
+    rows = [
+        {**launch(), "Invocations": "14", **metric(TIME, "nsecond", ""), "Minimum": "1", "Maximum": "3", "Average": "2"}
+    ]
+    export = read_export(text(columns, rows).encode(), "rtx-3090")
+    (kernel,) = export
+    assert (kernel.numbers[TIME], kernel.launches, export.loss) == (2.0, 14, None)
+    assert "the mean of its launches, 14 launches of `saxpy`" in export.notes[0]

@@ -326,17 +326,35 @@ def test_a_range_is_no_kernel() -> None:
     assert (found.workload, found.signature) == ("range", "range")
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        TEXT.replace("CC 8.6", "CC 8.6, Invocations 12"),
-        re.sub("Metric Value", "Minimum Maximum Average", TEXT),
-    ],
-)
-def test_a_summary_is_refused(written: str) -> None:
-    """A summary over launches shows no launch."""
+def test_a_summary_is_the_mean_launch() -> None:
+    """A summary names no context, and its tables have minimum, maximum and mean, which counts."""
+    header = "  void k<(bool)((4) > (2))>(int) (8, 1, 1)x(32, 1, 1), Device 0, CC 8.6, Invocations 12"
+    table = (
+        "    -------------- ------- ------- ------- -------",
+        "    Metric Name    Metric Unit Minimum Maximum Average",
+        "    -------------- ------- ------- ------- -------",
+        "    Duration       usecond    1.00    3.00    2.00",
+        "    Waves Per SM              0.10    0.10    0.10",
+        "    -------------- ------- ------- ------- -------",
+    )
+    announced = '==PROF== Profiling "k" - 0: 0%....100% - 9 passes\n' * 12
+    (kernel,), export = opened("\n".join((announced, header, "    Section: Launch Statistics", *table, "")))
+    assert kernel.function_name == "k"
+    assert (kernel.numbers["gpu__time_duration.sum"], kernel.numbers["launch__waves_per_multiprocessor"]) == (2e3, 0.1)
+    assert export.loss is None
+    assert any("12 launches of `k`" in note for note in export.notes)
+
+
+def test_a_summary_of_an_old_form_is_refused() -> None:
+    """Before 2023 its tables had no lines that tell their columns."""
     with pytest.raises(InputError, match="a summary over launches"):
-        opened(written)
+        opened(
+            re.sub(
+                "    -{5}.*\n    Metric Name.*Metric Value",
+                "    Metric Name  Metric Unit Minimum Maximum Average",
+                TEXT,
+            )
+        )
 
 
 def test_every_cut_is_an_error_or_named() -> None:

@@ -34,6 +34,7 @@ UNITS = (
     "_bytes",
     "_bytes_per_s",
     "_bytes_per_sector",
+    "_per_request",
     "_inst",
     "_inst_per_s",
     "_threads",

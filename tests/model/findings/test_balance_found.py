@@ -16,7 +16,14 @@ def _severity(facts_id: str, **parts: object) -> str:
 
 @pytest.mark.parametrize(
     ("waves", "blocks", "said"),
-    [(1.0, 108.0, False), (0.99, 108.0, True), (2.0, 107.0, True), (0.5, None, True), (None, 3.0, False)],
+    [
+        (1.0, 108.0, False),
+        (0.99, 108.0, True),
+        (2.0, 107.0, True),
+        (0.5, None, True),
+        (None, 3.0, True),
+        (None, 108.0, False),
+    ],
 )
 def test_a_grid_is_small_below_one_wave_or_one_block_an_sm(
     waves: float | None, blocks: float | None, *, said: bool
