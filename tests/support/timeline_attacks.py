@@ -145,8 +145,12 @@ def _output(file: Path) -> Path:
 def _run(
     arguments: Sequence[str], number: signal.Signals | None = None, after_s: float = 0.0
 ) -> tuple[int, float, int, str]:
-    """Run a command in a fork: status, seconds (after a signal, if one comes), peak of memory, and what was said."""
+    """Run a command in a fork: status, seconds (after a signal, if one comes), peak of memory, and what was said.
+
+    The memory that this process has is the child's, too, and does not count.
+    """
     out, into = os.pipe()
+    own_bytes = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     started_s, before_s = time.monotonic(), 0.0
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the child can take it
     if not (child := os.fork()):
@@ -163,7 +167,7 @@ def _run(
     _, status, usage = os.wait4(child, 0)
     # Others run on this machine, too: what counts is the time on a processor, unless it hardly waited for one.
     seconds = min(time.monotonic() - started_s, usage.ru_utime + usage.ru_stime - before_s)
-    return os.waitstatus_to_exitcode(status), seconds, usage.ru_maxrss << 10, said
+    return os.waitstatus_to_exitcode(status), seconds, max(0, (usage.ru_maxrss << 10) - own_bytes), said
 
 
 def _processor_s(process: int) -> float:

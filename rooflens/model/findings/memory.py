@@ -461,9 +461,11 @@ def local_memory(facts: Facts) -> Found | None:
             other = sum(counters.get(name, 0.0) for name in ("global_load_requests", "global_store_requests"))
         part = inst / (inst + other) if inst and other else None
         noun, source = "memory instructions", "local / local and global memory instructions"
+    filled = _filled(facts)
+    if part is None and filled:
+        return _uncounted_local_memory(facts, filled)
     if not part:
         return None
-    filled = _filled(facts)
     if part < facts.limits.local_share and not filled:
         return None
     waste = Waste({"l1": part, "l2": part, "dram": part}, waits=part, stalls=("long_scoreboard", "lg_throttle"))
@@ -484,6 +486,18 @@ def local_memory(facts: Facts) -> Found | None:
         where=places(kernel, "local_sectors"),
         confidence="high" if spills else "medium" if is_cap_known else "low",
         severity=weigh(facts, waste),
+    )
+
+
+def _uncounted_local_memory(facts: Facts, filled: tuple[Evidence, ...]) -> Found:
+    """Say what is known where only the bytes used of its sectors are, as in a print: that there is local memory."""
+    words = f"{quantity(filled[0].value, '')} of 32 bytes of each of its sectors is used, and their number is not told"
+    return Found(
+        evidence=filled,
+        move=_keep_in_registers(facts.kernel, register_cap(facts.kernel), words, spills=None),
+        bears_on=frozenset({"l1", "l2", "dram"}),
+        confidence="low",
+        severity="note",
     )
 
 
@@ -706,6 +720,8 @@ MEMORY: tuple[FindingRule, ...] = (
             ("local_load_inst", "global_store_requests"),
             ("local_store_inst", "global_load_requests"),
             ("local_store_inst", "global_store_requests"),
+            ("local_load_bytes_per_sector",),
+            ("local_store_bytes_per_sector",),
         ),
     ),
     FindingRule("host_memory", "data in the host's memory", host_memory, (("host_read_bytes",), ("host_write_bytes",))),

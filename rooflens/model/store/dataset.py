@@ -487,7 +487,10 @@ class Store:
             OSError: It cannot be written to.
         """
         is_new = not self._is_marked()
-        if is_new and not self._lacks_its_marker() and any(not name.startswith(_WRITING) for name in self._names()):
+        holds_others = (
+            is_new and not self._lacks_its_marker() and any(not name.startswith(_WRITING) for name in self._names())
+        )
+        if holds_others and not self._is_marked():  # asked again: another ingest may have made it a store meanwhile
             message = f"`{self}` is neither empty nor a store: nothing was written"
             raise InputError(message, "give an empty folder, or a new name, with --store")
         if self._is_local:
