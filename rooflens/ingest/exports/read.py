@@ -31,7 +31,8 @@ _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
 _ONE_HEADER = b"Kernel Name"
 _AGAIN = "export again with `ncu --import REPORT --page raw --csv --print-units base`"
 _MOST_NAMED = 3
-_PROFILED = re.compile(r'\s*==PROF== Profiling (".*"|\S+) - (\d+)\b')
+_MESSAGES = tuple("==PROF== Profiling".encode(encoding) for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
+_PROFILED = re.compile(r'[\s\ufeff]*==PROF== Profiling (".*"|\S+) - (\d+)\b')
 
 
 class Export(Struct):
@@ -110,6 +111,8 @@ class Export(Struct):
 
     def _announced(self) -> int:
         """Count the launches that ncu's messages number, each once; none where they were not copied."""
+        if not any(message in self._data for message in _MESSAGES):  # else all of a large table is decoded again
+            return 0
         return len({found.groups() for line in open_text(self._data) if (found := _PROFILED.match(line))})
 
     @property
