@@ -330,6 +330,7 @@ IMPORTS: tuple[tuple[str, set[str]], ...] = (
 """Command -> the packages of others that it may load, over the published reports; `ingest` makes the store."""
 
 
+@pytest.mark.if_changed("imports", "fixtures")
 def test_each_command_loads_only_what_it_uses(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that a command has no use for costs it neither time nor an error where it is missing."""
     for report in (_BEFORE, _AFTER):
