@@ -22,7 +22,7 @@ from rooflens.model.roofline.datasheets import ACC16, PEAK_KEYS
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the JSON: raised when a key is removed or changes its meaning."""
 
 
@@ -139,6 +139,11 @@ def number(value: float | None) -> float | int | None:
     if value is None or not math.isfinite(value):
         return None
     return int(value) if value == int(value) else value
+
+
+def choices(*words: str) -> Shape:
+    """Describe a list of texts, each one of a few words."""
+    return Shape({"type": "array", "items": {"enum": list(words)}, "uniqueItems": True}, list, cell="texts")
 
 
 def choice(*words: str) -> Shape:
@@ -307,6 +312,12 @@ MOVE = fixed(
 
 VERDICT = fixed(
     Key("bound", choice(*BOUNDS), "the class of the limit: `rooflens about verdicts/NAME`", label="Verdict"),
+    Key(
+        "or_bound",
+        choices(*BOUNDS),
+        "classes that a side which was not measured could turn it into; empty where the class is sure",
+        label="Or",
+    ),
     Key("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
     Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
     Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
