@@ -87,7 +87,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/program": "format model/*",
     "report/ladder": "format model/*",
     "report/content": "format errors model/*",
-    "report/html": "format",
+    "report/html": "format model/bounds",
     "report/templates": "format cache model/* report/labels report/html report/writers",
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
