@@ -12,9 +12,11 @@ from rooflens.model.findings.find import KIND_OF, RULES
 from rooflens.model.findings.rule import FindingRule
 
 HERE = Path(__file__).parent
-KINDS = set(
-    ["coalesce", "tile", "results", "wide", "inflight", "elements", "pad", "occupancy", "blocks", "shape", "divergence", "atomics", "spill", "barrier", "balance", "overlap", "fuse", "graph", "precision", "tensor", "instructions", "index", "shuffle", "cache", "algorithm", "library", "collect"]
-)
+KINDS = {
+    *("coalesce", "tile", "results", "wide", "inflight", "elements", "pad", "occupancy", "blocks", "shape"),
+    *("divergence", "atomics", "spill", "barrier", "balance", "overlap", "fuse", "graph", "precision", "tensor"),
+    *("instructions", "index", "shuffle", "cache", "algorithm", "library", "collect"),
+}
 """What a move can change: a contract, as programs count moves by these words."""
 
 
