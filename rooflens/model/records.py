@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from rooflens.format import GUESSED
-from rooflens.model.bounds import Bound
+from rooflens.model.bounds import Bound, ShownClass, shown_class
 from rooflens.model.calibration import Attainable
 from rooflens.model.unprofiled import InProgram, Unprofiled
 
@@ -402,6 +402,7 @@ class Verdict(Struct, frozen=True):
     """What limits the kernel, and what to do about it.
 
     Attributes:
+        or_bound: The classes that a side which was not measured could turn it into: they are called as the sides are.
         resource: Level or pipe of the limiter; None for latency, overhead and unknown.
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
@@ -421,6 +422,12 @@ class Verdict(Struct, frozen=True):
     evidence: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
     bottleneck: Bottleneck | None = None
+    or_bound: tuple[Bound, ...] = ()
+
+    @property
+    def shown_class(self) -> ShownClass:
+        """What every output calls its class: `latency`, and `latency?` where another one is possible."""
+        return shown_class(self.bound, self.or_bound)
 
     @property
     def advice(self) -> tuple[str, ...]:

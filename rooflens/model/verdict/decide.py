@@ -21,6 +21,7 @@ from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
+    COMPUTE_PER_CENTS,
     busiest_unit,
     compute_bottleneck,
     in_order,
@@ -129,11 +130,11 @@ def decide(facts: Facts) -> Facts:
 
 def _unseen(
     facts: Facts, bound: Bound, limiter: Bottleneck | None, memory: Bottleneck | None, compute: Bottleneck | None
-) -> tuple[str, ...]:
+) -> tuple[Bound, ...]:
     """Return the sides that were not measured where one of them may be busier than all that was.
 
-    A kernel that waits may be at one of them, and one whose pipes are busy, but not full, at memory. Shares of L1 alone
-    do not count as memory.
+    A kernel that waits may be at one of them, and one whose limiter is busy, but not full, at the other side. Shares of
+    L1 alone do not count as memory.
     """
     is_memory_seen = (
         any(facts.share(name) is not None for name in ("dram", "l2"))
@@ -141,9 +142,15 @@ def _unseen(
         or (memory is not None and memory.resource == "dram")
         or (facts.levels["dram"].bytes_per_s is not None and datasheet_of(facts.kernel.gpu) is not None)
     )
+    # NVIDIA's per cent of the SM may be that of loads and stores: then the pipes are no busier.
+    is_compute_seen = compute is not None or any(facts.counter(name) is not None for name in COMPUTE_PER_CENTS)
     if limiter is None and bound in {"latency", "overhead"}:
-        return (*(() if is_memory_seen else ("memory",)), *(() if compute else ("compute",)))
-    is_full = limiter is not None and (facts.share(limiter.resource or "") or 0.0) >= facts.limits.at_roof_share
+        return (*(() if is_memory_seen else ("memory",)), *(() if is_compute_seen else ("compute",)))
+    if limiter is None:
+        return ()
+    if bound == "memory":
+        return ("compute",) if not is_compute_seen and limiter.share < facts.limits.at_roof_share else ()
+    is_full = (facts.share(limiter.resource or "") or 0.0) >= facts.limits.at_roof_share
     return ("memory",) if bound == "compute" and not is_memory_seen and not is_full else ()
 
 
@@ -225,7 +232,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
     is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
     doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
-    if bound == "unknown" or is_stood_in or (facts.unseen and facts.waiting is None):
+    if bound == "unknown" or is_stood_in or facts.or_bound:
         doubts = len(_CONFIDENCE)
     moves = _moves(facts, costing, unmeasured=unmeasured)
     return Verdict(
@@ -239,6 +246,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
         moves=moves,
         bottleneck=limiter or busiest_unit(facts),
+        or_bound=facts.or_bound,
     )
 
 
