@@ -209,6 +209,42 @@ class Loop(Struct, frozen=True):
     anatomy: Anatomy | None = None
 
 
+class JudgedLoop(Struct, frozen=True):
+    """A loop or straight part of a kernel with its part of the time, its place in the plane and its class.
+
+    Attributes:
+        loop: What was counted of it.
+        share, share_self: Part of the kernel's samples in it, with and without inner loops, 0 to 1: of the time of
+            warps, which is not the clock's. None without samples.
+        flop: Floating-point operations, inner loops too; None where nothing tells types.
+        flop_per_s: The same over the part of the kernel's time in which warps are in it; None where not known.
+        l2_bytes: Bytes of the L2 sectors that its global and local accesses touch; None where not counted.
+        smem_bytes: Bytes of the wavefronts of its accesses to shared memory; None where not counted.
+        intensity: FLOP per byte of `l2_bytes`; None without either.
+        bound: Its class, of its own amounts: by what is busy while warps are in it, else by what they wait for.
+        resource: Level or pipe that is busy; None where none is.
+        resource_share: How busy, 0 to 1; None where not known.
+        wait: Stall reason of most of its own samples that wait; None without one.
+        wait_share: Part of its own samples that wait for that.
+        job: What it does, in a word or two: `multiplies`, `loads tiles`, `loads`, ...
+    """
+
+    loop: Loop
+    share: float | None
+    share_self: float | None
+    flop: float | None
+    flop_per_s: float | None
+    l2_bytes: float | None
+    smem_bytes: float | None
+    intensity: float | None
+    bound: Bound
+    resource: str | None
+    resource_share: float | None
+    wait: str | None
+    wait_share: float | None
+    job: str
+
+
 class Inside(Struct, frozen=True):
     """The inside of a kernel by its machine code.
 
@@ -567,6 +603,7 @@ class Analysis(Struct, frozen=True):
         key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
         in_program: What it takes in its program without the profiler; None where no launch was timed.
         short_name: What sets its name apart in its report.
+        loops: Its loops and straight parts, each with its class; empty where nobody looked inside.
     """
 
     kernel: Kernel
@@ -586,6 +623,7 @@ class Analysis(Struct, frozen=True):
     key: str = ""
     in_program: InProgram | None = None
     short_name: str = ""
+    loops: tuple[JudgedLoop, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.short_name or self.kernel.name!r}>"
