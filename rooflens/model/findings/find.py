@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from rooflens.format import quantity
 from rooflens.model.findings.arithmetic import ARITHMETIC
+from rooflens.model.findings.cooperation import COOPERATION
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
 from rooflens.model.findings.memory import ATOMICS, MEMORY
-from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
+from rooflens.model.findings.nvidia import nvidia_rules
 from rooflens.model.findings.reuse import REUSE
 from rooflens.model.findings.rule import (
     IDLE,
@@ -32,11 +33,17 @@ from rooflens.model.records import Evidence, Finding, Severity
 from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import library_of
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
-CAUSES: tuple[FindingRule, ...] = (*LAUNCH, *MEMORY, *REUSE, *DIVERGENCE, *ATOMICS, *ARITHMETIC, *BALANCE, *OCCUPANCY)
+CAUSES: tuple[FindingRule, ...] = (
+    *(*LAUNCH, *MEMORY, *REUSE, *COOPERATION, *DIVERGENCE),
+    *(*ATOMICS, *ARITHMETIC, *BALANCE, *OCCUPANCY),
+)
 """All but the waits: the stalls show directly which of those apply."""
 
 RULES: tuple[FindingRule, ...] = (*CAUSES, *STALLED)
+
+KIND_OF = {rule.id: rule.kind for rule in RULES}
 
 MOST_ADVISED = 6
 """At most this many findings that cost time: nobody reads more, so the rest become notes."""
@@ -84,7 +91,7 @@ def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[
     if facts.bound == "latency" and all(finding.severity == "note" for finding in findings):
         findings += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
     if facts.kernel.rules:
-        findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1])
+        findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1], KIND_OF)
     ranked = sorted(findings, key=_rank)
     costing = [finding for finding in ranked if finding.severity != "note"]
     demoted = [replace(finding, severity="note", gain=None) for finding in costing[MOST_ADVISED:]]
@@ -121,6 +128,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         severity=severity,
         evidence=found.evidence,
         move=found.move if library is None else _of_library(library, found.evidence),
+        kind=(found.kind or rule.kind) if library is None else "library",
         gain=gain,
         where=found.where,
         confidence=found.confidence,

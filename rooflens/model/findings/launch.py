@@ -11,15 +11,18 @@ from rooflens.format import count, duration, percent, si, si_of, significant
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
-from rooflens.model.findings.stalls import is_usual_wait, stall, stall_shares
-from rooflens.model.records import Evidence, Hotspot, Kernel, Place, Severity, ratio
+from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall, stall_shares
+from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
     block_limits,
+    block_smem_bytes,
     next_step,
     occupancy_limiters,
     set_aside_bytes,
+    sm_smem_bytes,
+    step_to,
     tail_share,
     warps_of,
 )
@@ -112,15 +115,39 @@ def tail_wave(facts: Facts) -> Found | None:
         severity = "note"
     elif waste < facts.limits.tail_share:
         severity = "note" if facts.at_roof else "contributes"
+    do, kind, numbers = _fill_last_wave(facts, waves)
     return Found(
-        evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
-        move=f"choose a block size that fills the last wave, or write a persistent kernel: of "
-        f"{significant(waves)} waves the last is {percent(rest)} full, so SMs run partly empty, and idle for "
-        f"{percent(idle)} of the time",
+        evidence=(facts.measured("waves", "waves"), _idle(facts, idle), *numbers),
+        move=f"{do}: of {significant(waves)} waves the last is {percent(rest)} full, so SMs run partly empty, and idle "
+        f"for {percent(idle)} of the time",
         bears_on=_IDLE_WAITS,
         gain=facts.without_wait(1 / (1 - waste)),
         severity=severity,
+        kind=kind,
     )
+
+
+_MOST_SHRUNK = 0.5
+"""Threads with half of their registers spill, and tiles of half the size load twice as often: no more is advised."""
+
+
+def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Evidence, ...]]:
+    """Say how the last wave goes: by as many blocks on an SM as take a wave less, if they fit; else by its shape."""
+    limits, whole = block_limits(facts.kernel), math.ceil(waves)
+    now = limits[0][1] if limits else 0.0
+    needed = math.ceil(waves * now / (whole - 1)) if whole > 1 else 0
+    steps = {name: step_to(facts.kernel, name, needed) for name, blocks in limits if blocks < needed}
+    known = {name: step for name, step in steps.items() if step is not None and step.to >= _MOST_SHRUNK * step.now}
+    if not needed or not steps or len(known) < len(steps):
+        return "choose a block size that fills the last wave, or write a persistent kernel", "balance", ()
+    less = {name: step for name, step in known.items() if step.to < step.now}
+    registers, held = less.get("registers"), less.get("shared memory")
+    how = [f"at most {registers.to:.0f} registers per thread, now {registers.now:.0f}"] if registers else []
+    how += [f"at most {si(held.to, 'B')} of shared memory per block, now {si(held.now, 'B')}"] if held else []
+    numbers = tuple(Evidence(f"{name} now", step.now, step.unit, _SOURCES[name]) for name, step in less.items())
+    room = f" ({', '.join(how)})" if how else " (a larger carveout of shared memory)"
+    words = f"let SMs hold {needed} blocks at once instead of {now:.0f}, for {count(whole - 1, 'wave')}{room}"
+    return words, "occupancy", numbers
 
 
 def _idle(facts: Facts, idle: float) -> Evidence:
@@ -209,6 +236,7 @@ def _empty_seen(facts: Facts) -> Found | None:
         move=f"launch a block for every SM: counting those without one, the busiest {worst.name} works "
         f"{significant(worst.ratio)}x as long as the average one",
         severity="note",
+        kind="blocks",
     )
 
 
@@ -282,35 +310,36 @@ def low_occupancy(facts: Facts) -> Found | None:
     alone = ", one warp per scheduler" if 0 < warps <= SCHEDULERS_PER_SM else ""
     together = ", and all of these have to change together" if len(reasons) > 1 else ""
     more = min([1 / allowed, *(limit.more for limit in limits if limit.more)])
+    move, kind = _either_way(facts, f"raise occupancy, now at most {percent(allowed)}{alone}{because}{together}")
     return Found(
         evidence=(
             facts.measured("theoretical_occupancy", "share"),
             *(number for limit in limits for number in limit.evidence),
         ),
-        move=_either_way(facts, f"raise occupancy, now at most {percent(allowed)}{alone}{because}{together}"),
+        move=move,
         bears_on=WAITS,
         gain=_hidden_by(facts, more),
         whole=facts.without_wait(more),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
+        kind=kind,
     )
 
 
-def _either_way(facts: Facts, raise_it: str) -> str:
-    """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first."""
+def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
+    """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first, and its kind."""
     shares = shares_of(facts.levels, facts.pipes)
     busiest = max(shares, key=lambda name: shares[name], default=None)
     stalls = facts.kernel.stalls
     leading = max(stalls, key=lambda reason: stalls[reason], default=None)
     are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts))
     if are_long and stalls["wait"] > facts.limits.dominant_stall:
-        return f"give each thread more independent work, as warps wait on fixed latencies most; or {raise_it}"
-    if busiest not in DELIVERY or shares[busiest] < facts.limits.contributing_share:
-        return f"{raise_it}; or keep the warps as they are and give each thread more independent work"
+        more = "give each thread more independent work, as warps wait on fixed latencies most"
+        return f"{more}; or {raise_it}", "inflight"
+    if busiest not in DELIVERY or shares[busiest] < facts.limits.bound_share:
+        return f"{raise_it}; or keep the warps as they are and give each thread more independent work", "occupancy"
     label = resource_label(busiest, facts.kernel.gpu)
-    return (
-        f"let each thread compute more results from what it loads, as {label} is {percent(shares[busiest])} busy "
-        f"delivering operands, even at a lower occupancy; or {raise_it}"
-    )
+    more = f"let each thread compute more results from what it loads, as {label} is {percent(shares[busiest])} busy"
+    return f"{more} delivering operands, even at a lower occupancy; or {raise_it}", "results"
 
 
 def _hidden_by(facts: Facts, more: float) -> float | None:
@@ -344,7 +373,7 @@ def _larger_blocks(facts: Facts) -> Found | None:
     found = stall(facts, "wait", do, extra=(allowed, block))
     if found is None:
         return None
-    return replace(found, gain=facts.without_wait(2.0), where=(), confidence="medium")
+    return replace(found, gain=facts.without_wait(2.0), where=(), confidence="medium", kind="occupancy")
 
 
 def _has_warps_enough(facts: Facts) -> bool:
@@ -415,8 +444,8 @@ _SOURCES = {
 
 def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
     """Say that the SM could set aside more shared memory than it did for this launch."""
-    held, most = set_aside_bytes(facts.kernel.counters), facts.counter("sm_smem_bytes")
-    block, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes") or 0.0
+    held, most = set_aside_bytes(facts.kernel), sm_smem_bytes(facts.kernel)
+    block, driver = block_smem_bytes(facts.kernel.counters), facts.counter("smem_driver_bytes") or 0.0
     if held is None or most is None or not block or most // block <= blocks:
         return None
     now = f"{si(block - driver, 'B')} of shared memory per block allow {count(int(blocks), 'block')} per SM"
@@ -424,9 +453,10 @@ def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
         f"{now} in the {si(held, 'B')} that the SM reserved, and it can reserve {si(most, 'B')}, enough for "
         f"{most // block:.0f} (the carveout preference)"
     )
+    source = facts.kernel.counter_sources.get("sm_smem_bytes", "CUDA C++ Programming Guide")
     numbers = (
         Evidence("shared memory reserved", held, "B", "launch__shared_mem_config_size"),
-        Evidence("shared memory an SM can reserve", most, "B", facts.kernel.counter_sources.get("sm_smem_bytes", "")),
+        Evidence("shared memory an SM can reserve", most, "B", source),
     )
     return _Limit(words, numbers, ratio(min(most // block, room), blocks))
 
@@ -439,16 +469,26 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     waves = facts.counter("waves")
     evidence = [facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share")]
     is_small = waves is not None and waves < facts.limits.small_grid_waves
+    kind: MoveKind = "balance"
     fill, held = "", f"achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}"
     is_alone, block = allows_one_block(facts), facts.counter("block_size")
+    is_tail = waves is not None and allowed * (tail_share(waves) or 0.0) >= _MOST_OF_A_GAP * (allowed - achieved)
     if is_small:  # `small_grid` says what there is to say
+        kind = "blocks"
         fill = f"launch more blocks than the {significant(waves)} waves of this grid"
     elif is_alone and block:
+        kind = "shape"
         fill = f"reduce the block size, such as to {MANY_THREADS} threads, as one block of {block:,.0f} fills an SM"
-    elif (each := _instructions_a_warp(facts)) is not None and each.value < facts.limits.short_warp_instructions:
+    elif (each := instructions_a_warp(facts)) is not None and each.value < facts.limits.short_warp_instructions:
         evidence.append(each)
         executed = count(round(each.value), "instruction")
+        kind = "elements"
         fill = f"loop over several elements per thread, as each warp executes only {executed}"
+    elif is_tail and waves is not None:
+        evidence.append(facts.measured("waves", "waves"))
+        fill, kind, numbers = _fill_last_wave(facts, waves)
+        evidence += numbers
+        fill = f"{fill}, as the last of {significant(waves)} waves leaves the slots empty"
     return Found(
         evidence=tuple(evidence),
         move=f"{fill}: {held}"
@@ -458,9 +498,12 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         bears_on=WAITS,
         gain=facts.without_wait(allowed / achieved),
         severity="note" if is_small or _has_warps_enough(facts) else None,
+        kind=kind,
     )
 
 
+_MOST_OF_A_GAP = 0.5
+"""A last wave that leaves half of the slots empty which are empty in the mean is why they are."""
 MANY_THREADS = 256
 """Threads of a block from which several fit on every SM."""
 
@@ -469,22 +512,6 @@ def allows_one_block(facts: Facts) -> bool:
     """Return whether an SM holds one large block at a time: until its last warp is done, nothing takes its place."""
     limits, threads = block_limits(facts.kernel), facts.counter("block_size")
     return bool(limits) and limits[0][1] == 1 and (threads or 0.0) > MANY_THREADS
-
-
-def _instructions_a_warp(facts: Facts) -> Evidence | None:
-    """Return how many instructions a warp executes: counted by opcode, or else by address, or else in all."""
-    executed = float(sum(facts.kernel.warp_opcodes.values()))
-    source = "sass__inst_executed_per_opcode_with_modifier_all"
-    if not executed:
-        executed, source = facts.kernel.code_totals.get("warp_inst", 0.0), "inst_executed"
-    if not executed and facts.counter("executed_inst"):
-        counted = facts.measured("executed_inst", "inst")
-        executed, source = counted.value, counted.source
-    blocks, block = facts.counter("grid_size"), facts.counter("block_size")
-    each = ratio(executed or None, blocks * warps_of(block) if blocks and block else None)
-    if each is None:
-        return None
-    return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
 
 
 _HALF = 0.5
@@ -533,6 +560,7 @@ def thread_divergence(facts: Facts) -> Found | None:
         gain=speedup(facts, waste),
         where=_idle_places(kernel),
         severity="note" if by_block else weigh(facts, waste),
+        kind="shape" if by_block else None,
     )
 
 
@@ -590,18 +618,19 @@ def _block_size(kernel: Kernel) -> int | None:
 
 
 LAUNCH: tuple[FindingRule, ...] = (
-    FindingRule("short_kernel", "as short as its launch", short_kernel, (("duration_ns",),)),
-    FindingRule("launch_gaps", "gaps around its launches", launch_gaps, (("in_program",),)),
+    FindingRule("short_kernel", "as short as its launch", "fuse", short_kernel, (("duration_ns",),)),
+    FindingRule("launch_gaps", "gaps around its launches", "graph", launch_gaps, (("in_program",),)),
 )
 _IDLE_SMS = tuple(("waves", "sm_cycles_active_avg", elapsed) for elapsed in ("sm_cycles_elapsed_avg", "elapsed_cycles"))
 """What tells that SMs idle for longer than the last wave explains."""
 
 BALANCE: tuple[FindingRule, ...] = (
-    FindingRule("small_grid", "grid below one wave", small_grid, (("waves",), ("grid_size", "sm_count"))),
-    FindingRule("tail_wave", "partial last wave", tail_wave, _IDLE_SMS),
+    FindingRule("small_grid", "grid below one wave", "blocks", small_grid, (("waves",), ("grid_size", "sm_count"))),
+    FindingRule("tail_wave", "partial last wave", "balance", tail_wave, _IDLE_SMS),
     FindingRule(
         "load_imbalance",
         "imbalance between SMs",
+        "balance",
         load_imbalance,
         (
             *(_UNITS[key][1:3] for key in _SM_UNITS),
@@ -612,15 +641,17 @@ BALANCE: tuple[FindingRule, ...] = (
     FindingRule(
         "partition_imbalance",
         "imbalance between memory partitions",
+        "pad",
         partition_imbalance,
         tuple(_UNITS[key][1:3] for key in _MEMORY_UNITS),
     ),
 )
 OCCUPANCY: tuple[FindingRule, ...] = (
-    FindingRule("low_occupancy", "low occupancy", low_occupancy, (("theoretical_occupancy",),)),
+    FindingRule("low_occupancy", "low occupancy", "occupancy", low_occupancy, (("theoretical_occupancy",),)),
     FindingRule(
         "achieved_occupancy_gap",
         "low achieved occupancy",
+        "occupancy",
         achieved_occupancy_gap,
         (("theoretical_occupancy", "achieved_occupancy"),),
     ),
@@ -629,8 +660,9 @@ DIVERGENCE: tuple[FindingRule, ...] = (
     FindingRule(
         "thread_divergence",
         "idle threads in warps",
+        "divergence",
         thread_divergence,
         (("threads_per_inst",), ("threads_on_per_inst",), ("thread_opcodes", "warp_opcodes")),
     ),
-    FindingRule("partial_warps", "partly filled warps", partial_warps, (("block_size",),)),
+    FindingRule("partial_warps", "partly filled warps", "shape", partial_warps, (("block_size",),)),
 )

@@ -15,11 +15,11 @@ from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYT
 from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import STALL, hottest, places
-from rooflens.model.records import Confidence, Evidence, Kernel, Severity, ratio
+from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of, uses_shared_memory
-from rooflens.model.roofline.occupancy import MOST_REGISTERS, warps_of
+from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE, shares_of, uses_shared_memory
+from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
@@ -90,12 +90,16 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     if side == "store":
         verb, hold = "write", "gather rows in shared memory"
         wider = "stores per thread, or let more threads of a warp write"
+    kind: MoveKind = "wide"
     move = f"use wider {wider}: {use.said}"
     if is_shifted:
+        kind = "coalesce"
         move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
     elif use.apart and (shape := _upright_block(facts)):
+        kind = "shape"
         move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
+        kind = "coalesce"
         move = (
             f"let neighbouring threads {verb} neighbouring addresses, or each thread {verb} 16 bytes at once: "
             f"{use.said}; else {hold}"
@@ -108,6 +112,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         where=places(facts.kernel, f"{side}_excess_sectors"),
         confidence=use.confidence,
         severity=weigh(facts, waste) if use.apart and (fills_cache or not is_shifted) else "note",
+        kind=kind,
     )
 
 
@@ -255,7 +260,9 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
         own, other = totals[f"{side}_sectors"], totals.get(f"{other_side}_sectors", 0.0)
         local = totals.get("local_sectors", 0.0)
     part = wasted * (own / (own + other + local) if own else 1.0)
-    parts = {"l1": part, "l2": part}
+    if sectors is None and (excess := _excess_of_all(facts)) is not None:
+        part = min(part, excess)
+    parts = {"l1": _of_l1(facts, part), "l2": part}
     moved_bytes, ideal = counters.get("dram_bytes"), counters.get("global_ideal_sectors")
     if ideal is None and sectors:
         ideal = sectors * (1 - wasted) + other_sectors
@@ -263,6 +270,27 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
     if surplus > 0:
         parts["dram"] = min(part, surplus)
     return Waste(parts, waits=part, stalls=_STALLS[side])
+
+
+def _excess_of_all(facts: Facts) -> float | None:
+    """Return the part of all global sectors that no access needs, 0 to 1: no more of them is waste of one side."""
+    touched, ideal = facts.counter("global_touched_sectors"), facts.counter("global_ideal_sectors")
+    return max(0.0, 1 - ideal / touched) if touched and ideal is not None else None
+
+
+def _of_l1(facts: Facts, part: float) -> float:
+    """Return which part of L1's work goes with a part of its sectors, 0 to 1.
+
+    An instruction passes its input once, however many sectors it touches: where the input is full, it stays so.
+    """
+    level = facts.levels["l1"]
+    stages, input_share = dict(level.stages), level.stages.get(LSU_INPUT)
+    if not level.share or not input_share:
+        return part
+    if (whole := stages.pop(WHOLE, None)) is not None and whole > input_share * _ONE_MORE:
+        stages[WHOLE] = whole
+    left = max(share if name == LSU_INPUT else share * (1 - part) for name, share in stages.items())
+    return max(0.0, 1 - left / level.share)
 
 
 class _Conflicts(Struct, frozen=True):
@@ -392,8 +420,10 @@ def many_wavefronts(facts: Facts) -> Found | None:
         # Each of these passes is waited for, and no stall says for how long.
         severity = "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts) else "contributes"
     passes = f"a memory instruction takes {significant(each)} passes through L1, where the widest coalesced one takes 4"
+    kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
     if uses_shared_memory(kernel):
+        kind = "pad"
         move = f"pad or swizzle shared memory, and use neighbouring global addresses in neighbouring threads: {passes}"
     return Found(
         evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
@@ -402,6 +432,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
         gain=speedup(facts, waste),
         confidence="medium",
         severity=severity,
+        kind=kind,
     )
 
 
@@ -443,8 +474,6 @@ _BY_REGISTER = re.compile(r"\bLDC\b.*\[U?R\d")
 _PARAMETERS_BY_LOAD = (9, 0)
 """From here on compilers load parameters, too, and not only what is indexed."""
 
-_SM_REGISTERS = 65536
-"""Registers an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
 _REGISTER_STEP = 8
 """Registers are handed out in eights: a cap may leave up to seven of them unused."""
 
@@ -514,7 +543,7 @@ def register_cap(kernel: Kernel) -> int | None:
     threads = kernel.counters.get("block_size")
     if not threads:
         return None
-    cap = _SM_REGISTERS // (warps_of(int(threads)) * WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
+    cap = SM_REGISTERS // (warps_of(int(threads)) * WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
     return min(MOST_REGISTERS, cap)
 
 
@@ -681,6 +710,7 @@ MEMORY: tuple[FindingRule, ...] = (
     FindingRule(
         "uncoalesced_global_load",
         "uncoalesced global loads",
+        "coalesce",
         uncoalesced_global_load,
         (
             ("code:load_sectors", "code:load_excess_sectors"),
@@ -694,6 +724,7 @@ MEMORY: tuple[FindingRule, ...] = (
     FindingRule(
         "uncoalesced_global_store",
         "uncoalesced global stores",
+        "coalesce",
         uncoalesced_global_store,
         (
             ("code:store_sectors", "code:store_excess_sectors"),
@@ -707,6 +738,7 @@ MEMORY: tuple[FindingRule, ...] = (
     FindingRule(
         "local_memory",
         "local memory",
+        "spill",
         local_memory,
         (
             ("local_load_sectors", "global_load_sectors"),
@@ -724,10 +756,17 @@ MEMORY: tuple[FindingRule, ...] = (
             ("local_store_bytes_per_sector",),
         ),
     ),
-    FindingRule("host_memory", "data in the host's memory", host_memory, (("host_read_bytes",), ("host_write_bytes",))),
+    FindingRule(
+        "host_memory",
+        "data in the host's memory",
+        "algorithm",
+        host_memory,
+        (("host_read_bytes",), ("host_write_bytes",)),
+    ),
     FindingRule(
         "bank_conflicts",
         "bank conflicts in shared memory",
+        "pad",
         bank_conflicts,
         (
             ("smem_access_wavefronts", "smem_ideal_wavefronts"),
@@ -738,12 +777,14 @@ MEMORY: tuple[FindingRule, ...] = (
     FindingRule(
         "indexed_constants",
         "constants indexed at run time",
+        "index",
         indexed_constants,
         (("warp_opcodes",),),
     ),
     FindingRule(
         "many_wavefronts",
         "many passes per memory instruction",
+        "coalesce",
         many_wavefronts,
         (("l1_data_bytes", "lsu_inst"), ("l1_data_share", "l1_lsu_input_share")),
     ),
@@ -752,6 +793,7 @@ ATOMICS: tuple[FindingRule, ...] = (
     FindingRule(
         "contended_atomics",
         "contended atomics",
+        "atomics",
         contended_atomics,
         (("thread_opcodes",), ("atomic_inst",), ("l2_atomic_share", "l2_atomic_sectors")),
     ),

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from rooflens.model.records import LEVELS, Confidence, Evidence, Gain, Kernel, Place, Severity
+from rooflens.model.records import LEVELS, Confidence, Evidence, Gain, Kernel, MoveKind, Place, Severity
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.verdict.facts import Facts
 
@@ -34,6 +34,7 @@ class Found(Struct, frozen=True):
         whole: How much faster if all of a wait went, by which it is judged; None where `gain` says it.
         changes: What the move changes that the limit keeps, as `Gain.changes` has it.
         severity: Where the rule knows better than what it bears on tells; None otherwise.
+        kind: Of the move, where it is another one than the rule's own.
     """
 
     evidence: tuple[Evidence, ...]
@@ -45,6 +46,7 @@ class Found(Struct, frozen=True):
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
     severity: Severity | None = None
+    kind: MoveKind | None = None
 
 
 class FindingRule(Struct, frozen=True):
@@ -52,12 +54,14 @@ class FindingRule(Struct, frozen=True):
 
     Attributes:
         title: A few words for people: `uncoalesced global loads`.
+        kind: What its move changes, in one word.
         find: Returns None where the waste is not there or cannot be told.
         needs: Groups of counters or other names of `OTHERS`: with all of any one group it can tell.
     """
 
     id: str
     title: str
+    kind: MoveKind
     find: Callable[[Facts], Found | None]
     needs: tuple[tuple[str, ...], ...]
 
@@ -159,10 +163,22 @@ def loads_unseen(facts: Facts, units: Iterable[str]) -> bool:
 
 
 def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
-    """Return whether a waste is much of the work of memory levels of which none was measured: its cost is unknown."""
-    parts = {name: part for name, part in waste.parts.items() if name in LEVELS}
-    most = max(parts.values(), default=0.0)
-    return most >= facts.limits.limiting_waste_share and all(facts.share(name) is None for name in parts)
+    """Return whether a waste is much of what nobody measured, so that its cost is unknown.
+
+    It is much of the work of memory levels of which none was measured, or of busy ones of a kernel that waits where no
+    stall was.
+    """
+    parts, kernel = {name: part for name, part in waste.parts.items() if name in LEVELS}, facts.kernel
+    if all(facts.share(name) is None for name in parts):
+        return max(parts.values(), default=0.0) >= facts.limits.limiting_waste_share
+    if facts.bound != "latency" or kernel.stalls or not waste.stalls or any(map(_is_a_stall, kernel.counters)):
+        return False
+    busy = {name: part for name, part in parts.items() if (facts.share(name) or 0.0) >= facts.limits.contributing_share}
+    return max(busy.values(), default=0.0) >= facts.limits.limiting_waste_share
+
+
+def _is_a_stall(counter: str) -> bool:
+    return counter.startswith("stall_") and counter.endswith(("_cycles", "_share"))
 
 
 def weigh(facts: Facts, waste: Waste) -> Severity:
