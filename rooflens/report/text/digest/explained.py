@@ -14,7 +14,13 @@ from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.bottleneck import both_sides
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.verdict.sentences import (
+    gain_words,
+    level_share_words,
+    limit_factor_words,
+    resource_label,
+    without_move,
+)
 from rooflens.report.document import (
     Block,
     Bullets,
@@ -185,9 +191,10 @@ def _stated(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
 
 
 def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
-    label = _label(analysis, name)
+    label, said = _label(analysis, name), fmt.percent(share)
     if name in LEVELS:
         level, sources = analysis.levels[name], level_sources(analysis, name)
+        said = level_share_words(level)
         rate, peak = fmt.si(level.bytes_per_s, "B/s"), fmt.si(level.peak_bytes_per_s, "B/s")
     else:
         pipe, sources = analysis.pipes[name], pipe_sources(analysis, name)
@@ -195,7 +202,7 @@ def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
             fmt.si(value, f"{UNITS.get(pipe.unit, pipe.unit)}/s") for value in (pipe.amount_per_s, pipe.peak_per_s)
         )
     source = "; ".join(dict.fromkeys(part for part in (sources.amount, sources.peak, sources.share) if part))
-    return label, plain(fmt.percent(share)), rate, peak, code(source) if source else fmt.MISSING
+    return label, plain(said), rate, peak, code(source) if source else fmt.MISSING
 
 
 def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
