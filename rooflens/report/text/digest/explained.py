@@ -146,7 +146,8 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
     gain = gain_words(verdict.gain, analysis.kernel.duration_ns)
     words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
-    floor = f"; the floor is {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
+    what = "the floor is" if limit.proven else f"{limit.by} alone takes"
+    floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
     return (
         paragraph(
             (strong(plain(without_move(verdict))), f" Confidence {verdict.confidence}."),
