@@ -95,7 +95,7 @@ def limit_factor_words(limit: Limit) -> str:
     if limit.factor is None:
         return ""
     unit, _, what = limit.by.rpartition(" ")
-    if limit.proven:
+    if limit.proven or (limit.is_far and limit.by == LAUNCH):
         return f"far from any limit ({limit.by})" if limit.is_far else f"limit {factor(limit.factor)} ({limit.by})"
     if limit.is_far:
         return f"far from any limit of its {what} ({unit})"
