@@ -15,7 +15,13 @@ from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.bottleneck import both_sides
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.verdict.sentences import (
+    gain_words,
+    level_share_words,
+    limit_factor_words,
+    resource_label,
+    without_move,
+)
 from rooflens.report.document import (
     Block,
     Bullets,
@@ -150,7 +156,8 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
     gain = gain_words(verdict.gain, analysis.kernel.duration_ns)
     words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
-    floor = f"; the floor is {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
+    what = "the floor is" if limit.proven else f"{limit.by} alone takes"
+    floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
     return (
         paragraph(
             (strong(plain(without_move(verdict))), f" Confidence {verdict.confidence}."),
@@ -211,9 +218,10 @@ def _stated(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
 
 
 def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
-    label = _label(analysis, name)
+    label, said = _label(analysis, name), fmt.percent(share)
     if name in LEVELS:
         level, sources = analysis.levels[name], level_sources(analysis, name)
+        said = level_share_words(level)
         rate, peak = fmt.si(level.bytes_per_s, "B/s"), fmt.si(level.peak_bytes_per_s, "B/s")
     else:
         pipe, sources = analysis.pipes[name], pipe_sources(analysis, name)
@@ -221,7 +229,7 @@ def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
             fmt.si(value, f"{UNITS.get(pipe.unit, pipe.unit)}/s") for value in (pipe.amount_per_s, pipe.peak_per_s)
         )
     source = "; ".join(dict.fromkeys(part for part in (sources.amount, sources.peak, sources.share) if part))
-    return label, plain(fmt.percent(share)), rate, peak, code(source) if source else fmt.MISSING
+    return label, plain(said), rate, peak, code(source) if source else fmt.MISSING
 
 
 def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
