@@ -152,6 +152,11 @@ def number(value: float | None) -> float | int | None:
     return int(value) if value == int(value) else value
 
 
+def choices(*words: str) -> Shape:
+    """Describe a list of texts, each one of a few words."""
+    return Shape({"type": "array", "items": {"enum": list(words)}, "uniqueItems": True}, list, cell="texts")
+
+
 def choice(*words: str) -> Shape:
     """Describe a text that is one of a few words."""
     return Shape({"enum": list(words)}, cell="text")
@@ -319,6 +324,12 @@ MOVE = fixed(
 
 VERDICT = fixed(
     Key("bound", choice(*BOUNDS), "the class of the limit: `rooflens about verdicts/NAME`", label="Verdict"),
+    Key(
+        "or_bound",
+        choices(*BOUNDS),
+        "classes that a side which was not measured could turn it into; empty where the class is sure",
+        label="Or",
+    ),
     Key("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
     Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
     Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),

@@ -17,10 +17,10 @@ from rooflens.model.compare.causes import MOVED_RATIO, differs
 from rooflens.model.compare.compare import Change
 from rooflens.model.compare.sentences import share_differs
 from rooflens.model.findings.find import RULES
-from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.records import Finding, Kernel, ratio
 from rooflens.model.verdict.limit import local_part
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
 What = Literal["gone", "changed", "new"]
 

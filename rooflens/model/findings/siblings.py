@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from rooflens.format import duration, factor, plain_name, si
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.find import MOST_ADVISED
-from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move, MoveKind
 from rooflens.model.verdict.library import library_of
 from rooflens.model.verdict.limit import ALL_ONCE, TRAFFIC
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.thresholds import Thresholds
 
 SIBLING = "sibling_faster"

@@ -18,7 +18,7 @@ from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places
-from rooflens.model.records import Evidence, MoveKind
+from rooflens.model.records import Evidence, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
@@ -114,6 +114,22 @@ def stall_shares(facts: Facts) -> dict[str, float]:
         elif (share := stalls.get(reason, stalls.get(sampled_as))) is not None:
             shares[reason] = share * waiting
     return shares
+
+
+def instructions_a_warp(facts: Facts) -> Evidence | None:
+    """Return how many instructions a warp executes: counted by opcode, or else by address, or else in all."""
+    executed = float(sum(facts.kernel.warp_opcodes.values()))
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    if not executed:
+        executed, source = facts.kernel.code_totals.get("warp_inst", 0.0), "inst_executed"
+    if not executed and facts.counter("executed_inst"):
+        counted = facts.measured("executed_inst", "inst")
+        executed, source = counted.value, counted.source
+    blocks, block = facts.counter("grid_size"), facts.counter("block_size")
+    each = ratio(executed or None, blocks * warps_of(block) if blocks and block else None)
+    if each is None:
+        return None
+    return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
 
 
 def is_usual_wait(facts: Facts, shares: Mapping[str, float]) -> bool:

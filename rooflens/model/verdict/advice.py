@@ -286,6 +286,11 @@ def memory_moves(
             full = f"{memory_label(kernel.gpu)} is full, so only moving less{moved} helps"
             only = full if at_roof else f"move less{moved}"
             first = Move(f"{only}: fuse with a neighbour so that intermediates stay on chip", "fuse")
+        case "l2" if _passes_l1_by(kernel) and _declares_shared_memory(kernel):
+            of_l1, of_l2 = (percent(kernel.counters[name]) for name in ("l1_hit_rate", "l2_hit_rate"))
+            hits = f"L1 serves {of_l1} of its sectors, L2 {of_l2} of those that reach it"
+            share = "let L1 keep what the blocks of an SM share, by plain loads or `cp.async.ca` in place of `.cg`"
+            first = Move(f"{share}: {hits}", "cache")
         case "l2":
             tile = "tile into shared memory so that a block loads each byte once"
             first = Move(_fewer_reloads(tile, "l2", "dram", levels), "tile")
@@ -304,6 +309,16 @@ def memory_moves(
         case _:
             return others
     return (first, *others)
+
+
+_MISSES_L1, _HITS_L2 = 0.05, 0.9
+"""Loads that hardly ever hit L1, and nearly always L2, go past L1 or are read by one SM each time."""
+
+
+def _passes_l1_by(kernel: Kernel) -> bool:
+    """Return whether L1 serves next to none of the sectors that L2 serves again and again."""
+    of_l1, of_l2 = (kernel.counters.get(name) for name in ("l1_hit_rate", "l2_hit_rate"))
+    return of_l1 is not None and of_l2 is not None and of_l1 < _MISSES_L1 and of_l2 >= _HITS_L2
 
 
 def _declares_shared_memory(kernel: Kernel) -> bool:
