@@ -206,6 +206,13 @@ def main_type(load: Load) -> tuple[str, str] | None:
     return None if pipe is None or not flops[pipe] else (pipe, _type_of(pipe))
 
 
+def next_type(analysis: Analysis) -> str:
+    """Name the type to ask about first: fp32 of a kernel in fp64, fp16 of every other."""
+    load = load_of(analysis)
+    main = main_type(load) if load is not None else None
+    return "fp32" if main is not None and main[1] == "fp64" else "fp16"
+
+
 def _type_of(pipe: str) -> str:
     return pipe.removeprefix("tensor_").partition("_")[0]
 

@@ -10,7 +10,7 @@ from rooflens.errors import RooflensError
 from rooflens.model.hotspots import leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
-from rooflens.model.predict.other_gpu import what_if
+from rooflens.model.predict.other_gpu import next_type, what_if
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
@@ -157,11 +157,11 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _type_words(analysis: Analysis) -> str:
-    """Say whether fp16 is worth it, as `predict --from --dtype fp16` does; empty where that says nothing."""
+    """Say whether fp16, or fp32 for fp64, is worth it, as `predict --from --dtype` does; empty if that says nothing."""
     (kernel,) = summarize([analysis])
     try:
-        words = worth_words(what_if(kernel, None, "fp16"))
-    except RooflensError:  # it computes in fp16 already or not at all, or its GPU is not known
+        words = worth_words(what_if(kernel, None, next_type(analysis)))
+    except RooflensError:  # it computes in that type already or not at all, or its GPU is not known
         return ""
     return f"{words}." if words else ""
 
