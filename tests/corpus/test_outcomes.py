@@ -139,9 +139,12 @@ def test_states_of_one_product_are_told_apart(outcomes: Path) -> None:
     told = [one.verdict.resource or one.verdict.cause not in {None, NOT_MEASURED} for one in states]
     assert all(told)  # the full unit by name, or what warps wait for behind it
     reached = [(one.kernel.duration_ns or 0.0) / 1e6 / _BEST_MS for one in states]
-    limits = [one.verdict.limit.factor or 0.0 for one in states]
-    assert sum(limit < best / _SPREAD for limit, best in zip(limits, reached, strict=True)) <= 5
-    assert pd.Series(limits).rank().corr(pd.Series(reached).rank()) >= 0.9
+    limits = [one.verdict.limit.factor for one in states]
+    # Two move 25 times what the memory holds: that is no floor, and of their arithmetic nothing is known.
+    known = [(limit, best) for limit, best in zip(limits, reached, strict=True) if limit is not None]
+    assert len(known) >= 98
+    assert sum(limit < best / _SPREAD for limit, best in known) <= 5
+    assert pd.DataFrame(known).rank().corr().iloc[0, 1] >= 0.9
 
 
 def test_no_published_time_is_below_the_floor(outcomes: Path) -> None:
