@@ -276,9 +276,9 @@ def _insides(run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | Non
     from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
     path = Path(run.source)
+    if not path.is_file():
+        return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     try:
-        if not path.is_file():
-            raise InputError("its report is not at hand: a store keeps no machine code")
         codes = read_machine_code(path, run.digest, kernels, reading or ReadOptions())
         return {
             index: Inside(note=code) if isinstance(code, str) else look_inside(code) for index, code in codes.items()

@@ -36,8 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    """Import no file of tests that have nothing new to find."""
-    if unchanged.has_passed(module_path):
+    """Import no file of tests that have nothing new to find, unless one of them is asked for by its name."""
+    if not any("::" in one for one in parent.config.args) and unchanged.has_passed(module_path):
         return unchanged.PassedModule.from_parent(parent, path=module_path)
     return None
 

@@ -17,6 +17,7 @@ from rooflens.format import count
 from rooflens.ingest.cubin.budget import TooMuchError
 from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES
 from rooflens.ingest.cubin.modules import Listing
+from rooflens.ingest.metrics.code import MOST_CHARACTERS
 from rooflens.ingest.reports.container import outline
 from rooflens.ingest.reports.jobs import CHANGED, CHANGED_HINT, said
 from rooflens.ingest.reports.protobuf import ResultReader
@@ -149,7 +150,7 @@ def _code(found: _Found, texts: Mapping[int, str]) -> MachineCode:
     instructions = []
     for address in found.addresses:
         place = listing.line(address) if listing else None
-        file, line = place if place and place[0] and place[1] > 0 else (None, None)
+        file, line = (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else (None, None)
         instructions.append(
             parse(
                 address - base,

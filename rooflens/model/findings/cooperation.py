@@ -38,7 +38,9 @@ def passed_through_global(facts: Facts) -> Found | None:
     part = 1 - fetched / (sectors * SECTOR_BYTES)
     if waiting < _SOME_WAIT or part < facts.limits.limiting_waste_share:
         return None
-    waste = Waste({"l2": part, "l1": part}, waits=part, stalls=_LOADS)
+    # A kernel that waits does so for these loads, however busy the units are that they pass.
+    parts = {"l2": part, "l1": part} if facts.limiter is not None else {}
+    waste = Waste(parts, waits=part, stalls=_LOADS)
     return Found(
         evidence=(
             Evidence("loaded again", part, "share", "1 - bytes that miss L2 / bytes that loads touch"),

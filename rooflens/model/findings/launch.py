@@ -26,6 +26,7 @@ from rooflens.model.roofline.occupancy import (
     tail_share,
     warps_of,
 )
+from rooflens.model.roofline.opcodes import works_by_warpgroups
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 
@@ -138,7 +139,7 @@ def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Ev
     needed = math.ceil(waves * now / (whole - 1)) if whole > 1 else 0
     steps = {name: step_to(facts.kernel, name, needed) for name, blocks in limits if blocks < needed}
     known = {name: step for name, step in steps.items() if step is not None and step.to >= _MOST_SHRUNK * step.now}
-    if not needed or not steps or len(known) < len(steps):
+    if not needed or not steps or len(known) < len(steps) or _is_full_by_design(facts):
         return "choose a block size that fills the last wave, or write a persistent kernel", "balance", ()
     less = {name: step for name, step in known.items() if step.to < step.now}
     registers, held = less.get("registers"), less.get("shared memory")
@@ -299,7 +300,7 @@ def partition_imbalance(facts: Facts) -> Found | None:
 def low_occupancy(facts: Facts) -> Found | None:
     """Say that the launch allows few warps on an SM, and what would allow more."""
     allowed = facts.counter("theoretical_occupancy")
-    if not allowed or allowed >= facts.limits.full_occupancy_share:
+    if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
         return None
     if (larger := _larger_blocks(facts)) is not None:
         return larger
@@ -322,6 +323,17 @@ def low_occupancy(facts: Facts) -> Found | None:
         whole=facts.without_wait(more),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
         kind=kind,
+    )
+
+
+def _is_full_by_design(facts: Facts) -> bool:
+    """Return whether a few warps fill an SM: those of warpgroup matrix instructions, or of tiles that TMA copies."""
+    has_wgmma = facts.counter("smem_wgmma_bytes") or any(name.endswith("_wgmma") for name in facts.pipes)
+    waits = stall_shares(facts)
+    return (
+        bool(has_wgmma)
+        or bool(waits.get("gmma") or waits.get("warpgroup_arrive"))
+        or works_by_warpgroups(facts.kernel.warp_opcodes)
     )
 
 
@@ -489,6 +501,13 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         fill, kind, numbers = _fill_last_wave(facts, waves)
         evidence += numbers
         fill = f"{fill}, as the last of {significant(waves)} waves leaves the slots empty"
+    elif waves is not None and waves >= _MANY_WAVES and (even := _are_even(facts)) is not None:
+        evidence += [facts.measured("waves", "waves"), even]
+        kind = "elements"
+        fill = (
+            "loop over several elements per thread, as blocks start and end often, or their warps end apart, while SMs "
+        )
+        fill += f"are even ({significant(even.value)}x the mean at most in {significant(waves)} waves)"
     return Found(
         evidence=tuple(evidence),
         move=f"{fill}: {held}"
@@ -500,6 +519,19 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         severity="note" if is_small or _has_warps_enough(facts) else None,
         kind=kind,
     )
+
+
+_MANY_WAVES, _EVEN = 8.0, 1.02
+"""After so many waves SMs that differ by less have been given blocks evenly."""
+
+
+def _are_even(facts: Facts) -> Evidence | None:
+    """Return the busiest SM over the mean where all are equally busy; None where they are not, or nobody knows."""
+    mean, most = facts.counter("sm_cycles_active_avg"), facts.counter("sm_cycles_active_max")
+    if not mean or not most or not 1 <= most / mean < _EVEN:
+        return None
+    sources = [facts.kernel.counter_sources.get(f"sm_cycles_active_{end}", "") for end in ("max", "avg")]
+    return Evidence("busiest SM over the mean", most / mean, "x", " / ".join(sources))
 
 
 _MOST_OF_A_GAP = 0.5

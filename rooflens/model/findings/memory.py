@@ -83,6 +83,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     if use is None:
         return None
     waste = _waste(facts, side, 1 - use.used, use.sectors)
+    is_much = use.sectors is not None or (excess := _excess_of_all(facts)) is None or excess >= least
     is_shifted = use.apart and _is_shifted(facts, side, use)
     fills_cache = facts.limiter is not None and facts.limiter.resource in _CACHES
     verb, hold = "read", "stage tiles through shared memory"
@@ -111,7 +112,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         gain=speedup(facts, waste),
         where=places(facts.kernel, f"{side}_excess_sectors"),
         confidence=use.confidence,
-        severity=weigh(facts, waste) if use.apart and (fills_cache or not is_shifted) else "note",
+        severity=weigh(facts, waste) if use.apart and is_much and (fills_cache or not is_shifted) else "note",
         kind=kind,
     )
 

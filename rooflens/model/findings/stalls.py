@@ -20,7 +20,7 @@ from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places
 from rooflens.model.records import Evidence, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
-from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
+from rooflens.model.roofline.opcodes import copies_asynchronously, executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label, wait_words
 from rooflens.model.verdict.thresholds import Thresholds
@@ -159,7 +159,7 @@ _QUEUED: tuple[tuple[str, tuple[str, ...], str, MoveKind, tuple[str, ...]], ...]
         "instructions",
         ("xu", "mio"),
     ),
-    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles", "elements", ("l1", "mio")),
+    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles", "instructions", ("l1", "mio")),
     ("conversions", ("I2F", "F2I", "F2F", "FRND"), "convert fewer values between types", "instructions", ("xu", "mio")),
 )
 """What goes through the memory input/output queue: name, opcodes, what to do about it and its kind, what it fills."""
@@ -202,6 +202,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data loaded from global, local or texture memory."""
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
+    copies = copies and not copies_asynchronously(facts.kernel.warp_opcodes)
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
     if _is_tiled(facts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
@@ -22,7 +23,11 @@ def look_inside(code: MachineCode) -> Inside:
     loops = tuple(
         _with_anatomy(loop, code, rows.row_of, finders) if loop.kind == "loop" else loop for loop in rows.loops
     )
-    return Inside(loops, find_waits(code, finders))
+    pcs: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for one in code.instructions:
+        if one.file is not None and one.line is not None:
+            pcs[one.file, one.line].append(one.offset)
+    return Inside(loops, find_waits(code, finders), {place: tuple(found) for place, found in pcs.items()})
 
 
 def _with_anatomy(loop: Loop, code: MachineCode, row_of: Mapping[int, int], finders: Sequence[Finder]) -> Loop:

@@ -6,7 +6,6 @@ for it. Where several did, registers tell which of them it needs. Without contro
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -127,13 +126,15 @@ class Finder:
         for board in range(SCOREBOARDS):
             if one.waits >> board & 1:
                 waited |= pending[board]
-        if one.base == _ASYNC_WAIT and self._async:
-            waited |= self._async
+        # The wait for asynchronous copies is sampled at what stands behind it.
+        before = self._graph.instructions[position - 1] if position else one
+        if self._async and "global load" in kinds and _ASYNC_WAIT in {one.base, before.base}:
+            waited = self._async
         every = [self._graph.instructions[place] for place in _places(waited)]
         ran = [made for made in every if made.offset in self._executed] or every
         of_kind = [made for made in ran if made.kind in kinds] or ran
         touched = one.reads | one.writes
-        needed = [made for made in of_kind if made.writes & touched or (made.reads & one.writes)]
+        needed = [made for made in of_kind if made.writes & touched or made.reads & one.writes]
         return (needed or of_kind)[:_MOST_PRODUCERS]
 
     def by_registers(self, position: int) -> list[Instruction]:
@@ -272,20 +273,3 @@ def _places(bits: int) -> Iterator[int]:
         lowest = bits & -bits
         yield lowest.bit_length() - 1
         bits ^= lowest
-
-
-def by_producer(waits: Mapping[int, Sequence[Wait]]) -> tuple[Wait, ...]:
-    """Sum all waits for each producer and reason, most samples first."""
-    sums: dict[tuple[int, str], float] = defaultdict(float)
-    named: dict[tuple[int, str], Wait] = {}
-    for every in waits.values():
-        for wait in every:
-            key = wait.pc, wait.reason
-            sums[key] += wait.samples
-            named.setdefault(key, wait)
-    ranked = sorted(sums, key=lambda key: (-sums[key], key))
-    return tuple(
-        Wait(one.pc, one.file, one.line, one.sass, sums[key], one.reason, one.how)
-        for key in ranked
-        for one in (named[key],)
-    )

@@ -8,6 +8,7 @@ holds nothing else.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -304,12 +305,15 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     moves = tuple({move.text: move for move in sorted(moves, key=rank)}.values())
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
-    if moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags):
-        return moves
     asked = advice.collect_moves(kernel, command_line)
-    return (*asked, *moves) if facts.bound == "unknown" else (*moves, *asked)
+    if facts.bound == "unknown":
+        return (*asked, *moves)
+    is_told = moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags)
+    return moves if is_told else (*moves, *asked)
 
 
+_MEASURED = re.compile(r"\d ?%|\dx\b|\d [kMGT]?(?:B|FLOP)\b")
+"""A number of the kernel in a move: a share, a factor or an amount, and no `2 x 2` or `16-byte`."""
 _WASTE = frozenset({"coalesce", "pad", "spill", "divergence", "shape"})
 _REWRITING = frozenset({"tile", "results", "elements", "shuffle"})
 """What a full unit does in vain goes before what needs another kernel: that would waste as much."""
@@ -335,10 +339,12 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
     if costing:
         is_told = is_filling or any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
         at_limiter = () if is_told else at_limiter[:1]
-    if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0].text)):
-        busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
-        at_limiter = (replace(at_limiter[0], text=f"{at_limiter[0].text}: {busy} busy"), *at_limiter[1:])
-    return at_limiter
+    if limiter is None:
+        return at_limiter
+    busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
+    return tuple(
+        move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy} busy") for move in at_limiter
+    )
 
 
 def _queued_share(facts: Facts) -> float:

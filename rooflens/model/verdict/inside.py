@@ -29,8 +29,8 @@ _DRIVEN_BY: Mapping[str, tuple[str, ...]] = {
 }
 """Level or pipe -> measures of the work that it does."""
 _READY = frozenset({"selected", "not_selected"})
-_SMALL_FLOP_PART = 0.15
-"""A loop of which less does arithmetic is there for something else."""
+_SMALL_PART = 0.15
+"""A loop of which less is arithmetic, and that does less of the kernel's, is there for something else."""
 _ARITHMETIC = frozenset({"FP64", "FP32", "FP16", "matrix products"})
 
 
@@ -65,7 +65,7 @@ def _judged(facts: Facts, loop: Loop) -> JudgedLoop:
         resource_share=busy,
         wait=wait.removeprefix(STALL) if wait else None,
         wait_share=ratio(waits[wait], loop.own.get("samples")) if wait else None,
-        job=job_of(loop),
+        job=job_of(loop, sum(sum(one.own_flop.values()) for one in _loops(kernel))),
     )
 
 
@@ -110,8 +110,8 @@ def _busiest(facts: Facts, loop: Loop, share_self: float, units: Mapping[str, ob
         share = facts.share(name)
         if part is not None and share is not None:
             busy[name] = min(1.0, share * part / share_self)
-    name = max(busy, key=busy.__getitem__)
-    return name, busy[name]
+    busiest = max(busy, key=busy.__getitem__)
+    return busiest, busy[busiest]
 
 
 def _part(facts: Facts, loop: Loop, unit: str) -> float | None:
@@ -126,24 +126,24 @@ def _part(facts: Facts, loop: Loop, unit: str) -> float | None:
     return ratio(loop.own_flop.get(work.dtype_key, 0.0), sum(one.own_flop.get(work.dtype_key, 0.0) for one in _loops(kernel)))
 
 
-def job_of(loop: Loop) -> str:
-    """Say what a loop is there for, by what it consists of."""
+def job_of(loop: Loop, flop: float) -> str:
+    """Say what a loop is there for, by what it consists of.
+
+    Args:
+        loop: The loop, or a straight part.
+        flop: Operations of the whole kernel.
+    """
     body = loop.anatomy
-    own = loop.own
-    loads = bool(own.get("global_sectors"))
     if body is None:
         return {"prologue": "prepares", "epilogue": "finishes"}.get(loop.name, "goes on")
     arithmetic = sum(count for group, count in body.by_kind.items() if group in _ARITHMETIC)
-    if body.multiply_adds and arithmetic >= _SMALL_FLOP_PART * body.instructions:
+    does_arithmetic = arithmetic >= _SMALL_PART * body.instructions
+    if body.multiply_adds and (does_arithmetic or sum(loop.own_flop.values()) >= _SMALL_PART * flop):
         return "multiplies"
-    if arithmetic >= _SMALL_FLOP_PART * body.instructions:
+    if does_arithmetic:
         return "computes"
-    if body.global_loads and (body.stores or body.copies_asynchronously) and own.get("shared_wavefronts"):
-        return "loads tiles"
     if body.global_loads:
-        return "loads"
+        return "loads tiles" if loop.own.get("shared_wavefronts") or body.copies_asynchronously else "loads"
     if body.shared_loads and body.barriers:
         return "exchanges in shared memory"
-    if body.stores:
-        return "stores" if loads else "fills shared memory"
-    return "computes"
+    return "stores" if body.stores else "counts"
