@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rooflens.format import duration, percent, significant
+from rooflens.format import duration, significant
 from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
 from rooflens.model.records import Analysis
-from rooflens.model.verdict.sentences import limiter_words
+from rooflens.model.verdict.sentences import limiter_words, share_words
 
 AS_FAST = 0.005
 """A factor nearer to 1 than this would be written as 1.00."""
@@ -68,7 +68,7 @@ def _limiters(before: Analysis, after: Analysis) -> str:
 def limiter_sentence(one: Analysis) -> str:
     """Name the class of a verdict, where its limiter is and how near: `memory-bound at L2 (81 %)`."""
     verdict = one.verdict
-    share = f" ({percent(verdict.bottleneck.share)})" if verdict.bottleneck and verdict.resource else ""
+    share = f" ({share_words(verdict.bottleneck)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":
         return verdict.bound
     name = verdict.bound if verdict.bound == "balanced" else f"{verdict.bound}-bound"

@@ -13,7 +13,7 @@ from rooflens.model.records import Evidence, Kernel, ratio
 from rooflens.model.roofline.levels import uses_shared_memory
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import unit_label
 
 DELIVERY = frozenset({"l1", "smem", "lsu", "mio", "adu"})
 """Levels and pipes that bring operands to the threads: they carry less where a thread reuses what it holds."""
@@ -48,9 +48,7 @@ def low_reuse(facts: Facts) -> Found | None:
         return None
     if again is not None and again < _SERVED_AGAIN:
         return None
-    full = (
-        f"{resource_label(limiter.resource, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of the "
-    )
+    full = f"{unit_label(limiter, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of the "
     full += f"arithmetic peak, {significant(each)} bytes fetched per multiply-add"
     if each < _OPERAND_BYTES / 2 and not is_last:
         return None

@@ -22,7 +22,7 @@ from rooflens.model.records import Evidence
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import resource_label, wait_words
+from rooflens.model.verdict.sentences import resource_label, unit_label, wait_words
 from rooflens.model.verdict.thresholds import Thresholds
 
 _COHERENT_LOAD = re.compile(r"LDG?\b.*\.STRONG\b")
@@ -181,7 +181,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
         do = f"double-buffer the tiles: fetch the next one {by} while this one is used, so that no barrier waits for it"
     limiter = facts.limiter
     if limiter is not None and limiter.resource in facts.levels:
-        label, share = resource_label(limiter.resource, facts.kernel.gpu), percent(limiter.share)
+        label, share = unit_label(limiter, facts.kernel.gpu), percent(limiter.share)
         if facts.at_roof or facts.full_for_a_while:
             return stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, which these loads queue for")
         how = f"with wider loads and several per thread{',' if copies else ''}{copying}"

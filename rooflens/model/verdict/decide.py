@@ -35,7 +35,7 @@ from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
-    bottleneck_words,
+    busy_words,
     evidence_lines,
     longest_wait,
     verdict_sentence,
@@ -290,8 +290,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if costing:
         at_limiter = at_limiter[:1] if is_limiter_first else ()
     if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0])):
-        busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
-        at_limiter = (f"{at_limiter[0]}: {busy} busy", *at_limiter[1:])
+        at_limiter = (f"{at_limiter[0]}: {busy_words(limiter, kernel.gpu)}", *at_limiter[1:])
     moves = (*_plain(at_limiter), *of_findings)
     if "memory" in facts.unseen and limiter is not None:
         return (*_plain(advice.collect_moves(kernel, facts.outside.command_line)), *moves)

@@ -8,7 +8,7 @@ from rooflens.format import duration, si, significant
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.model.verdict.sentences import busy_words, resource_label
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
@@ -67,8 +67,8 @@ def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
     if library == "NCCL":
         moves.append(f"send less, or overlap it with computation{moved}")
     elif is_product:
-        computes = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
-        used = f": {bottleneck_words(limiter, kernel.gpu)} busy" if computes else moved
+        is_computing = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
+        used = f": {busy_words(limiter, kernel.gpu)}" if limiter is not None and is_computing else moved
         if _FP32_PRODUCT.search(name) and kernel.capability >= (8, 0):
             moves.append(f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores{used}")
         around = "fuse what comes before and after into its epilogue"
