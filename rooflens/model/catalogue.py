@@ -17,12 +17,23 @@ from msgspec import Struct
 
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.hotspots import leading_stall
-from rooflens.model.records import LEVELS, Analysis, Confidence, Grain, Hotspot, Kernel, Severity, Status, ratio
+from rooflens.model.records import (
+    LEVELS,
+    Analysis,
+    Confidence,
+    Grain,
+    Hotspot,
+    Kernel,
+    MoveKind,
+    Severity,
+    Status,
+    ratio,
+)
 from rooflens.model.roofline.datasheets import ACC16, PEAK_KEYS
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the JSON: raised when a key is removed or changes its meaning."""
 
 
@@ -139,6 +150,11 @@ def number(value: float | None) -> float | int | None:
     if value is None or not math.isfinite(value):
         return None
     return int(value) if value == int(value) else value
+
+
+def choices(*words: str) -> Shape:
+    """Describe a list of texts, each one of a few words."""
+    return Shape({"type": "array", "items": {"enum": list(words)}, "uniqueItems": True}, list, cell="texts")
 
 
 def choice(*words: str) -> Shape:
@@ -300,6 +316,7 @@ PLACE = fixed(
 
 MOVE = fixed(
     Key("finding", TEXT_OR_NULL, "the finding that it comes from; null where it is the limiter's or asks for counters"),
+    Key("kind", choice(*get_args(MoveKind)), "what it changes, in one word"),
     Key("text", TEXT, "what to do, in one sentence"),
     Key("where", items(PLACE), "worst first"),
     Key("gain", nullable(GAIN), "what it brings, alone; null where that cannot be modelled"),
@@ -307,6 +324,12 @@ MOVE = fixed(
 
 VERDICT = fixed(
     Key("bound", choice(*BOUNDS), "the class of the limit: `rooflens about verdicts/NAME`", label="Verdict"),
+    Key(
+        "or_bound",
+        choices(*BOUNDS),
+        "classes that a side which was not measured could turn it into; empty where the class is sure",
+        label="Or",
+    ),
     Key("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
     Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
     Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
@@ -335,6 +358,7 @@ FINDING = fixed(
     Key("gain", nullable(GAIN), "what its move brings, alone; null for notes, and where that cannot be modelled"),
     Key("where", items(PLACE), "worst first"),
     Key("move", TEXT, "what to do, in one sentence"),
+    Key("kind", choice(*get_args(MoveKind)), "what the move changes, in one word"),
     Key("confidence", choice(*get_args(Confidence)), "how sure it is"),
 )
 

@@ -8,13 +8,43 @@ from typing import Literal
 from msgspec import Struct, field
 
 from rooflens.format import GUESSED
-from rooflens.model.bounds import Bound
+from rooflens.model.bounds import Bound, ShownClass, shown_class
 from rooflens.model.calibration import Attainable
 from rooflens.model.unprofiled import InProgram, Unprofiled
 
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
+MoveKind = Literal[
+    "coalesce",
+    "tile",
+    "results",
+    "wide",
+    "inflight",
+    "elements",
+    "pad",
+    "occupancy",
+    "blocks",
+    "shape",
+    "divergence",
+    "atomics",
+    "spill",
+    "barrier",
+    "balance",
+    "overlap",
+    "fuse",
+    "graph",
+    "precision",
+    "tensor",
+    "instructions",
+    "index",
+    "shuffle",
+    "cache",
+    "algorithm",
+    "library",
+    "collect",
+]
+"""What a move changes, in one word: a sentence may offer more ways to it, and programs count by this."""
 
 Grain = Literal["line", "sass", "function"]
 
@@ -339,6 +369,7 @@ class Finding(Struct, frozen=True):
         gain: What the move brings, alone; None where that cannot be modelled, and for notes.
         where: Lines or instructions it is at, worst first; empty where the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
+        kind: What the move changes, in one word.
     """
 
     id: str
@@ -346,6 +377,7 @@ class Finding(Struct, frozen=True):
     severity: Severity
     evidence: tuple[Evidence, ...]
     move: str
+    kind: MoveKind
     gain: Gain | None = None
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
@@ -355,12 +387,14 @@ class Move(Struct, frozen=True):
     """One thing to do, in one sentence with the kernel's own numbers.
 
     Attributes:
+        kind: What it changes, in one word.
         finding: Id of the finding that it comes from; None where it is the limiter's, or asks for counters.
         where: Lines or instructions it is about, worst first.
         gain: What it brings, alone; None where that cannot be modelled.
     """
 
     text: str
+    kind: MoveKind
     finding: str | None = None
     where: tuple[Place, ...] = ()
     gain: Gain | None = None
@@ -370,6 +404,7 @@ class Verdict(Struct, frozen=True):
     """What limits the kernel, and what to do about it.
 
     Attributes:
+        or_bound: The classes that a side which was not measured could turn it into: they are called as the sides are.
         resource: Level or pipe of the limiter; None for latency, overhead and unknown.
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
@@ -389,6 +424,12 @@ class Verdict(Struct, frozen=True):
     evidence: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
     bottleneck: Bottleneck | None = None
+    or_bound: tuple[Bound, ...] = ()
+
+    @property
+    def shown_class(self) -> ShownClass:
+        """What every output calls its class: `latency`, and `latency?` where another one is possible."""
+        return shown_class(self.bound, self.or_bound)
 
     @property
     def advice(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
+    COMPUTE_PER_CENTS,
     busiest_unit,
     compute_bottleneck,
     in_order,
@@ -126,11 +127,11 @@ def decide(facts: Facts) -> Facts:
 
 def _unseen(
     facts: Facts, bound: Bound, limiter: Bottleneck | None, memory: Bottleneck | None, compute: Bottleneck | None
-) -> tuple[str, ...]:
+) -> tuple[Bound, ...]:
     """Return the sides that were not measured where one of them may be busier than all that was.
 
-    A kernel that waits may be at one of them, and one whose pipes are busy, but not full, at memory. Shares of L1 alone
-    do not count as memory.
+    A kernel that waits may be at one of them, and one whose limiter is busy, but not full, at the other side. Shares of
+    L1 alone do not count as memory.
     """
     is_memory_seen = (
         any(facts.share(name) is not None for name in ("dram", "l2"))
@@ -138,9 +139,15 @@ def _unseen(
         or (memory is not None and memory.resource == "dram")
         or (facts.levels["dram"].bytes_per_s is not None and datasheet_of(facts.kernel.gpu) is not None)
     )
+    # NVIDIA's per cent of the SM may be that of loads and stores: then the pipes are no busier.
+    is_compute_seen = compute is not None or any(facts.counter(name) is not None for name in COMPUTE_PER_CENTS)
     if limiter is None and bound in {"latency", "overhead"}:
-        return (*(() if is_memory_seen else ("memory",)), *(() if compute else ("compute",)))
-    is_full = limiter is not None and (facts.share(limiter.resource or "") or 0.0) >= facts.limits.at_roof_share
+        return (*(() if is_memory_seen else ("memory",)), *(() if is_compute_seen else ("compute",)))
+    if limiter is None:
+        return ()
+    if bound == "memory":
+        return ("compute",) if not is_compute_seen and limiter.share < facts.limits.at_roof_share else ()
+    is_full = (facts.share(limiter.resource or "") or 0.0) >= facts.limits.at_roof_share
     return ("memory",) if bound == "compute" and not is_memory_seen and not is_full else ()
 
 
@@ -222,7 +229,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
     is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
     doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
-    if bound == "unknown" or is_stood_in or (facts.unseen and facts.waiting is None):
+    if bound == "unknown" or is_stood_in or facts.or_bound:
         doubts = len(_CONFIDENCE)
     moves = _moves(facts, costing, unmeasured=unmeasured)
     return Verdict(
@@ -236,6 +243,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
         moves=moves,
         bottleneck=limiter or busiest_unit(facts),
+        or_bound=facts.or_bound,
     )
 
 
@@ -265,37 +273,41 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     """
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     if kernel.failed:
-        return _plain(advice.failed_moves(kernel, facts.outside.command_line))
+        return advice.failed_moves(kernel, facts.outside.command_line)
     if (library := library_of(kernel)) is not None:
         asked = advice.collect_moves(kernel, facts.outside.command_line) if facts.bound == "unknown" else ()
-        return _plain((*caller_moves(facts, library), *asked))
-    of_findings = tuple(Move(finding.move, finding.id, finding.where, finding.gain) for finding in costing)
+        return (*caller_moves(facts, library), *asked)
+    of_findings = tuple(
+        Move(finding.move, finding.kind, finding.id, finding.where, finding.gain) for finding in costing
+    )
     if unmeasured and not_profiled(kernel.compute_capability) is None:
         sure = costing if "memory" not in facts.unseen else [one for one in costing if one.id not in FEW_WARPS]
         limiting = sum(finding.severity == "limiter" for finding in sure)
-        collect = _plain(advice.collect_moves(kernel, facts.outside.command_line))
+        collect = advice.collect_moves(kernel, facts.outside.command_line)
         return (*of_findings[:limiting], *collect, *of_findings[limiting:])
-    at_limiter: tuple[str, ...] = ()
+    at_limiter: tuple[Move, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
         level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
         asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
         at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
         if limiter.resource is None and (queued := _queued_share(facts)) >= facts.limits.dominant_stall:
             shared = "take load off shared memory, with larger fragments per warp and wider accesses"
-            at_limiter = (f"{shared}: a warp waits in the MIO queue for {percent(queued)} of its time", *at_limiter)
+            waits = f"{shared}: a warp waits in the MIO queue for {percent(queued)} of its time"
+            at_limiter = (Move(waits, "results"), *at_limiter)
     elif limiter is not None:
         at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)
     is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
     is_limiter_first = not is_filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
     if costing:
         at_limiter = at_limiter[:1] if is_limiter_first else ()
-    if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0])):
-        at_limiter = (f"{at_limiter[0]}: {busy_words(limiter, kernel.gpu)}", *at_limiter[1:])
-    moves = (*_plain(at_limiter), *of_findings)
+    if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0].text)):
+        told = f"{at_limiter[0].text}: {busy_words(limiter, kernel.gpu)}"
+        at_limiter = (replace(at_limiter[0], text=told), *at_limiter[1:])
+    moves = (*at_limiter, *of_findings)
     if "memory" in facts.unseen and limiter is not None:
-        return (*_plain(advice.collect_moves(kernel, facts.outside.command_line)), *moves)
+        return (*advice.collect_moves(kernel, facts.outside.command_line), *moves)
     is_lacking = not _LACKING.isdisjoint(facts.flags)
-    collect = _plain(advice.collect_moves(kernel, facts.outside.command_line)) if is_lacking or not moves else ()
+    collect = advice.collect_moves(kernel, facts.outside.command_line) if is_lacking or not moves else ()
     return tuple({move.text: move for move in (*moves, *collect)}.values())
 
 
@@ -303,8 +315,3 @@ def _queued_share(facts: Facts) -> float:
     """Return the part of the time of a warp in which it waits for the queue to shared memory, as far as counted."""
     names = (f"stall_{reason}_share" for reason in ("mio_throttle", "short_scoreboard"))
     return sum(facts.counter(name) or 0.0 for name in names)
-
-
-def _plain(texts: Sequence[str]) -> tuple[Move, ...]:
-    """Make moves of sentences that no finding gave."""
-    return tuple(map(Move, texts))

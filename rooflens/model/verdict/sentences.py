@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from rooflens.format import duration, factor, percent, si, significant
+from rooflens.model.bounds import Bound, is_open
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Limit, Verdict, ratio
@@ -61,15 +62,18 @@ def limiter_words(bound: str, resource: str | None, *gpus: str | None) -> str:
         return bound
     if bound == "balanced":
         return f"near two limits ({resource_label(resource, *gpus)} nearest)"
-    return resource_label(resource) if resource == "issue" else f"{bound} at {resource_label(resource, *gpus)}"
+    if resource == "issue":
+        return f"{resource_label(resource)}{'?' if is_open(bound) else ''}"
+    return f"{bound} at {resource_label(resource, *gpus)}"
 
 
 def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: str = "") -> str:
     """Name the unit nearest its peak, with its share: `HBM3 67.2 %`; or what fills it first: `FP32 (FMA pipe 70 %)`."""
     if bottleneck is None:
         return missing
-    share = f"{unit_label(bottleneck, *gpus)} {percent(bottleneck.share)}"
-    return f"{resource_label(bottleneck.resource, *gpus)} ({share})" if bottleneck.unit else share
+    name, unit = resource_label(bottleneck.resource, *gpus), unit_label(bottleneck, *gpus)
+    share = f"{unit} {percent(bottleneck.share)}"
+    return share if unit.startswith(name) else f"{name} ({share})"  # an FP64 pipe says itself what fills it
 
 
 def share_words(bottleneck: Bottleneck) -> str:
@@ -215,9 +219,9 @@ def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
         head, joint, numbers = "Memory-bound", "at", _of_the_level(facts, limiter)
     else:
         head, joint, numbers = "Limited" if resource == "issue" else "Compute-bound", "by", _of_the_pipe(facts, limiter)
-        if facts.unseen:
-            unseen = "; or memory-bound, as use of memory is not measured"
-            return f"Possibly {head[0].lower()}{head[1:]} {joint} {where}: {numbers}{unseen}"
+    if facts.or_bound:
+        other = f"or {_classes(facts.or_bound)}, as {unmeasured_words(facts.or_bound)}"
+        return f"{_possibly(head)} {joint} {where}: {numbers}; {other}"
     return f"{head}: {where} is full, {numbers}" if facts.at_roof else f"{head} {joint} {where}: {numbers}"
 
 
@@ -287,7 +291,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
         if facts.waiting is not None:
             gap, time = duration(facts.waiting.gap_ns), duration(facts.waiting.time_ns)
             what = f"the GPU is idle for {gap} around a launch of {time}"
-        return f"Overhead-bound: {what}; {idle}"
+        return f"{_head_of(facts, 'Overhead-bound')}: {what}; {idle}"
     ready = kernel.counters.get("eligible_warps_per_cycle")
     few = [] if ready is None or ready >= _ENOUGH_READY else [f"only {significant(ready)} warps ready per scheduler"]
     why = [cause.title for cause in causes[:2]]
@@ -299,8 +303,26 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
     time_ns = kernel.duration_ns
     if time_ns is not None and facts.limits.overhead_duration_ns <= time_ns < facts.limits.short_duration_ns:
         why.append(f"of its {duration(time_ns)} about {_START_AND_END} are start and end")
-    head = "Latency-bound" if not missing else f"Possibly latency-bound, or {'- or '.join(missing)}-bound"
-    return f"{head}: {'; '.join((idle, *few, *why))}"
+    return f"{_head_of(facts, 'Latency-bound')}: {'; '.join((idle, *few, *why))}"
+
+
+def _head_of(facts: Facts, head: str) -> str:
+    """Name the class of a kernel without a limiter, and the others that are possible."""
+    return f"{_possibly(head)}, or {_classes(facts.or_bound)}" if facts.or_bound else head
+
+
+def _possibly(head: str) -> str:
+    return f"Possibly {head[0].lower()}{head[1:]}"
+
+
+def _classes(bounds: Sequence[Bound]) -> str:
+    """Write `memory- or compute-bound`."""
+    return f"{'- or '.join(bounds)}-bound"
+
+
+def unmeasured_words(or_bound: Sequence[Bound]) -> str:
+    """Say what was not measured of a kernel whose class is open: `memory was not measured`; empty of a sure one."""
+    return f"{' and '.join(or_bound)} {'were' if len(or_bound) > 1 else 'was'} not measured" if or_bound else ""
 
 
 def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:

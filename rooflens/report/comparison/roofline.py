@@ -20,7 +20,7 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.bounds import BOUNDS, Bound
+from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
 from rooflens.model.compare.pairing import mean_clock_hz
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.roofline.roofs import Roof
@@ -101,7 +101,7 @@ class Place(Struct, frozen=True):
     x: float
     y: float
     radius_px: float
-    bound: Bound
+    bound: ShownClass
     unit: str = "FLOP"
 
 
@@ -203,11 +203,11 @@ class Moves(Struct, frozen=True):
         return tuple(level for level in LEVELS if level in present)
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[ShownClass, ...]:
         """Verdict classes of all dots."""
         dots = [place for move in (*self.moves, *self.slides) for place in (move.before, move.after) if place]
         present = {place.bound for place in dots}
-        return tuple(bound for bound in BOUNDS if bound in present)
+        return tuple(bound for bound in SHOWN_CLASSES if bound in present)
 
     @property
     def pipes(self) -> tuple[Roof, ...]:
@@ -327,7 +327,7 @@ def _place(analysis: Analysis | None, point: Point | None, radius_px: float, *, 
     if analysis is None or point is None or (shares and not point.roof_flop_per_s):
         return None
     height = point.flop_per_s / (point.roof_flop_per_s or 1.0) if shares else point.flop_per_s
-    return Place(point.intensity_flop_per_byte, height, radius_px, analysis.verdict.bound, point.unit)
+    return Place(point.intensity_flop_per_byte, height, radius_px, analysis.verdict.shown_class, point.unit)
 
 
 def _slides(row: Row, radii: _Radii) -> list[Move]:
@@ -345,7 +345,7 @@ def _shared(analysis: Analysis | None, level: str, time_ns: float | None, radii:
     share = analysis.levels[level].share if analysis else None
     if analysis is None or share is None:
         return None
-    return Place(share, 0.0, radii.of(time_ns), analysis.verdict.bound)
+    return Place(share, 0.0, radii.of(time_ns), analysis.verdict.shown_class)
 
 
 def _both(mine: Sequence[Roof], others: Sequence[Roof]) -> tuple[Roof, ...]:

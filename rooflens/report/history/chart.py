@@ -15,7 +15,7 @@ from rooflens.report.history.groups import Group
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.ladder import limiter
 from rooflens.report.plane.geometry import Boxes, Line, text_px
-from rooflens.report.plane.legend import verdict_channels
+from rooflens.report.plane.legend import fill_opacity, verdict_channels
 from rooflens.report.plane.marks import (
     Spec,
     Style,
@@ -151,7 +151,7 @@ def _point_rows(group: Group, s: int, series: Series) -> list[Row]:
                 "part": f"{s}.{part}",
                 "x": at + 1,
                 "y": fmt.round_significant(point.time_ns, 5),
-                "bound": point.analysis.verdict.bound,
+                "bound": point.analysis.verdict.shown_class,
                 "name": fmt.cut_middle(fmt.plain_name(point.analysis.kernel.name), 120),
                 "facts": {
                     "Run": point.run.source,
@@ -160,7 +160,7 @@ def _point_rows(group: Group, s: int, series: Series) -> list[Row]:
                     "Launches": f"{point.launches:,}",
                     "To the run before": change,
                     "Verdict": limiter(point.analysis),
-                    "Class": BOUND_LABELS[point.analysis.verdict.bound],
+                    "Class": BOUND_LABELS[point.analysis.verdict.shown_class],
                 },
             }
         )
@@ -296,7 +296,6 @@ def _gone_labels(at: Style) -> list[alt.Chart]:
 
 def _points(group: Group, at: Style) -> alt.Chart:
     """Draw each run of each kernel in the colour and shape of its verdict, with one legend for both."""
-    present = {point.analysis.verdict.bound for series in group.drawn for point in series.points if point.time_ns}
-    hollow = alt.condition("datum.bound === 'unknown'", alt.value(0), alt.value(1))
+    present = {point.analysis.verdict.shown_class for series in group.drawn for point in series.points if point.time_ns}
     look: Style = {"filled": True, "opacity": 1, "size": point_area_px2(group), "tooltip": alt.ExprRef(_TOOLTIP)}
-    return table("points").mark_point(**look).encode(**at, **verdict_channels(present), fillOpacity=hollow)
+    return table("points").mark_point(**look).encode(**at, **verdict_channels(present), fillOpacity=fill_opacity())

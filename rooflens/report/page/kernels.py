@@ -204,7 +204,7 @@ def _launches(row: Subject) -> Cell:
 
 
 def _bound(row: Subject) -> Cell:
-    words = "failed" if row.failed else row.analysis.verdict.bound
+    words = "failed" if row.failed else row.analysis.verdict.shown_class
     return Cell(words, words)
 
 
@@ -243,10 +243,10 @@ def longest_share(groups: Iterable[KernelSummary]) -> float:
 
 def time_parts(group: KernelSummary, longest: float) -> list[tuple[str, float]]:
     """Part the bar of a kernel by verdict: widths as fractions of the longest bar."""
-    total_ns = known_sum(group.bound_ns.values())
+    total_ns = known_sum(group.class_ns.values())
     if not total_ns or not group.time_share:
         return []
-    return [(bound, group.time_share / longest * ns / total_ns) for bound, ns in group.bound_ns.items()]
+    return [(bound, group.time_share / longest * ns / total_ns) for bound, ns in group.class_ns.items()]
 
 
 MAX_LAUNCHES = 50

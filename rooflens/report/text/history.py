@@ -94,6 +94,7 @@ def _point(point: Point) -> dict[str, Any]:
         "mean_launch_ns": point.gpu_time_ns / point.launches if point.gpu_time_ns is not None else None,
         "share": {name: level.share for name, level in analysis.levels.items()},
         "bound": verdict.bound,
+        "or_bound": list(verdict.or_bound),
         "resource": verdict.resource,
         "gain": verdict.gain.factor if verdict.gain else None,
         "limit": verdict.limit.factor,

@@ -9,10 +9,10 @@ from msgspec.structs import asdict
 
 from rooflens import __version__
 from rooflens import format as fmt
-from rooflens.model.bounds import Bound
+from rooflens.model.bounds import ShownClass
 from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import KernelSummary, bound_times_ns, known_sum, notes, time_part
-from rooflens.model.verdict.sentences import bottleneck_words
+from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, notes, time_part
+from rooflens.model.verdict.sentences import bottleneck_words, unmeasured_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import (
@@ -183,18 +183,21 @@ def _rest(groups: Sequence[KernelSummary], *, mixed: bool) -> tuple[str, ...]:
         *(("",) if mixed else ()),
         fmt.duration(known_sum(group.duration_ns for group in groups)),
         fmt.percent(time_part(groups)),
-        _classes(bound_times_ns(launch for group in groups for launch in group.launches)),
+        _classes(class_times_ns(launch for group in groups for launch in group.launches)),
         *[fmt.MISSING] * 4,
     )
 
 
 def _verdict(group: KernelSummary) -> str:
-    """Name the verdict; with its share where launches differ."""
-    words = _classes(group.bound_ns) if group.bound_ns else group.representative.bound
-    return f"{words}, at the roof" if group.analysis.verdict.at_roof else words
+    """Name the verdict, with what was not measured of an open one; with its share where launches differ."""
+    words = _classes(group.class_ns) if group.class_ns else group.representative.shown_class
+    verdict = group.analysis.verdict
+    if len(group.class_ns) <= 1 and verdict.or_bound:
+        words = f"{words}, {unmeasured_words(verdict.or_bound)}"
+    return f"{words}, at the roof" if verdict.at_roof else words
 
 
-def _classes(times_ns: Mapping[Bound, float]) -> str:
+def _classes(times_ns: Mapping[ShownClass, float]) -> str:
     total_ns = sum(times_ns.values())
     ordered = sorted(times_ns.items(), key=lambda item: -item[1])
     if len(ordered) == 1:

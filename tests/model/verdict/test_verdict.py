@@ -145,7 +145,7 @@ def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
     assert found.at_roof is at_roof
     if says.startswith("Possibly"):
         assert found.confidence == "low"
-        assert "is not measured" in found.sentence
+        assert "not measured" in found.sentence
 
 
 def test_more_warps_come_after_collecting_where_memory_was_not_measured() -> None:
@@ -661,7 +661,7 @@ def test_findings_that_fill_a_unit_are_rules() -> None:
 )
 def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict[str, float], first: str) -> None:
     """A stall or few warps at a full unit are its shadow; what fills it goes first, and DRAM is filled to its roof."""
-    finding = Finding(found, "title", "limiter", (), "of the finding")
+    finding = Finding(found, "title", "limiter", (), "of the finding", "coalesce")
     moves = write_verdict(decide(make_case(shares)), (finding,)).advice
     assert moves[0].startswith(first)
     assert "of the finding" in moves
