@@ -182,9 +182,11 @@ def sparkline(values: Sequence[float | None], blocks: str = BLOCKS) -> str:
 def limiter(analysis: Analysis) -> str:
     """Say the class of a verdict, where its limiter is and how near it is: `memory at HBM2 81 %`."""
     verdict = analysis.verdict
-    share = share_words(verdict.bottleneck) if verdict.bottleneck and verdict.resource else ""
-    share = f" ({share})" if verdict.bottleneck and verdict.bottleneck.unit else f" {share}" if share else ""
-    return f"{limiter_words(verdict.shown_class, verdict.resource, analysis.kernel.gpu)}{share}"
+    if verdict.bottleneck is None or verdict.resource is None:
+        return limiter_words(verdict.shown_class, verdict.resource, analysis.kernel.gpu)
+    name, share = share_words(verdict.bottleneck)
+    words = limiter_words(verdict.shown_class, name, analysis.kernel.gpu)
+    return f"{words} ({share})" if share[0].isalpha() else f"{words} {share}"
 
 
 def verdicts(analyses: Sequence[Analysis]) -> str:

@@ -70,11 +70,13 @@ def _limiters(before: Analysis, after: Analysis) -> str:
 def limiter_sentence(one: Analysis) -> str:
     """Name the class of a verdict, where its limiter is and how near: `memory-bound at L2 (81 %)`."""
     verdict = one.verdict
-    share = f" ({share_words(verdict.bottleneck)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":
         return verdict.bound
     name = verdict.bound if verdict.bound == "balanced" else marked(f"{verdict.bound}-bound", verdict.or_bound)
-    return f"{limiter_words(name, verdict.resource, one.kernel.gpu)}{share}"
+    if verdict.bottleneck is None or verdict.resource is None:
+        return limiter_words(name, verdict.resource, one.kernel.gpu)
+    place, share = share_words(verdict.bottleneck)
+    return f"{limiter_words(name, place, one.kernel.gpu)} ({share})"
 
 
 def share_differs(old: float | None, new: float | None) -> bool:

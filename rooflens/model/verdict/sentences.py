@@ -76,10 +76,15 @@ def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: 
     return share if unit.startswith(name) else f"{name} ({share})"  # an FP64 pipe says itself what fills it
 
 
-def share_words(bottleneck: Bottleneck) -> str:
-    """Write the share of a bottleneck behind its name, with the unit where that has another: `FMA pipe 70 %`."""
-    share = percent(bottleneck.share)
-    return f"{unit_label(bottleneck)} {share}" if bottleneck.unit else share
+def share_words(bottleneck: Bottleneck) -> tuple[str | None, str]:
+    """Return what a limiter is called before its share, and the share: `70 %`, or `FMA pipe 70 %` of another unit.
+
+    An FP64 pipe says itself what fills it.
+    """
+    share, unit = percent(bottleneck.share), unit_label(bottleneck)
+    if bottleneck.unit is None or unit.startswith(resource_label(bottleneck.resource)):
+        return bottleneck.unit or bottleneck.resource, share
+    return bottleneck.resource, f"{unit} {share}"
 
 
 def busy_words(bottleneck: Bottleneck, *gpus: str | None) -> str:
