@@ -252,6 +252,14 @@ def _settle_dram(stages: dict[str, float], kernel: Kernel) -> None:
         stages[WHOLE] = said
 
 
+def active_part(counters: Mapping[str, float]) -> float | None:
+    """Return the part of the elapsed cycles in which the mean SM had work, 0 to 1; None where not known."""
+    active = counters.get("sm_cycles_active_avg")
+    elapsed = counters.get("sm_cycles_elapsed_avg") or counters.get("elapsed_cycles")
+    part = ratio(active, elapsed)
+    return None if part is None else min(1.0, part)
+
+
 def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None:
     """Turn NVIDIA's per cent of L1's active cycles into one of the run; None where the cycles are not known.
 
@@ -263,13 +271,10 @@ def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None
         active, elapsed = (counters.get(f"{unit}_cycles_{which}_avg") for which in ("active", "elapsed"))
         if (part := ratio(active, elapsed)) is not None:
             return of_active * part
-    part, memory = (
-        ratio(counters.get("sm_cycles_active_avg"), counters.get("elapsed_cycles")),
-        counters.get("sol_memory"),
-    )
+    part, memory = active_part(counters), counters.get("sol_memory")
     if part is None:
         return None
-    least = of_active * min(1.0, part)
+    least = of_active * part
     is_memory = part >= _NEARLY_ALL and memory is not None and least - _NEARLY < memory < of_active + _NEARLY
     return memory if is_memory else least
 
