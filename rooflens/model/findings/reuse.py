@@ -114,7 +114,7 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
     return Found(
         evidence=(
             Evidence("arithmetic pipe", busy[pipe], "share", facts.pipes[pipe].source),
-            Evidence("refilled from L2", refilled, "share", "l1tex__m_xbar2l1tex_read_sectors, else lts__throughput"),
+            Evidence("refill path", refilled, "share", "l1tex__m_xbar2l1tex_read_sectors, else lts__throughput"),
         ),
         move=f"{_STEPS[kind]}: {full}",
         bears_on=frozenset({limiter.resource or ""}),
