@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from generators.partial_sets import metrics_of
 from msgspec import Struct
-from support.stored import stored_in
+from support.numbers_stored import stored_in
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report

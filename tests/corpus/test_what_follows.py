@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 from support.kernels import make_kernel
-from support.stored import Stored, stored_in
+from support.numbers_stored import Stored, stored_in
 
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 from rooflens.model.findings.launch import small_grid

@@ -1,43 +1,59 @@
-"""All numbers that reports store, kernel by kernel, and kernels that hold only some of them."""
+"""Small stores for tests: reports made of a few numbers, with no file to read."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
+import pyarrow as pa
+from support.kernels import make_kernel
 
-from rooflens.errors import InputError
-from rooflens.ingest.reports.read import read_report
-from rooflens.ingest.reports.report import ReadOptions
-from rooflens.ingest.reports.resolve import resolve
-from rooflens.model.records import Kernel
-
-
-class Stored(Struct, frozen=True):
-    """A kernel, and every number that its report stores of it, by metric name in base units."""
-
-    kernel: Kernel
-    numbers: Mapping[str, float]
-
-    def but(self, *gone: str) -> Kernel:
-        """Return the kernel as it is without the metrics whose names start with one of these."""
-        resolved = resolve({name: value for name, value in self.numbers.items() if not name.startswith(gone)})
-        return replace(self.kernel, counters=resolved.values, counter_sources=resolved.sources)
+from rooflens.model.records import Hotspot, Kernel, Run
+from rooflens.model.store.dataset import Store, StoredReport
+from rooflens.model.store.tables import ReportRows, report_tables
 
 
-def stored_in(path: Path) -> list[Stored]:
-    """Read the kernels of a report that did not fail; none of a file that is refused."""
-    try:
-        report = read_report(path, path.name, ReadOptions(raw="all", texts_later=True))
-    except InputError:
-        return []
-    numbers: defaultdict[int, dict[str, float]] = defaultdict(dict)
-    assert report.raw is not None
-    for row in report.raw.to_pylist():
-        number = next((row[kind] for kind in ("value_double", "value_uint64") if row.get(kind) is not None), None)
-        if number is not None:
-            numbers[row["kernel_index"]][row["name"]] = float(number)
-    return [Stored(kernel, numbers[kernel.index]) for kernel in report.kernels if not kernel.failed]
+def digest_of(number: int) -> str:
+    """Return a digest that sorts as its number does."""
+    return f"{number:064x}"
+
+
+DIGESTS = tuple(digest_of(number) for number in range(8))
+
+
+def make_report(digest: str, kernel_count: int, **of_run: Any) -> tuple[Run, tuple[Kernel, ...]]:
+    """Make a report whose kernels take as many microseconds as their position, counted from 1."""
+    source = f"{int(digest, 16)}.ncu-rep"
+    kernels = tuple(
+        make_kernel(
+            {"duration_ns": 1e3 * (index + 1)},
+            digest=digest,
+            source=source,
+            index=index,
+            hotspots=(Hotspot("line", file=source, line=index + 1, measures={"samples": 1.0}),),
+        )
+        for index in range(kernel_count)
+    )
+    return Run(digest, source, 100, kernel_count, synthetic=False, **of_run), kernels
+
+
+def tables_of(digest: str, kernel_count: int = 1, **of_run: Any) -> dict[str, pa.Table]:
+    """Make the tables of such a report."""
+    return report_tables(ReportRows(*make_report(digest, kernel_count, **of_run)))
+
+
+def commit(folder: Path, *reports: Mapping[str, pa.Table]) -> str:
+    """Commit reports to a store as one ingest; return the name of its files."""
+    with Store(folder).writing() as writer:
+        for tables in reports:
+            writer.add_reports(tables)
+    return writer.id
+
+
+def stored(folder: Path) -> list[StoredReport]:
+    """Return the reports of a store, all of which must be whole."""
+    found = list(Store.existing(folder).reports())
+    whole = [report for report in found if isinstance(report, StoredReport)]
+    assert len(whole) == len(found), found
+    return whole
