@@ -372,7 +372,8 @@ def _move(move: Move, analysis: Analysis) -> str:
     gain = gain_words(move.gain, analysis.kernel.duration_ns)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
-    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", f"Kind: {move.kind}.", confirm)))
+    kind = "" if move.kind == "collect" else f"Kind: {move.kind}."
+    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm, kind)))
 
 
 def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
