@@ -37,7 +37,7 @@ from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
-    bottleneck_words,
+    busy_words,
     evidence_lines,
     longest_wait,
     verdict_sentence,
@@ -355,9 +355,9 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
         at_limiter = () if is_told else at_limiter[:1]
     if limiter is None:
         return at_limiter
-    busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
+    busy = busy_words(limiter, kernel.gpu)
     return tuple(
-        move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy} busy") for move in at_limiter
+        move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy}") for move in at_limiter
     )
 
 
