@@ -237,7 +237,9 @@ SHOWN_IN_FULL = 5
 """Kernels of an answer that are looked into, the first by time to win: each takes tenths of a second."""
 
 
-def look_into(found: Analyzed, wanted: Iterable[Analysis] | None = None, reading: ReadOptions | None = None) -> Analyzed:
+def look_into(
+    found: Analyzed, wanted: Iterable[Analysis] | None = None, reading: ReadOptions | None = None
+) -> Analyzed:
     """Look inside of kernels, and analyze them once more with what was found there.
 
     A kernel that cannot be looked into says why; nothing else changes.
