@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -238,7 +239,10 @@ SHOWN_IN_FULL = 5
 
 
 def look_into(
-    found: Analyzed, wanted: Iterable[Analysis] | None = None, reading: ReadOptions | None = None
+    found: Analyzed,
+    wanted: Iterable[Analysis] | None = None,
+    reading: ReadOptions | None = None,
+    places: Mapping[str, Path] = MappingProxyType({}),
 ) -> Analyzed:
     """Look inside of kernels, and analyze them once more with what was found there.
 
@@ -248,6 +252,7 @@ def look_into(
         found: All kernels.
         wanted: Those that are to be looked into; by default the first by time to win.
         reading: How the reports are read.
+        places: Where reports lie whose names are no paths from here.
     """
     from rooflens.model.summary import by_stake, summarize  # noqa: PLC0415 - as below
 
@@ -263,7 +268,7 @@ def look_into(
         return found
     analyzer = _Analyzer(found.limits, without_nvidia=False)
     reports = [
-        analyzer.again(report, _insides(report.run, chosen[report.run.digest], reading))
+        analyzer.again(report, _insides(report.run, chosen[report.run.digest], reading, places))
         if report.run.digest in chosen
         else report
         for report in found.reports
@@ -271,13 +276,25 @@ def look_into(
     return replace(found, reports=tuple(reports))
 
 
-def _insides(run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None) -> dict[int, Inside]:
+def looked_into(
+    report: AnalyzedReport, analysis: Analysis, places: Mapping[str, Path] = MappingProxyType({})
+) -> tuple[AnalyzedReport, Analysis]:
+    """Look inside of one kernel; return its report and itself with what was found."""
+    if analysis.kernel.inside is not None:
+        return report, analysis
+    (seen,) = look_into(Analyzed((report,), default_thresholds()), [analysis], places=places).reports
+    return seen, next(one for one in seen.analyses if one.kernel.index == analysis.kernel.index)
+
+
+def _insides(
+    run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None, places: Mapping[str, Path]
+) -> dict[int, Inside]:
     """Look inside of some kernels of a report, which lies where it was read; otherwise say why that cannot be."""
     from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
     from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
     from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
-    path = Path(run.source)
+    path = places.get(run.source, Path(run.source))
     if not path.is_file():
         return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     try:
