@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "",
     "model/verdict": "format errors checking model/bounds model/records model/failed model/unprofiled model/counters "
-    "model/knowledge model/roofline",
+    "model/hotspots model/knowledge model/roofline",
     "model/findings": "format model/bounds model/records model/unprofiled model/counters model/hotspots model/roofline "
     "model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",

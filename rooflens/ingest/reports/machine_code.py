@@ -69,7 +69,10 @@ def read_machine_code(
             reader = ResultReader(data, found)
             known: dict[int, _Found] = {}
             for index in dict.fromkeys(indices):
-                read = _found(reader.result(index))
+                result = reader.result(index)
+                if result.instructions is not None and result.instructions.figures is not None:
+                    continue  # published figures hold no machine code
+                read = _found(result)
                 if isinstance(read, str):
                     told[index] = read
                 else:
@@ -83,7 +86,7 @@ def read_machine_code(
 def _found(result: RawResult) -> _Found | str:
     """Find the addresses of a result's instructions; otherwise why there are none."""
     stored = result.instructions
-    if stored is None or stored.figures is not None or not stored.amounts.get("warp_inst"):
+    if stored is None or not stored.amounts.get("warp_inst"):
         return "the report holds no counts by instruction (`--section SourceCounters`, or `--set full`)"
     capability = tuple(int(result.numbers.get(name, 0)) for name in _CAPABILITY)
     if capability < _SIXTEEN_BYTES_FROM:
