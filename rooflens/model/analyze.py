@@ -22,7 +22,7 @@ from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.phases import find_phases
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 
-MODEL_VERSION = 6
+MODEL_VERSION = 7
 """Raised whenever the same counters would give other numbers, verdicts or advice."""
 
 

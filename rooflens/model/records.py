@@ -434,6 +434,10 @@ class Bottleneck(Struct, frozen=True):
     share: float
 
 
+FAR = 10.0
+"""From here on texts say that a kernel is far from any limit, and no factor."""
+
+
 class Limit(Struct, frozen=True):
     """What no change can beat that keeps a kernel's arithmetic, its types and the bytes that it needs.
 
@@ -442,16 +446,22 @@ class Limit(Struct, frozen=True):
     Attributes:
         factor: Time over the floor; None where neither the arithmetic nor the traffic is known.
         floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
-        by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`, `all of DRAM once`; empty without a floor.
-        about: The floor is estimated: a share of the cycles in which SMs work, or FLOPs by a pipe's activity.
+        by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
+        proven: Nothing that keeps the work gets below the floor. False at today's traffic: what is read again, or was
+            lost from a full cache, can be spared.
         missing: What would tell it; None where it is known.
     """
 
     factor: float | None = None
     floor_ns: float | None = None
     by: str = ""
-    about: bool = False
+    proven: bool = False
     missing: str | None = None
+
+    @property
+    def is_far(self) -> bool:
+        """Return whether it is too far away to say anything but that."""
+        return self.factor is not None and self.factor > FAR
 
 
 class Gain(Struct, frozen=True):

@@ -6,16 +6,24 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rooflens import format as fmt
+from rooflens.errors import RooflensError
 from rooflens.model.hotspots import leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
+from rooflens.model.predict.other_gpu import next_type, what_if
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import cautions, notes
+from rooflens.model.summary import cautions, notes, summarize
 from rooflens.model.verdict.bottleneck import both_sides
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.verdict.sentences import (
+    gain_words,
+    level_share_words,
+    limit_factor_words,
+    resource_label,
+    without_move,
+)
 from rooflens.report.document import (
     Block,
     Bullets,
@@ -48,6 +56,7 @@ from rooflens.report.inside import (
 from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.program import in_program_lines
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
+from rooflens.report.text.what_if import worth_words
 from rooflens.report.writers.markdown import to_markdown
 
 PIPES_SHOWN = 4
@@ -150,7 +159,8 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
     gain = gain_words(verdict.gain, analysis.kernel.duration_ns)
     words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
-    floor = f"; the floor is {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
+    what = "the floor is" if limit.proven else f"{limit.by} alone takes"
+    floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
     return (
         paragraph(
             (strong(plain(without_move(verdict))), f" Confidence {verdict.confidence}."),
@@ -158,8 +168,19 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
             plain(f"No limit: the report lacks {limit.missing}.")
             if limit.missing and not analysis.kernel.failed
             else "",
+            plain(_type_words(analysis)),
         ),
     )
+
+
+def _type_words(analysis: Analysis) -> str:
+    """Say whether fp16, or fp32 for fp64, is worth it, as `predict --from --dtype` does; empty if that says nothing."""
+    (kernel,) = summarize([analysis])
+    try:
+        words = worth_words(what_if(kernel, None, next_type(analysis)))
+    except RooflensError:  # it computes in that type already or not at all, or its GPU is not known
+        return ""
+    return f"{words}." if words else ""
 
 
 def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
@@ -211,9 +232,10 @@ def _stated(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
 
 
 def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
-    label = _label(analysis, name)
+    label, said = _label(analysis, name), fmt.percent(share)
     if name in LEVELS:
         level, sources = analysis.levels[name], level_sources(analysis, name)
+        said = level_share_words(level)
         rate, peak = fmt.si(level.bytes_per_s, "B/s"), fmt.si(level.peak_bytes_per_s, "B/s")
     else:
         pipe, sources = analysis.pipes[name], pipe_sources(analysis, name)
@@ -221,7 +243,7 @@ def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
             fmt.si(value, f"{UNITS.get(pipe.unit, pipe.unit)}/s") for value in (pipe.amount_per_s, pipe.peak_per_s)
         )
     source = "; ".join(dict.fromkeys(part for part in (sources.amount, sources.peak, sources.share) if part))
-    return label, plain(fmt.percent(share)), rate, peak, code(source) if source else fmt.MISSING
+    return label, plain(said), rate, peak, code(source) if source else fmt.MISSING
 
 
 def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
@@ -340,7 +362,7 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """List the moves, each with its gain alone and the counter that would confirm it."""
+    """List the moves, each with its gain alone, its kind, and the counter that would confirm it."""
     lines: list[Words] = [_move(move, analysis) for move in analysis.verdict.moves]
     if not lines:
         return ()
@@ -353,7 +375,7 @@ def _move(move: Move, analysis: Analysis) -> str:
     gain = gain_words(move.gain, analysis.kernel.duration_ns)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
-    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm)))
+    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", f"Kind: {move.kind}.", confirm)))
 
 
 def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
