@@ -82,9 +82,11 @@ def stall(
     gains = [1 / kept for kept in (1 - share / 2, issued) if kept]
     whole = [1 / kept for kept in (1 - share, issued) if kept]
     spellings = dict.fromkeys((reason, SAMPLED_AS.get(reason, reason)))
-    # The line to change is that of the instruction which is waited for, where that is known.
+    # The line to change is that of the instruction which is waited for, where that is known; a barrier's is its own.
     where = (
-        producers(facts.kernel, (spelling,)) or places(facts.kernel, f"{STALL}{spelling}") for spelling in spellings
+        (() if reason == "barrier" else producers(facts.kernel, (spelling,)))
+        or places(facts.kernel, f"{STALL}{spelling}")
+        for spelling in spellings
     )
     return Found(
         evidence=(*evidence, *extra),
