@@ -286,6 +286,15 @@ def looked_into(
     return seen, next(one for one in seen.analyses if one.kernel.index == analysis.kernel.index)
 
 
+def _with_inside(kernel: Kernel, inside: Inside) -> Kernel:
+    """Add what was found inside a kernel, and the text of its hottest instructions where it is still missing."""
+    spots = tuple(
+        replace(spot, sass=inside.texts.get(spot.pc)) if spot.sass is None and spot.pc is not None else spot
+        for spot in kernel.hotspots
+    )
+    return replace(kernel, inside=inside, hotspots=spots)
+
+
 def _insides(
     run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None, places: Mapping[str, Path]
 ) -> dict[int, Inside]:
@@ -477,7 +486,7 @@ class _Analyzer:
         kernels = [analysis.kernel for analysis in report.analyses]
         outsides, _ = _outsides(report.run, kernels, report.unprofiled, is_all=False)
         places = [place for place, kernel in enumerate(kernels) if kernel.index in insides]
-        looked_into = [replace(kernels[place], inside=insides[kernels[place].index]) for place in places]
+        looked_into = [_with_inside(kernels[place], insides[kernels[place].index]) for place in places]
         known = [replace(outsides[place], launches=report.analyses[place].launches) for place in places]
         every = list(report.analyses)
         for place, analysis in zip(places, self._analyses(looked_into, known), strict=True):

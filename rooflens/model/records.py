@@ -283,6 +283,7 @@ class Inside(Struct, frozen=True):
         waits: What the samples at an instruction wait for, most first, by its offset.
         pcs: Offsets of the instructions of each line, by file and line.
         row_of: Id of the loop or straight part that an instruction is in, by its offset.
+        texts: Instructions in text, by offset: of what ran.
         note: Why nothing is known; empty where something is.
     """
 
@@ -290,6 +291,7 @@ class Inside(Struct, frozen=True):
     waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=dict)
     pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     row_of: Mapping[int, int] = field(default_factory=dict)
+    texts: Mapping[int, str] = field(default_factory=dict)
     note: str = ""
 
 

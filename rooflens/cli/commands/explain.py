@@ -71,7 +71,9 @@ def explain(
 
     stated = read_stated(predict)
     chooser = Chooser(selection) if selection else None
-    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, timeline=timeline)
+    # The text of the one that is explained comes with its loops: the disassembler is started once.
+    bare = replace(reading, texts=False)
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=bare, timeline=timeline)
     whole = found
     if chooser:
         found = only_chosen(found, chooser)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflens.errors import InputError
 from rooflens.format import count
 from rooflens.ingest.cubin.budget import TooMuchError
-from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES
+from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, may_jump
 from rooflens.ingest.cubin.modules import Listing
 from rooflens.ingest.metrics.code import MOST_CHARACTERS
 from rooflens.ingest.reports.container import outline
@@ -37,10 +37,20 @@ _CAPABILITY = ("device__attribute_compute_capability_major", "device__attribute_
 
 
 class _Found(NamedTuple):
-    """One kernel's code without its text: first address of all, addresses, what is stored, and the code itself."""
+    """One kernel's code without its text.
+
+    Attributes:
+        base: First address of all.
+        addresses: Those of its instructions.
+        told: Addresses of those whose text is needed: of what ran, and of all that may jump.
+        starts: First address of each function.
+        stored: What the report holds by instruction.
+        listing: The code itself; None where its form is not known.
+    """
 
     base: int
     addresses: list[int]
+    told: list[int]
     starts: list[int]
     stored: Instructions
     listing: Listing | None
@@ -118,12 +128,14 @@ def _found(result: RawResult) -> _Found | str:
         addresses += range(start, last + 1, INSTRUCTION_BYTES)
     if not known.intersection(addresses) or ran.keys() - set(addresses):
         return "its code is damaged: instructions that ran are at no address of it"
+    code = listing if isinstance(listing, Listing) else None
     return _Found(
         base,
         addresses,
+        [one for one in addresses if one in ran or code is None or may_jump(code.code(one))],
         [start for start in starts if start in ends],
         stored,
-        listing if isinstance(listing, Listing) else None,
+        code,
     )
 
 
@@ -133,10 +145,10 @@ def _texts(
     """Return the text of instructions by address, of each result; from the cache where it is there."""
     texts: dict[int, Mapping[int, str]] = {}
     for index, one in known.items():
-        kept = kept_sass(digest, {index: one.addresses}, f"whole {index}")
+        kept = kept_sass(digest, {index: one.told}, f"whole {index}")
         if kept is not None:
             texts[index] = kept[index]
-    wanted = {index: one.addresses for index, one in known.items() if index not in texts}
+    wanted = {index: one.told for index, one in known.items() if index not in texts}
     if not wanted:
         return texts
     answer = ask([Asked(plain, digest, wanted, {})], options)[0]
