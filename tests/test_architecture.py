@@ -109,8 +109,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/how_it_runs report/sizes report/labels report/content report/program report/summary report/text "
     "report/writers",
     "mcp": "errors format analyzing writing ingest/* model/* report/*",
-    "report/comparison": "format model/* report/document report/labels report/ladder report/html report/plane "
-    "report/roofline report/summary",
+    "report/comparison": "format model/* report/document report/inside report/labels report/ladder report/html "
+    "report/plane report/roofline report/summary",
     "report/forecast": "format errors model/* report/document report/labels report/plane report/text",
     "report/history": "format model/* report/document report/labels report/ladder report/plane report/text",
 }
