@@ -170,7 +170,8 @@ class Comparison:
     ) -> tuple[str, ...]:
         """Return a sentence for each thing that got slower by more than a limit, a floor and its noise.
 
-        With a single recording on a side the noise is unknown: more than 10 % fails then, and less does not.
+        With a single recording on a side the noise is unknown: more than 10 % fails then (20 % for grids
+        below one wave), and less does not.
 
         Args:
             limit: What the GPU time may grow by: 0.05, or `"5%"`; twice that for grids below one wave.
