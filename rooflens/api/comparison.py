@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rooflens.addresses import shown
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
+from rooflens.api.texts import Text
 from rooflens.errors import InputError
 from rooflens.format import cut_name, plain_name
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
@@ -234,7 +235,7 @@ class Comparison:
         """
         from rooflens.writing.answers import of_comparison
 
-        return of_comparison(self._compared, self._sides).text("md").removesuffix("\n")
+        return Text(of_comparison(self._compared, self._sides).text("md").removesuffix("\n"))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write it to a file: `.html` is a page with the changes as arrows; `.md`, `.json` and `.xml` (JUnit) work too.
