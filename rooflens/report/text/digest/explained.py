@@ -410,5 +410,5 @@ def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
     return () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)
 
 
-_SECTIONS = (_head, _verdict, _moves, _loops, _lines, _findings, _running, _doubts, _units, _full_name)
+_SECTIONS = (_head, _verdict, _moves, _loops, _lines, _findings, _doubts, _running, _units, _full_name)
 """What an explanation holds, from top to bottom: what to do first, and the counters behind it last."""
