@@ -90,12 +90,22 @@ def nvidia_rules(
                 severity="contributes" if costs else "note",
                 evidence=(Evidence("time it would save", saved, "share", f"NVIDIA's rule {rule.identifier}"),),
                 move=f"see NVIDIA's rule `{title}`, which estimates {percent(saved)} less time",
-                kind=next((kinds[one] for one in covered_by(rule)), _KINDS.get(rule.identifier, "algorithm")),
+                kind=kind_of(rule, kinds) or "algorithm",
                 gain=gain_of(facts, min(faster, limit)) if costs and faster is not None else None,
                 confidence="low",
             )
         )
     return tuple(findings)
+
+
+def kind_of(rule: Rule, kinds: Mapping[str, MoveKind]) -> MoveKind | None:
+    """Return the kind of move that a rule of NVIDIA's asks for, by the findings that say the same; None for no kind.
+
+    Args:
+        rule: Its result.
+        kinds: Kind of each finding's move, by id.
+    """
+    return next((kinds[one] for one in covered_by(rule)), _KINDS.get(rule.identifier))
 
 
 def covered_by(rule: Rule) -> frozenset[str]:
