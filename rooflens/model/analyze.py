@@ -95,7 +95,9 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         nvidia=read_nvidia(kernel.rules),
         flags=facts.flags,
         launches=facts.outside.launches,
-        findings=findings,
+        findings=tuple(
+            replace(one, gain=facts.earned(one.gain, one.confidence)) if one.gain else one for one in findings
+        ),
         phases=facts.phases,
         key=facts.outside.key or first_key(kernel),
         in_program=facts.outside.in_program,

@@ -28,7 +28,13 @@ from rooflens.model.summary import (
     summarize,
     time_part,
 )
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limit_words, unmeasured_words
+from rooflens.model.verdict.sentences import (
+    first_gain_words,
+    gain_words,
+    limit_factor_words,
+    limit_words,
+    unmeasured_words,
+)
 from rooflens.report.content import Content
 from rooflens.report.labels import BOUND_LABELS, flag_label
 
@@ -88,7 +94,7 @@ class Ranked(Struct, frozen=True):
         move: The first move in at most `MOVE_WORDS` words.
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
-        gain: What the first move brings, as `gain_words` says it of all launches; empty where unknown.
+        gain: What the first move brings, as `first_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty where not known.
     """
 
@@ -247,7 +253,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         cause=(analysis.verdict.cause or "").replace("_", " "),
         limit=limit_factor_words(analysis.verdict.limit).partition(" (")[0],
         move=brief_move(first_move(analysis)),
-        gain=gain_words(analysis.verdict.gain, group.duration_ns),
+        gain=first_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis),
     )
 

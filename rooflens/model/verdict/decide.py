@@ -122,7 +122,21 @@ def decide(facts: Facts) -> Facts:
         unseen=unseen,
         full_for_a_while=bound in {"memory", "compute"} and (top_share or 0.0) < facts.limits.bound_share,
     )
-    return replace(decided, limit=find_limit(decided))
+    return replace(decided, limit=find_limit(decided), confidence=_confidence(decided))
+
+
+def _confidence(facts: Facts) -> Confidence:
+    """Say how far the counters carry the class: each doubt costs a step, and some things leave none.
+
+    So it is where the class is open or unknown, and where something else speaks for a side whose unit was not measured
+    itself.
+    """
+    sides = [side for side in (facts.limiter, facts.memory, facts.compute) if side is not None]
+    is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
+    if facts.bound == "unknown" or is_stood_in or facts.or_bound:
+        return "low"
+    doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
+    return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]
 
 
 def _unseen(
@@ -225,12 +239,6 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
         cause = longest_wait(facts)
-    # Something else speaks for a side whose unit was not measured itself.
-    sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
-    is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
-    doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
-    if bound == "unknown" or is_stood_in or facts.or_bound:
-        doubts = len(_CONFIDENCE)
     moves = _moves(facts, costing, unmeasured=unmeasured)
     return Verdict(
         bound=bound,
@@ -238,7 +246,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         at_roof=facts.at_roof,
         cause=cause,
         limit=facts.limit,
-        confidence=_CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)],
+        confidence=facts.confidence,
         sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured),
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
         moves=moves,
@@ -265,20 +273,27 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
 
 
 def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[Move, ...]:
-    """Choose the moves: those of the findings, else those for the limiter, and last how to collect more.
+    """Choose the moves; of a kernel whose class is unknown what collects more goes first."""
+    kernel, library = facts.kernel, library_of(facts.kernel)
+    if kernel.failed:
+        return advice.failed_moves(kernel, facts.outside.command_line)
+    asked = advice.collect_moves(kernel, facts.outside.command_line) if facts.bound == "unknown" else ()
+    moves = _own_moves(facts, costing, unmeasured=unmeasured) if library is None else caller_moves(facts, library)
+    return tuple({move.text: move for move in (*asked, *moves)}.values())
 
+
+def _own_moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[Move, ...]:
+    """Choose the moves for a kernel whose code the reader can change.
+
+    They are those of the findings, else those for the limiter, and last how to collect more.
     Where it was not measured why a kernel waits, only what limits it comes before how to learn that. The full unit
     goes first where nothing says what fills it, and filling it further is not the aim: DRAM below its roof is yet to be
     filled, and so is a unit that is full for a part of the run only.
     """
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
-    if kernel.failed:
-        return advice.failed_moves(kernel, facts.outside.command_line)
-    if (library := library_of(kernel)) is not None:
-        asked = advice.collect_moves(kernel, facts.outside.command_line) if facts.bound == "unknown" else ()
-        return (*caller_moves(facts, library), *asked)
     of_findings = tuple(
-        Move(finding.move, finding.kind, finding.id, finding.where, finding.gain) for finding in costing
+        Move(finding.move, finding.kind, finding.id, finding.where, facts.earned(finding.gain, finding.confidence))
+        for finding in costing
     )
     if unmeasured and not_profiled(kernel.compute_capability) is None:
         sure = costing if "memory" not in facts.unseen else [one for one in costing if one.id not in FEW_WARPS]

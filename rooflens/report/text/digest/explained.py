@@ -14,7 +14,13 @@ from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.bottleneck import both_sides
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.verdict.sentences import (
+    first_gain_words,
+    gain_words,
+    limit_factor_words,
+    resource_label,
+    without_move,
+)
 from rooflens.report.document import (
     Block,
     Bullets,
@@ -136,7 +142,7 @@ def _launch(analysis: Analysis) -> Words:
 
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
-    gain = gain_words(verdict.gain, analysis.kernel.duration_ns)
+    gain = first_gain_words(verdict, analysis.kernel.duration_ns)
     words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
     floor = f"; the floor is {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
     return (
