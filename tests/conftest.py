@@ -30,6 +30,13 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Import no file of tests that have nothing new to find."""
+    if unchanged.has_passed(module_path):
+        return unchanged.PassedModule.from_parent(parent, path=module_path)
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that compile or open pages first: at the end, no core waits for another one's long file."""
     slow = {item.path for item in items if any(item.get_closest_marker(name) for name in _SLOW)}

@@ -92,18 +92,19 @@ MAY_IMPORT: dict[str, str] = {
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format globs model/* report/findings report/labels report/content report/html report/program "
-    "report/roofline report/templates",
+    "report/page/cards": "format globs model/* report/findings report/how_it_runs report/labels report/content "
+    "report/html report/program report/roofline report/templates",
     "report/page": "format errors model/* report/document report/labels report/ladder report/content report/html "
     "report/plane report/roofline report/program report/summary report/templates report/writers report/page/cards",
     "report/data": "format model/*",
     "report/document": "",
     "report/writers": "format report/document report/html",
     "report/findings": "format model/* report/labels",
+    "report/how_it_runs": "format model/* report/labels",
     "report/text": "format errors model/* report/data report/document report/findings report/labels report/ladder "
     "report/content report/program report/summary report/writers",
-    "report/text/digest": "format errors model/* report/document report/findings report/sizes report/labels "
-    "report/content report/program report/summary report/text report/writers",
+    "report/text/digest": "format errors model/* report/document report/findings report/how_it_runs report/sizes "
+    "report/labels report/content report/program report/summary report/text report/writers",
     "mcp": "errors format analyzing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/labels report/ladder report/html report/plane "
     "report/roofline report/summary",
@@ -329,6 +330,7 @@ IMPORTS: tuple[tuple[str, set[str]], ...] = (
 """Command -> the packages of others that it may load, over the published reports; `ingest` makes the store."""
 
 
+@pytest.mark.if_changed("imports", "fixtures")
 def test_each_command_loads_only_what_it_uses(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that a command has no use for costs it neither time nor an error where it is missing."""
     for report in (_BEFORE, _AFTER):

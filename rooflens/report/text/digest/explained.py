@@ -12,6 +12,7 @@ from rooflens.model.needs import untold
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
+from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.bottleneck import both_sides
 from rooflens.model.verdict.sentences import (
@@ -39,6 +40,7 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.findings import code_of, costing, shown
+from rooflens.report.how_it_runs import memory_facts, occupancy_facts, warp_facts
 from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.program import in_program_lines
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
@@ -177,6 +179,18 @@ def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     parts = [Table(columns, rows)] if rows else []
     few = [paragraph(f"Measured, and below {fmt.percent(LEAST_SHARE)}: {', '.join(idle)}.")] if idle else []
     return (Heading("How busy each unit is"), *parts, *few) if parts or few else ()
+
+
+def _running(_: AnalyzedReport, analysis: Analysis) -> Document:
+    """List what was measured of warps, accesses and occupancy, so that a reader can check the judgement above."""
+    kernel = analysis.kernel
+    sections = (
+        ("Warps", warp_facts(kernel)),
+        ("Memory", memory_facts(find_traffic(kernel))),
+        ("Occupancy", occupancy_facts(kernel)),
+    )
+    lines: list[Words] = [f"{name}: {plain('; '.join(known))}." for name, measured in sections if (known := tuple(measured))]
+    return (Heading("How it runs"), bullets(lines)) if lines else ()
 
 
 def _label(analysis: Analysis, name: str) -> str:
@@ -332,5 +346,5 @@ def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
     return () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)
 
 
-_SECTIONS = (_head, _verdict, _moves, _lines, _findings, _doubts, _units, _full_name)
+_SECTIONS = (_head, _verdict, _moves, _lines, _findings, _running, _doubts, _units, _full_name)
 """What an explanation holds, from top to bottom: what to do first, and the counters behind it last."""
