@@ -36,6 +36,7 @@ from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.roofline.datasheets import name_key
 from rooflens.model.store import no_report
+from rooflens.model.verdict.library import with_fills_told
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
 from rooflens.workloads.recognize import recognize
 
@@ -396,7 +397,8 @@ class _Analyzer:
                 analyses += self._analyses(kernels[together], outsides[together])
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             return Analyzed((), self._limits, ((run.source, bug_error(error)),))
-        report = AnalyzedReport(run, with_siblings(analyses, self._limits), unprofiled)
+        told = with_fills_told(with_siblings(analyses, self._limits), run.command_line)
+        report = AnalyzedReport(run, told, unprofiled)
         return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
 
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:

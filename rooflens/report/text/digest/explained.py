@@ -189,7 +189,9 @@ def _running(_: AnalyzedReport, analysis: Analysis) -> Document:
         ("Memory", memory_facts(find_traffic(kernel))),
         ("Occupancy", occupancy_facts(kernel)),
     )
-    lines: list[Words] = [f"{name}: {plain('; '.join(known))}." for name, measured in sections if (known := tuple(measured))]
+    lines: list[Words] = [
+        f"{name}: {plain('; '.join(known))}." for name, measured in sections if (known := tuple(measured))
+    ]
     return (Heading("How it runs"), bullets(lines)) if lines else ()
 
 
