@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
-    "model/roofline model/counters model/store",
+    "model/inside model/roofline model/counters model/store",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
     "model/timeline model/keys",
@@ -63,6 +63,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/counters": "errors",
     "model/roofline": "format errors cache checking files model/calibration model/records model/counters",
     "model/hotspots": "model/records",
+    "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "",
     "model/verdict": "format errors checking model/bounds model/records model/failed model/unprofiled model/counters "
     "model/knowledge model/roofline",

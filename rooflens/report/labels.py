@@ -41,10 +41,15 @@ def stall_label(reason: str) -> str:
     return STALLS.get(reason) or _ISSUING.get(reason, reason.replace("_", " "))
 
 
+def file_label(file: str) -> str:
+    """Name a source file without its folders."""
+    return _SEPARATORS.split(file)[-1]
+
+
 def place_label(hotspot: Hotspot) -> str:
     """Name a place in the code: `adamw.cu:95`, the function, or the offset of an instruction in it: `+0x1a0`."""
     if hotspot.by == "line" and hotspot.file and hotspot.line is not None:
-        return f"{_SEPARATORS.split(hotspot.file)[-1]}:{hotspot.line}"
+        return f"{file_label(hotspot.file)}:{hotspot.line}"
     if hotspot.pc is not None:
         return f"+{hotspot.pc:#x}"
     return hotspot.function or ""

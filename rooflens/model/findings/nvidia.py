@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from rooflens.format import percent
 from rooflens.model.records import Evidence, Finding, MoveKind, Rule
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
-NVIDIA_RULE = "nvidia_rule"
 _WHOLE_PCT = 100.0
 
 _COVERED: tuple[tuple[str, str, frozenset[str]], ...] = (

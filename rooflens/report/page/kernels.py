@@ -16,7 +16,7 @@ from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.work import MainWork, Unit, main_work
 from rooflens.model.summary import KernelSummary, Launch, known_sum
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.labels import UNITS
@@ -122,7 +122,10 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
         Column("roof", "Of its roof", "Rate over its lowest roof (fraction)", _roof, hint=_ROOF_HINT),
     )
     rest = (one for one in kernel_quantities().values() if one.key.page and one not in (time, share, launches))
-    return *own, *(_column(one, shown=one.key.page == BASIC) for one in rest)
+    made = {one.name: _column(one, shown=one.key.page == BASIC) for one in rest}
+    limit = made["verdict_limit_factor"]
+    made[limit.key] = replace(limit, cell=_limit, hint=f"{limit.hint}; {TODAY}")
+    return *own, *made.values()
 
 
 def _column(one: Quantity, *, shown: bool) -> Column:
@@ -190,6 +193,11 @@ def _name(row: Subject) -> Cell:
 
 def _report(row: Subject) -> Cell:
     return Cell(fmt.cut_middle(row.label, LABEL_WIDTH), row.label)
+
+
+def _limit(row: Subject) -> Cell:
+    limit = row.analysis.verdict.limit
+    return Cell(limit_cell(limit), "" if limit.factor is None else _raw(limit.factor))
 
 
 def _gpu(row: Subject) -> Cell:

@@ -52,6 +52,7 @@ def _rung(ladder: Ladder, rung: Rung) -> dict[str, Any]:
         "resource": verdict.resource if verdict else None,
         "share": verdict.bottleneck.share if verdict and verdict.bottleneck else None,
         "limit": verdict.limit.factor if verdict else None,
+        "limit_proven": verdict.limit.proven if verdict else None,
         "move": first_move(analysis) if analysis and rung.is_fastest else None,
     }
 
@@ -101,6 +102,7 @@ def _cell(point: Point | None) -> dict[str, Any] | None:
         "resource": verdict.resource,
         "gain": verdict.gain.factor if verdict.gain else None,
         "limit": verdict.limit.factor,
+        "limit_proven": verdict.limit.proven,
     }
 
 
@@ -204,7 +206,8 @@ def _findings(found: FindingChanges | None) -> dict[str, Any] | None:
     return {
         **{what: [_finding(one) for one in found.changes if one.what == what] for what in ("gone", "changed", "new")},
         "untold": list(found.untold),
-        "limit": found.limit,
+        "limit": found.limit.factor,
+        "limit_proven": found.limit.proven,
         "speedup_reached": found.reached,
     }
 
@@ -241,4 +244,5 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
         "at_roof": verdict.at_roof,
         "gain": verdict.gain.factor if verdict.gain else None,
         "limit": verdict.limit.factor,
+        "limit_proven": verdict.limit.proven,
     }

@@ -98,4 +98,5 @@ def _point(point: Point) -> dict[str, Any]:
         "resource": verdict.resource,
         "gain": verdict.gain.factor if verdict.gain else None,
         "limit": verdict.limit.factor,
+        "limit_proven": verdict.limit.proven,
     }

@@ -12,7 +12,7 @@ from rooflens import format as fmt
 from rooflens.model.bounds import ShownClass
 from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, notes, time_part
-from rooflens.model.verdict.sentences import bottleneck_words, unmeasured_words
+from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, unmeasured_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import (
@@ -64,7 +64,8 @@ _MOST_REASONS = 3
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak. Of several launches "
     "the median one is judged and placed. AI: FLOPs over bytes moved. Gain: about what the first move brings. "
-    "Limit: what no change beats that keeps the arithmetic, the types and the bytes that are needed. "
+    "Limit: what no change beats that keeps the arithmetic, the types and the bytes that are needed; "
+    f"{TODAY}; far: above 10x. "
     f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
 
@@ -173,7 +174,7 @@ def _row(group: KernelSummary, *, mixed: bool) -> tuple[Words, ...]:
         bottleneck_words(group.representative.bottleneck, group.gpu, missing=fmt.MISSING),
         fmt.intensity(work.intensity(group.analysis.levels["dram"]), UNITS[work.unit]),
         fmt.factor(verdict.gain.factor if verdict.gain else None),
-        fmt.factor(verdict.limit.factor),
+        limit_cell(verdict.limit),
     )
 
 

@@ -16,7 +16,7 @@ from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, place_of_move
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label, unmeasured_words
+from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
 from rooflens.report.findings import costing
 from rooflens.report.labels import UNITS, flag_label
@@ -25,7 +25,7 @@ from rooflens.report.summary import RANKED_SHOWN, most_first
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
 MARKS = "class?: may be another; ? medium, ?? low confidence"
-LEGEND = (ORDER, f"{MARKS}; `rooflens about columns`")
+LEGEND = (ORDER, f"limit: {TODAY}; far: over 10x", f"{MARKS}; `rooflens about columns`")
 """Lines that explain the table's order and marks; printed below it."""
 
 _NAME = Column("kernel", fit="name", least=18, most=48)
@@ -157,7 +157,6 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
     intensity = work.intensity(analysis.levels["dram"])
     alone_ns = analysis.in_program.time_ns if analysis.in_program else None
     launch_ns = (alone_ns, analysis.kernel.duration_ns) if has_program else ()
-    factors = (verdict.gain.factor if verdict.gain else None, verdict.limit.factor)
     return (
         duration(kernel.duration_ns) if kernel.duration_ns is not None else _MISSING,
         percent(share) if share is not None else _MISSING,
@@ -165,7 +164,8 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
         f"{significant(intensity)} {UNITS[work.unit]}/B" if intensity is not None else _MISSING,
         _achieved(kernel.representative, work),
         Span(verdict_words(analysis), verdict.shown_class),
-        *(factor(one) if one is not None else _MISSING for one in factors),
+        factor(verdict.gain.factor) if verdict.gain else _MISSING,
+        limit_cell(verdict.limit, _MISSING),
         Span(first_move(analysis).partition(": ")[0], "dim"),
     )
 
