@@ -18,6 +18,7 @@ from rooflens.format import count, percent
 from rooflens.model.records import Analysis, Move, timed
 from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, summarize, time_part
 from rooflens.model.verdict.collecting import for_all_kernels
+from rooflens.model.verdict.library import ONLY_FILLS
 
 ORDER = "gains first, by time won; then by limit, by time; libraries and fills last"
 """The one order of kernels, in the words of legend, help and documentation."""
@@ -125,9 +126,11 @@ def worth_a_line(ordered: Iterable[KernelSummary]) -> list[KernelSummary]:
 def _shared_move(kernel: KernelSummary) -> str:
     """Name the move for the program, and not for this kernel alone, that comes first; empty where there is none."""
     verdict = kernel.analysis.verdict
-    if kernel.analysis.role == "fill" or verdict.gain is not None or not verdict.moves:
+    if verdict.gain is not None or not verdict.moves:
         return ""
     move = verdict.moves[0]
+    if kernel.analysis.role == "fill":
+        return "fills" if move.text.startswith(ONLY_FILLS) else ""
     if verdict.bound == "overhead" and (move.finding in _OF_LAUNCHES or _is_of_library(kernel)):
         return "graph"
     return "collect" if move.kind == "collect" and _LACKING in move.text else ""
@@ -171,7 +174,7 @@ def _collect(members: Sequence[KernelSummary]) -> Move:
     """Ask for the counters of all of them, with the command for one that then chooses no kernel."""
     first = members[0].analysis
     text = for_all_kernels(first.verdict.moves[0].text, first.kernel.function_name)
-    return Move(text.replace(_LACKING, f"what {len(members)} kernels{_of_time(members)} lack"), "collect")
+    return Move(text.replace(_LACKING, f"what {len(members)} kernels lack{_of_time(members)}"), "collect")
 
 
 class _Fold(Struct, frozen=True):
@@ -187,4 +190,8 @@ class _Fold(Struct, frozen=True):
     is_partial: bool = False
 
 
-_FOLDS = {"graph": _Fold(_graph, 2), "collect": _Fold(_collect, 3, is_partial=True)}
+_FOLDS = {
+    "graph": _Fold(_graph, 2),
+    "collect": _Fold(_collect, 3, is_partial=True),
+    "fills": _Fold(lambda members: members[0].analysis.verdict.moves[0], 2),
+}

@@ -58,6 +58,9 @@ def library_of(kernel: Kernel) -> str | None:
     return next((library for library, pattern in _LIBRARIES if pattern.search(names)), None)
 
 
+ONLY_FILLS = "this report holds only kernels that fill inputs"
+
+
 def role_of(kernel: Kernel) -> Role:
     """Say what a kernel is to its reader: an input's filler, a copy, a library's, or one whose code can be changed."""
     names = f"{kernel.name}\n{kernel.function_name}"
@@ -69,12 +72,14 @@ def role_of(kernel: Kernel) -> Role:
 
 
 def with_fills_told(analyses: Sequence[Analysis], command_line: str | None) -> tuple[Analysis, ...]:
-    """Say of a report that holds nothing but kernels that fill inputs that the reader's own is not in it."""
-    sound = timed(analyses)
-    if not sound or any(one.role != "fill" for one in sound):
+    """Say of a report that holds nothing but kernels that fill inputs that the reader's own is not in it.
+
+    One whose profiling failed is in it.
+    """
+    if not timed(analyses) or any(one.role != "fill" for one in analyses):
         return tuple(analyses)
     command = f"rooflens profile --kernel NAME -- {program_of(command_line) or PROGRAM}"
-    text = f"this report holds only kernels that fill inputs; yours is not in it: `{command}`"
+    text = f"{ONLY_FILLS}; yours is not in it: `{command}`"
     return tuple(one if one.kernel.failed else _with_move(one, Move(text, "collect")) for one in analyses)
 
 
