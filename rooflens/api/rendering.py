@@ -34,7 +34,7 @@ def report_html(found: Analyzed, words: Iterable[str]) -> str:
     rows = ranking(page)
     longest = max((row.group.duration_ns or 0.0 for row in rows), default=0.0) or 1.0
     items = "".join(_row(row, longest) for row in rows[:ROWS_SHOWN])
-    more = len(page.kernels) - min(len(rows), ROWS_SHOWN)
+    more = len(page.kernels) - sum(len(row.group.members) or 1 for row in rows[:ROWS_SHOWN])
     said = [*([f"{more:,} more in `report.to_pandas()` and on the page, `report.show()`"] if more else []), *words]
     try:
         picture = _picture(page)
