@@ -9,11 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 from support.tags import words_of
 
+from rooflens.model.analyze import analyze
 from rooflens.model.bounds import BOUNDS, bound_of, is_open
 from rooflens.model.compare.sentences import limiter_sentence
-from rooflens.model.records import Analysis, AnalyzedReport
+from rooflens.model.records import Analysis, AnalyzedReport, Kernel
 from rooflens.model.summary import KernelSummary, class_times_ns
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report import ladder
@@ -148,3 +150,31 @@ def test_the_page_draws_an_open_class_hollow(published: list[AnalyzedReport]) ->
         wanted = {group.analysis.verdict.shown_class for group in page.kernels}
         offenders += [(report.run.source[-40:], "table", shown) for shown in wanted - styles]
     assert not offenders, (len(offenders), offenders[:5])
+
+
+_OF_MEMORY = re.compile(r"dram|fbpa|lts|l1tex|\bl1|\bl2|sol_memory|sol_sm_memory|memory|smem|tex|global|local")
+_FULL = 0.8
+"""A unit that is as full limits a kernel whatever else does."""
+
+
+def test_a_kernel_that_loses_its_memory_counters_is_open(kernels: list[Kernel]) -> None:
+    """Without what tells of memory no class but that of a full pipe is sure, and no gain is known."""
+    offenders, seen = [], 0
+    for kernel in kernels:
+        if kernel.failed:
+            continue
+        left = {
+            name: value
+            for name, value in kernel.counters.items()
+            if not _OF_MEMORY.search(f"{name} {kernel.counter_sources.get(name, '')}")
+        }
+        verdict = analyze(replace(kernel, counters=left, code_totals={}, rules=(), series=None)).verdict
+        is_full = verdict.bottleneck is not None and verdict.bottleneck.share >= _FULL
+        if verdict.bound == "unknown" or (verdict.bound == "compute" and is_full):
+            continue
+        seen += 1
+        gains = [move.gain for move in verdict.moves if move.gain]
+        if "memory" not in verdict.or_bound or verdict.confidence != "low" or gains:
+            offenders.append((kernel.function_name[:40], verdict.sentence[:160]))
+    assert not offenders, (len(offenders), offenders[:6])
+    assert seen
