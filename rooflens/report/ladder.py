@@ -8,7 +8,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from rooflens.format import cut_name, duration, percent, plain_name, significant, span
+from rooflens.format import cut_name, duration, plain_name, significant, span
 from rooflens.model.bounds import ShownClass
 from rooflens.model.compare.causes import MOST_NAMED, work_words
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
@@ -18,7 +18,7 @@ from rooflens.model.compare.sentences import factor_words, spread_words
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
 from rooflens.model.summary import first_move
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words
+from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words, share_words
 
 KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""
@@ -182,8 +182,11 @@ def sparkline(values: Sequence[float | None], blocks: str = BLOCKS) -> str:
 def limiter(analysis: Analysis) -> str:
     """Say the class of a verdict, where its limiter is and how near it is: `memory at HBM2 81 %`."""
     verdict = analysis.verdict
-    share = f" {percent(verdict.bottleneck.share)}" if verdict.bottleneck and verdict.resource else ""
-    return f"{limiter_words(verdict.shown_class, verdict.resource, analysis.kernel.gpu)}{share}"
+    if verdict.bottleneck is None or verdict.resource is None:
+        return limiter_words(verdict.shown_class, verdict.resource, analysis.kernel.gpu)
+    name, share = share_words(verdict.bottleneck)
+    words = limiter_words(verdict.shown_class, name, analysis.kernel.gpu)
+    return f"{words} ({share})" if share[0].isalpha() else f"{words} {share}"
 
 
 def verdicts(analyses: Sequence[Analysis]) -> str:
