@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -239,7 +240,10 @@ SHOWN_IN_FULL = 5
 
 
 def look_into(
-    found: Analyzed, wanted: Iterable[Analysis] | None = None, reading: ReadOptions | None = None
+    found: Analyzed,
+    wanted: Iterable[Analysis] | None = None,
+    reading: ReadOptions | None = None,
+    places: Mapping[str, Path] = MappingProxyType({}),
 ) -> Analyzed:
     """Look inside of kernels, and analyze them once more with what was found there.
 
@@ -249,6 +253,7 @@ def look_into(
         found: All kernels.
         wanted: Those that are to be looked into; by default the first by time to win.
         reading: How the reports are read.
+        places: Where reports lie whose names are no paths from here.
     """
     from rooflens.model.ranking import in_rank  # noqa: PLC0415 - as below
     from rooflens.model.summary import summarize  # noqa: PLC0415 - as below
@@ -265,7 +270,7 @@ def look_into(
         return found
     analyzer = _Analyzer(found.limits, without_nvidia=False)
     reports = [
-        analyzer.again(report, _insides(report.run, chosen[report.run.digest], reading))
+        analyzer.again(report, _insides(report.run, chosen[report.run.digest], reading, places))
         if report.run.digest in chosen
         else report
         for report in found.reports
@@ -273,13 +278,34 @@ def look_into(
     return replace(found, reports=tuple(reports))
 
 
-def _insides(run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None) -> dict[int, Inside]:
+def looked_into(
+    report: AnalyzedReport, analysis: Analysis, places: Mapping[str, Path] = MappingProxyType({})
+) -> tuple[AnalyzedReport, Analysis]:
+    """Look inside of one kernel; return its report and itself with what was found."""
+    if analysis.kernel.inside is not None:
+        return report, analysis
+    (seen,) = look_into(Analyzed((report,), default_thresholds()), [analysis], places=places).reports
+    return seen, next(one for one in seen.analyses if one.kernel.index == analysis.kernel.index)
+
+
+def _with_inside(kernel: Kernel, inside: Inside) -> Kernel:
+    """Add what was found inside a kernel, and the text of its hottest instructions where it is still missing."""
+    spots = tuple(
+        replace(spot, sass=inside.texts.get(spot.pc)) if spot.sass is None and spot.pc is not None else spot
+        for spot in kernel.hotspots
+    )
+    return replace(kernel, inside=inside, hotspots=spots)
+
+
+def _insides(
+    run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None, places: Mapping[str, Path]
+) -> dict[int, Inside]:
     """Look inside of some kernels of a report, which lies where it was read; otherwise say why that cannot be."""
     from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
     from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
     from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
-    path = Path(run.source)
+    path = places.get(run.source, Path(run.source))
     if not path.is_file():
         return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     try:
@@ -463,7 +489,7 @@ class _Analyzer:
         kernels = [analysis.kernel for analysis in report.analyses]
         outsides, _ = _outsides(report.run, kernels, report.unprofiled, is_all=False)
         places = [place for place, kernel in enumerate(kernels) if kernel.index in insides]
-        looked_into = [replace(kernels[place], inside=insides[kernels[place].index]) for place in places]
+        looked_into = [_with_inside(kernels[place], insides[kernels[place].index]) for place in places]
         known = [replace(outsides[place], launches=report.analyses[place].launches) for place in places]
         every = list(report.analyses)
         for place, analysis in zip(places, self._analyses(looked_into, known), strict=True):

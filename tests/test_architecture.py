@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "",
     "model/verdict": "format errors checking model/bounds model/records model/failed model/unprofiled model/counters "
-    "model/knowledge model/roofline",
+    "model/hotspots model/knowledge model/roofline",
     "model/findings": "format model/bounds model/records model/unprofiled model/counters model/hotspots model/roofline "
     "model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
@@ -94,22 +94,24 @@ MAY_IMPORT: dict[str, str] = {
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format globs model/* report/findings report/how_it_runs report/labels report/content "
-    "report/html report/program report/roofline report/templates",
+    "report/page/cards": "format globs model/* report/findings report/inside report/how_it_runs "
+    "report/labels report/content report/html report/program report/roofline report/templates",
     "report/page": "format errors model/* report/document report/labels report/ladder report/content report/html "
     "report/plane report/roofline report/program report/summary report/templates report/writers report/page/cards",
     "report/data": "format model/*",
     "report/document": "",
     "report/writers": "format report/document report/html",
     "report/findings": "format model/* report/labels",
+    "report/inside": "format model/* report/labels",
     "report/how_it_runs": "format model/* report/labels",
-    "report/text": "format errors model/* report/data report/document report/findings report/labels report/ladder "
-    "report/content report/program report/summary report/writers",
-    "report/text/digest": "format errors model/* report/document report/findings report/how_it_runs report/sizes "
-    "report/labels report/content report/program report/summary report/text report/writers",
+    "report/text": "format errors model/* report/data report/document report/findings report/inside report/labels "
+    "report/ladder report/content report/program report/summary report/writers",
+    "report/text/digest": "format errors model/* report/document report/findings report/inside "
+    "report/how_it_runs report/sizes report/labels report/content report/program report/summary report/text "
+    "report/writers",
     "mcp": "errors format analyzing writing ingest/* model/* report/*",
-    "report/comparison": "format model/* report/document report/labels report/ladder report/html report/plane "
-    "report/roofline report/summary",
+    "report/comparison": "format model/* report/document report/inside report/labels report/ladder report/html "
+    "report/plane report/roofline report/summary",
     "report/forecast": "format errors model/* report/document report/labels report/plane report/text",
     "report/history": "format model/* report/document report/labels report/ladder report/plane report/text",
 }

@@ -110,7 +110,7 @@ class Answers:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
         chosen, others = self._chosen(path, kernel, nvtx)
         whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
-        head, *parts = explain(whole, chosen).split("\n\n")
+        head, *parts = explain(*self._root.looked_into(whole, chosen)).split("\n\n")
         verdict = "\n\n".join((head, *others, *parts[:2]))
         text = "\n\n".join((verdict, *parts[2:]))
         return _page(text, offset, max_tokens, least=len(verdict.splitlines()))

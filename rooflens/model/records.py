@@ -284,12 +284,16 @@ class Inside(Struct, frozen=True):
         loops: Loops and straight parts; own amounts of all rows add up to the kernel's.
         waits: What the samples at an instruction wait for, most first, by its offset.
         pcs: Offsets of the instructions of each line, by file and line.
+        row_of: Id of the loop or straight part that an instruction is in, by its offset.
+        texts: Instructions in text, by offset: of what ran.
         note: Why nothing is known; empty where something is.
     """
 
     loops: tuple[Loop, ...] = ()
     waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=dict)
     pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    row_of: Mapping[int, int] = field(default_factory=dict)
+    texts: Mapping[int, str] = field(default_factory=dict)
     note: str = ""
 
 

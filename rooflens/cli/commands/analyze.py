@@ -101,6 +101,7 @@ def analyze(
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
+    from rooflens.analyzing import look_into
 
     _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
     stated = read_stated(predict)
@@ -118,6 +119,8 @@ def analyze(
         selection=selection,
         timeline=timeline,
     )
+    if style in {"json", "digest"}:
+        found = look_into(found, reading=reading)
     deliver(
         _answer(
             found, top, max_tokens or DEFAULT_TOKENS, names, each_launch=launches, place=place, raw_cells=raw_cells

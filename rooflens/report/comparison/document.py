@@ -23,6 +23,7 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change, Comparison
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.gate import Compared, Gated
 from rooflens.model.compare.ladder import NO_SIDES, Ladder, Sides
+from rooflens.model.compare.loops import LoopChange, changed_loops
 from rooflens.model.compare.sentences import change_sentence, spread_words, total_sentence
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.verdict.sentences import resource_label
@@ -55,6 +56,7 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
+from rooflens.report.inside import loop_place
 from rooflens.report.ladder import (
     KERNELS_SHOWN,
     NAME_WIDTH,
@@ -277,9 +279,18 @@ def _cells(change: Change, comparison: Comparison, *, of_page: bool) -> tuple[Wo
     """Write name and how it was matched, times before and after, what it lost, its limiters, and its story."""
     how = "" if change.how == "same" else f" ({change.how})"
     told = findings_sentence(changed_findings(change))
-    story = change_sentence(change, comparison) + (f". Findings: {told}" if told else "")
+    loops = "; ".join(map(_loop_words, changed_loops(change)))
+    story = change_sentence(change, comparison) + (f". Loops: {loops}" if loops else "")
+    story += f". Findings: {told}" if told else ""
     more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
     return (code(plain_name(change.name)), how), *_times(change), *more, story
+
+
+def _loop_words(changed: LoopChange) -> str:
+    """Say how a loop's part of warps' time changed: `loads tiles (conv.cu:388) 37 % -> 4 % of warps' time`."""
+    loop = changed.shown
+    parts = f"{percent(changed.before)} -> {percent(changed.after)} of warps' time"
+    return f"{loop.job} ({loop_place(loop)}) {parts}" if loop else parts
 
 
 def _times(change: Change) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from rooflens.model.summary import parted, time_part
 from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.content import Content
 from rooflens.report.page.cards.hot_lines import hot_lines
+from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.charts import RooflineFigure, charts
 from rooflens.report.page.ladder import ladder_section
 from rooflens.report.page.selectors import selectors
@@ -152,7 +153,7 @@ def what_first(content: Content) -> Markup:
 
 
 def verdict(content: Content) -> Markup:
-    """Answer for a page of one kernel: its sentence, gain and limit, what to try first, and its hottest lines."""
+    """Answer for a page of one kernel: its sentence, gain and limit, what to try first, loops and hottest lines."""
     (kernel,) = content.kernels
     analysis = kernel.analysis
     moves = [
@@ -167,7 +168,7 @@ def verdict(content: Content) -> Markup:
         stage_full=stage_full_words(analysis),
         moves=moves,
         chosen=0 if moves and moves[0].figure else -1,
-        hot=hot_lines(analysis.kernel),
+        figures=[figure for figure in (loop_bars(analysis), hot_lines(analysis.kernel)) if figure],
         classes=summary(content),
     )
 

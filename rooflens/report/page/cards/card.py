@@ -1,4 +1,4 @@
-"""One card per kernel: verdict, findings, hot lines, course, shares, stalls, occupancy, rules, sources."""
+"""One card per kernel: verdict, findings, loops, hot lines, course, shares, stalls, occupancy, rules, sources."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_b
 from rooflens.report.page.cards.course import Course, course
 from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
 from rooflens.report.page.cards.hot_lines import HotLines, hot_lines
+from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memory_chart
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
@@ -76,6 +77,7 @@ class Card(Struct, frozen=True):
     facts: tuple[str, ...]
     long: bool
     findings: Findings
+    loops: HotLines | None
     hot_lines: HotLines | None
     course: Course | None
     moves: tuple[str, ...]
@@ -170,6 +172,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         facts=_facts(launch),
         long=long,
         findings=findings(analysis),
+        loops=loop_bars(analysis),
         hot_lines=hot_lines(analysis.kernel),
         course=course(analysis),
         moves=_moves(analysis),

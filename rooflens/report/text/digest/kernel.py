@@ -14,12 +14,14 @@ from rooflens.model.verdict.sentences import first_gain_words, limit_factor_word
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.findings import code_of, costing, shown
+from rooflens.report.inside import inside_line
 from rooflens.report.labels import flag_label, flag_name, place_label
 from rooflens.report.text.table import verdict_words
 
 NAME_WIDTH = 64
 SENTENCE_WIDTH = 220
 MOVE_WIDTH = 280
+LOOPS_WIDTH = 220
 FINDING_WIDTH = 120
 FLAG_WIDTH = 160
 SOURCE_WIDTH = 56
@@ -85,6 +87,8 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
         yield f"why: {'; '.join(why)}"
     if analysis.verdict.advice:
         yield f"try: {fitted(first_move(analysis), MOVE_WIDTH)}"
+    if loops := inside_line(analysis):
+        yield f"loops: {plain(loops, LOOPS_WIDTH)}"
     if hot := hot_words(analysis):
         yield "hot: ", *hot
     if flags := cautions(analysis):
