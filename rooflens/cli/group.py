@@ -105,6 +105,16 @@ class _Group(NamedGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; a report in its place is analyzed, and what ncu printed is explained."""
+        name, command, rest = self._meant(ctx, args)
+        if name is None or command is None or ctx.resilient_parsing:
+            return name, command, rest
+        from rooflens.cli.settings import PREFIX, defaults_of, file_settings, with_names, written_out
+
+        if table := file_settings(Path(), COMMANDS).get(name):
+            ctx.default_map = {name: defaults_of(command, ctx, table)}
+        return name, with_names(command, f"{PREFIX}_{name.upper()}"), written_out(command, rest)
+
+    def _meant(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in {*COMMANDS, *ALIASES} and not ctx.resilient_parsing and _is_to_read(args[0]):
             return "analyze", self.get_command(ctx, "analyze"), args
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
@@ -153,15 +163,20 @@ _TOLD = {
 }
 
 
-@click.group(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="rooflens")
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ROOFLENS"},
+)
+@click.version_option(__version__, prog_name="rooflens", allow_from_autoenv=False)
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """See what limits every GPU kernel.
 
     Opens Nsight Compute reports, computes arithmetic intensity and hierarchical roofline positions, and says for each
     kernel what bounds it, how far it is from that limit, and which move can help. `rooflens REPORT` is short for
-    `rooflens analyze REPORT`, and `rooflens diff` for `rooflens compare`.
+    `rooflens analyze REPORT`, and `rooflens diff` for `rooflens compare`; `--json` is short for `--format json`.
+    Options have defaults in `rooflens.toml`, in `[tool.rooflens]` of pyproject.toml, and in `ROOFLENS_COMMAND_OPTION`.
     """
     if ctx.invoked_subcommand is None:
         from rooflens.cli.welcome import welcome

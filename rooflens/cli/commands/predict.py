@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import check_output, deliver, echo, finish, say, show_failures, with_output
+from rooflens.cli.settings import PREFIX, with_names
 from rooflens.cli.usage import GPUS, NamedGroup, completed_by, is_report
 from rooflens.errors import InputError, RooflensError, UnknownNameError, UsageError
 from rooflens.format import some
@@ -56,7 +57,10 @@ class _Operations(NamedGroup):
         from rooflens.model.predict.operations import OPERATIONS
 
         operation = OPERATIONS.get(name)
-        return None if operation is None else _command(operation)
+        if operation is None:
+            return None
+        prefix = f"{PREFIX}_PREDICT_{name}".replace("-", "_").upper()
+        return with_names(_command(operation), prefix)
 
 
 class _OperationCommand(click.Command):
