@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "globs": "",
     "report/sizes": "",
-    "report/labels": "format model/records model/counters model/knowledge model/verdict",
+    "report/labels": "format model/bounds model/records model/counters model/knowledge model/verdict",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
     "report/program": "format model/*",
     "report/ladder": "format model/*",
