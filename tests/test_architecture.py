@@ -73,6 +73,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/about": "errors format model/bounds model/counters model/knowledge model/verdict model/findings",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
     "model/summary": "format model/bounds model/failed model/keys model/records model/roofline model/verdict",
+    "model/ranking": "format model/records model/summary model/verdict",
     "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
@@ -415,7 +416,7 @@ def test_a_table_loads_what_it_shows(fixtures: Path) -> None:
     assert sum(name.startswith("rooflens.") for name in loaded) < _MOST_MODULES
 
 
-_MOST_MODULES = 136
+_MOST_MODULES = 139
 """Our own modules in a table, that of answers among them."""
 
 

@@ -13,9 +13,11 @@ from typing import Any
 
 from rooflens.format import harmless
 from rooflens.model.analyze import analyze
-from rooflens.model.catalogue import KERNEL, PROGRAM, SCHEMA_VERSION, Schema, quantities
+from rooflens.model.catalogue import KERNEL, OPPORTUNITY, PROGRAM, SCHEMA_VERSION, Schema, quantities
 from rooflens.model.failed import bug_reason, failed_kernel
+from rooflens.model.ranking import opportunities, tiers
 from rooflens.model.records import Analysis, AnalyzedReport, Outside
+from rooflens.model.summary import summarize
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """What JSON need not escape, and a terminal or an editor obeys or hides: `json` escapes the rest."""
@@ -31,10 +33,17 @@ def to_document(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] 
         analyses: The kernels.
         reports: The reports whose programs are described, where they were also run without the profiler.
     """
+    known = tuple(analyses)
+    return _document(known, reports) | {"kernels": [KERNEL.json(analysis) for analysis in known]}
+
+
+def _document(analyses: Sequence[Analysis], reports: Iterable[AnalyzedReport]) -> dict[str, Any]:
+    """Build the document without its kernels, which come last."""
+    rows = opportunities([kernel for kernel in summarize(analyses) if not kernel.is_failed])
     return {
         "schema_version": SCHEMA_VERSION,
         "programs": [PROGRAM.json(report) for report in reports if report.unprofiled is not None],
-        "kernels": [KERNEL.json(analysis) for analysis in analyses],
+        "ranking": [OPPORTUNITY.json(row) for row in zip(rows, tiers(rows), strict=True)],
     }
 
 
@@ -54,13 +63,18 @@ def to_schema() -> Schema:
                 "items": PROGRAM.schema,
                 "description": "programs that were also run without the profiler",
             },
+            "ranking": {
+                "type": "array",
+                "items": OPPORTUNITY.schema,
+                "description": "what to do, in order: a row for each kernel, and one for kernels that one move is for",
+            },
             "kernels": {
                 "type": "array",
                 "items": KERNEL.schema,
                 "description": "one entry a profiled kernel, in the order of the reports",
             },
         },
-        "required": ["schema_version", "programs", "kernels"],
+        "required": ["schema_version", "programs", "ranking", "kernels"],
         "additionalProperties": False,
     }
 
@@ -77,10 +91,11 @@ def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()
 
 def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
     """Write the same document for programs: without indentation, a line for each kernel, as they come."""
-    head = json_text(to_document((), reports), dense=True)
+    known = tuple(analyses)
+    head = json_text(_document(known, reports) | {"kernels": []}, dense=True)
     yield f"{head.removesuffix(']}')}\n"
     before = ""
-    for analysis in analyses:
+    for analysis in known:
         yield f"{before}{_line(analysis)}"
         before = ",\n"
     yield "\n]}\n"

@@ -95,8 +95,8 @@ def analyze(
 ) -> None:
     """Show what limits each kernel.
 
-    The order of kernels, here and on pages, in digests and in Python: most time to win first, all of a kernel's time
-    where that is unknown. The time to win is that of the first move's gain, else of the limit.
+    The order of kernels, here and on pages, in digests and in Python: gains first, by time won; then by limit, by time;
+    libraries and fills last. One move for many kernels is one row.
     """
     from msgspec.structs import replace
 
