@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from rooflens.format import cut_name, duration, percent, plain_name, significant, span
 from rooflens.model.bounds import Bound
-from rooflens.model.compare.causes import MOST_NAMED, work_words
+from rooflens.model.compare.causes import MOST_NAMED
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.ladder import Ladder, Rung, Series
-from rooflens.model.compare.sentences import factor_words, spread_words
+from rooflens.model.compare.sentences import factor_words, other_work_words, spread_words
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis
 from rooflens.model.summary import first_move
@@ -97,8 +97,10 @@ def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THR
 
 
 def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
-    usual = next(one.analysis for one in rungs if one.analysis and not one.apart)
-    return work_words(usual, rung.analysis) if rung.analysis else ""
+    """Say which other work a version did, and what it takes for a unit of it beside the others."""
+    why = rung.work.why if rung.work else ""
+    usual = next((one.per_work for one in rungs if one.per_work and not one.apart), None)
+    return other_work_words(why, usual, rung.per_work)
 
 
 def headline(ladder: Ladder) -> str:

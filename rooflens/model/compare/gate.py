@@ -137,6 +137,8 @@ class Judged(Struct, frozen=True):
         """Say why the gate does not judge it, or lets it through although it grew; empty otherwise."""
         if self.outcome == "single":
             return f"a single run on a side{self._against_band}"
+        if self.timing.apart:
+            return self.timing.apart
         if self.outcome == "unknown":
             return "no total time on both sides" if self.change is None else "no time on both sides"
         change = self.timing.change or 0.0

@@ -14,12 +14,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import natural
-from rooflens.model.compare.causes import Cause, causes, same_work
-from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Comparison, Side, Spread, Timing, added, times, under_wave
+from rooflens.model.compare.causes import Cause, causes
+from rooflens.model.compare.compare import (
+    DEFAULT_THRESHOLD,
+    OTHER_WORK,
+    Comparison,
+    Side,
+    Spread,
+    Timing,
+    added,
+    asked_alike,
+    times,
+    under_wave,
+)
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.pairing import Pair, Unpaired, program_name
 from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
+from rooflens.model.same_work import UnitTime, Work, same_work, time_per_work
 from rooflens.model.summary import median_launch
 
 FOLLOWED = 0.5
@@ -112,6 +124,8 @@ class Rung(Struct, frozen=True):
         changed: What changed since then, the most telling first.
         changed_kernel: The kernel that changed most, where the whole program is followed.
         apart: Why its time is compared with none: `GPU`, `work`, or empty.
+        work: Whether it did the work that most versions did; None where no kernel was timed.
+        per_work: Its time for a unit of that work; None where no amount is known.
         is_fastest: True for the version to go on from.
     """
 
@@ -125,6 +139,8 @@ class Rung(Struct, frozen=True):
     changed: tuple[Cause, ...] = ()
     changed_kernel: str = ""
     apart: str = ""
+    work: Work | None = None
+    per_work: UnitTime | None = None
     is_fastest: bool = False
 
     @property
@@ -247,11 +263,20 @@ def _compared(rungs: Sequence[Rung], series: Sequence[Series]) -> Iterator[Rung]
         rungs: The versions in order.
         series: All kernels where the whole program is followed, else none.
     """
-    apart = _apart(rungs, is_kernel=not series)
+    usual, works = _works(rungs, series)
+    apart = _apart(rungs, works)
     known = [at for at, rung in enumerate(rungs) if not apart[at] and rung.time.median_ns]
     fastest = min(known, key=lambda at: rungs[at].time.median_ns or 0.0, default=None)
+    beside = rungs[usual].analysis if rungs and not series else None
     for at, rung in enumerate(rungs):
-        judged = replace(rung, apart=apart[at], is_fastest=at == fastest and len(known) > 1)
+        unit_time = time_per_work(rung.analysis, rung.time.median_ns, beside) if rung.analysis and beside else None
+        judged = replace(
+            rung,
+            apart=apart[at],
+            is_fastest=at == fastest and len(known) > 1,
+            work=works[at],
+            per_work=unit_time,
+        )
         earlier = [other for other in known if other < at]
         if earlier and rung.analysis and apart[at] != "work":
             before = earlier[-1]
@@ -268,18 +293,56 @@ def _compared(rungs: Sequence[Rung], series: Sequence[Series]) -> Iterator[Rung]
         yield judged
 
 
-def _apart(rungs: Sequence[Rung], *, is_kernel: bool) -> list[str]:
-    """Say of each version why its time is compared with none: another GPU or other work than most have."""
+def _works(rungs: Sequence[Rung], series: Sequence[Series]) -> tuple[int, list[Work | None]]:
+    """Find the version whose work most others did, and whether each did the same.
+
+    A whole program did the same where kernels that did other work take next to none of its time.
+    """
+    gpu = _usual_gpu(rungs)
+    own = [at for at, rung in enumerate(rungs) if rung.analysis and rung.analysis.kernel.gpu_model == gpu]
+    if not own:
+        return 0, [None] * len(rungs)
+    if series:
+        return own[0], [_work_of_all(rungs, series, own[0], at) for at in range(len(rungs))]
+    found = {(one, other): _work(rungs[one], rungs[other]) for one in own for other in own}
+    usual = max(own, key=lambda one: sum(bool((work := found[one, other]) and work.same) for other in own))
+    return usual, [_work(rungs[usual], rung) for rung in rungs]
+
+
+def _work(one: Rung, other: Rung) -> Work | None:
+    if one.analysis is None or other.analysis is None:
+        return None
+    return same_work(one.analysis, other.analysis, asked_alike(one.side.runs[0], other.side.runs[0]))
+
+
+def _work_of_all(rungs: Sequence[Rung], series: Sequence[Series], usual: int, at: int) -> Work | None:
+    asked = asked_alike(rungs[usual].side.runs[0], rungs[at].side.runs[0])
+    points = [(one.within(len(rungs))[usual], one.within(len(rungs))[at]) for one in series]
+    works = [(now, same_work(old.analysis, now.analysis, asked)) for old, now in points if old and now]
+    others = [(now.gpu_time_ns or 0.0, work) for now, work in works if not work.same]
+    whole_ns = sum(now.gpu_time_ns or 0.0 for _, now in points if now)
+    if sum(time_ns for time_ns, _ in others) > OTHER_WORK * whole_ns:
+        return max(others, key=lambda one: one[0])[1]
+    why = "kernels that did the same work" if works else "no kernel is on both sides"
+    return Work(same=bool(works) or None, why=why)
+
+
+def _usual_gpu(rungs: Sequence[Rung]) -> str | None:
     gpus = Counter(rung.analysis.kernel.gpu_model for rung in rungs if rung.analysis)
-    gpu = gpus.most_common(1)[0][0] if gpus else None
-    own = [rung.analysis for rung in rungs if rung.analysis and rung.analysis.kernel.gpu_model == gpu]
-    alike = {id(one): sum(same_work(one, other) is not False for other in own) for one in own}
-    usual = max(own, key=lambda one: alike[id(one)], default=None)
+    return gpus.most_common(1)[0][0] if gpus else None
+
+
+def _apart(rungs: Sequence[Rung], works: Sequence[Work | None]) -> list[str]:
+    """Say of each version why its time is compared with none: another GPU or other work than most have.
+
+    Versions that ran on a GPU each are a comparison of GPUs.
+    """
+    gpus = Counter(rung.analysis.kernel.gpu_model for rung in rungs if rung.analysis)
+    usual = _usual_gpu(rungs)
     found = []
-    for rung in rungs:
-        is_else = rung.analysis is not None and rung.analysis.kernel.gpu_model != gpu
-        is_other = is_kernel and rung.analysis and usual and same_work(usual, rung.analysis) is False
-        found.append("GPU" if is_else else "work" if is_other else "")
+    for rung, work in zip(rungs, works, strict=True):
+        is_else = rung.analysis is not None and rung.analysis.kernel.gpu_model != usual and max(gpus.values()) > 1
+        found.append("GPU" if is_else else "work" if work and not work.same else "")
     return found
 
 

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.format import natural
-from rooflens.model.compare.causes import same_work
-from rooflens.model.compare.compare import Side
+from rooflens.model.compare.compare import Side, asked_alike
 from rooflens.model.compare.pairing import (
     REPORT_ENDINGS,
     Pair,
@@ -27,6 +26,7 @@ from rooflens.model.compare.pairing import (
 )
 from rooflens.model.keys import function_of
 from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
+from rooflens.model.same_work import same_work
 from rooflens.model.summary import summarize
 
 MOST_SIDES = 50
@@ -139,18 +139,19 @@ class _Version(Struct, frozen=True):
 
     def same_work(self, other: _Version) -> bool | None:
         """Return whether a kernel that both have does the same in both, the longest such one; else the longest ones."""
+        asked = asked_alike(self.run, other.run)
         for name in (*self.kernels, *other.kernels):
             if name in self.kernels and name in other.kernels:
-                return same_work(self.kernels[name][0], other.kernels[name][0])
-        return same_work(self.main, other.main)
+                return same_work(self.kernels[name][0], other.kernels[name][0], asked).same
+        return same_work(self.main, other.main, asked).same
 
 
 def families(reports: Sequence[AnalyzedReport]) -> tuple[Family, ...]:
     """Find the programs that have several versions among reports, those with most versions first.
 
     Reports belong together where their files name one program, or where those of one folder have kernels of one name
-    for most of their time, or a longest one of as much work; and where most of them do the same work. A single version
-    on another GPU belongs to those that it continues.
+    for most of their time, or a longest one of as much work; and where most of them do the same work, or all run the
+    same kernels at other sizes. A single version on another GPU belongs to those that it continues.
     """
     known = {report.run.digest: report for report in reports if timed(report.analyses)}
     versions = _recordings([known[run.digest] for run in in_order([report.run for report in known.values()])])
@@ -259,11 +260,14 @@ def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool)
 def _is_of_one_program(one: _Version, other: _Version) -> bool:
     if program_name(one.run) == program_name(other.run):
         return True
-    is_alike = one.shared(other) >= SHARED or same_work(one.main, other.main) is True
+    is_alike = one.shared(other) >= SHARED or same_work(one.main, other.main).same is True
     return is_alike and PurePath(one.run.source).parent == PurePath(other.run.source).parent
 
 
 def _is_one_job(group: Sequence[_Version]) -> bool:
+    """Return whether most of a group do the same work, or all run one program's kernels at other sizes."""
+    if all(version.shared(group[0]) >= SHARED for version in group):
+        return True
     return 2 * max(sum(one.same_work(other) is not False for other in group) for one in group) > len(group)
 
 

@@ -276,7 +276,7 @@ def _blocks(program: Compared, drawn: Program | None) -> Iterator[Block]:
 def _cells(change: Change, comparison: Comparison, *, of_page: bool) -> tuple[Words, ...]:
     """Write name and how it was matched, times before and after, what it lost, its limiters, and its story."""
     how = "" if change.how == "same" else f" ({change.how})"
-    told = findings_sentence(changed_findings(change))
+    told = "" if change.timing.apart else findings_sentence(changed_findings(change))
     story = change_sentence(change, comparison) + (f". Findings: {told}" if told else "")
     more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
     return (code(plain_name(change.name)), how), *_times(change), *more, story

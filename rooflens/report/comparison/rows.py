@@ -84,6 +84,8 @@ class Row(Struct, frozen=True):
         """Its outcome in a few words: `1.78x faster`, `within noise`, `new`."""
         if not self.is_matched:
             return self.change.how
+        if self.change.timing.apart:
+            return "not compared"
         words = "within noise" if self.outcome == "same" else factor_words(self.change.speed, self.comparison.threshold)
         return f"{words}, mean launch" if self.change.counts_differ else words
 
@@ -169,6 +171,8 @@ def limiter_words(found: Limiter) -> str:
 def judgement(timing: Timing, threshold: float) -> str:
     """Say why a change counts or does not."""
     outcome = timing.outcome(threshold)
+    if timing.apart:
+        return f"Not judged: {timing.apart}."
     if outcome == "unknown":
         return "Not judged: one side has no durations."
     if outcome == "single":

@@ -89,13 +89,13 @@ def test_versions_are_found_by_file_name_kernel_or_work() -> None:
     assert found(version("a", "slow", flop=1e9), version("b", "fast", flop=2e9)) == []
 
 
-def test_sizes_of_one_program_are_no_versions() -> None:
-    """Most versions do the same work; one that does not stays among them, several sizes make none."""
+def test_sizes_of_one_program_are_rungs_of_it() -> None:
+    """A program at several sizes is one ladder, whose rungs are not compared with one another."""
     sizes = [
         replace(one, analyses=tuple(replace(a, kernel=replace(a.kernel, grid=(n, 1, 1))) for a in one.analyses))
         for n, one in ((n, version(f"gemm_{n}", flop=n * 1e9)) for n in (1, 2, 4))
     ]
-    assert found(*sizes) == []
+    assert found(*sizes) == [["1", "2", "4"]]
 
 
 def test_recordings_of_the_same_code_are_one_version() -> None:
