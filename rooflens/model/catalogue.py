@@ -17,12 +17,23 @@ from msgspec import Struct
 
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.hotspots import leading_stall
-from rooflens.model.records import LEVELS, Analysis, Confidence, Grain, Hotspot, Kernel, Severity, Status, ratio
+from rooflens.model.records import (
+    LEVELS,
+    Analysis,
+    Confidence,
+    Grain,
+    Hotspot,
+    Kernel,
+    MoveKind,
+    Severity,
+    Status,
+    ratio,
+)
 from rooflens.model.roofline.datasheets import ACC16, PEAK_KEYS
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the JSON: raised when a key is removed or changes its meaning."""
 
 
@@ -300,6 +311,7 @@ PLACE = fixed(
 
 MOVE = fixed(
     Key("finding", TEXT_OR_NULL, "the finding that it comes from; null where it is the limiter's or asks for counters"),
+    Key("kind", choice(*get_args(MoveKind)), "what it changes, in one word"),
     Key("text", TEXT, "what to do, in one sentence"),
     Key("where", items(PLACE), "worst first"),
     Key("gain", nullable(GAIN), "what it brings, alone; null where that cannot be modelled"),
@@ -335,6 +347,7 @@ FINDING = fixed(
     Key("gain", nullable(GAIN), "what its move brings, alone; null for notes, and where that cannot be modelled"),
     Key("where", items(PLACE), "worst first"),
     Key("move", TEXT, "what to do, in one sentence"),
+    Key("kind", choice(*get_args(MoveKind)), "what the move changes, in one word"),
     Key("confidence", choice(*get_args(Confidence)), "how sure it is"),
 )
 

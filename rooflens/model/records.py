@@ -15,6 +15,36 @@ from rooflens.model.unprofiled import InProgram, Unprofiled
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
+MoveKind = Literal[
+    "coalesce",
+    "tile",
+    "results",
+    "wide",
+    "inflight",
+    "elements",
+    "pad",
+    "occupancy",
+    "blocks",
+    "shape",
+    "divergence",
+    "atomics",
+    "spill",
+    "barrier",
+    "balance",
+    "overlap",
+    "fuse",
+    "graph",
+    "precision",
+    "tensor",
+    "instructions",
+    "index",
+    "shuffle",
+    "cache",
+    "algorithm",
+    "library",
+    "collect",
+]
+"""What a move changes, in one word: a sentence may offer more ways to it, and programs count by this."""
 
 Grain = Literal["line", "sass", "function"]
 
@@ -337,6 +367,7 @@ class Finding(Struct, frozen=True):
         gain: What the move brings, alone; None where that cannot be modelled, and for notes.
         where: Lines or instructions it is at, worst first; empty where the report cannot tell.
         move: What to do, in one sentence with the kernel's own numbers.
+        kind: What the move changes, in one word.
     """
 
     id: str
@@ -344,6 +375,7 @@ class Finding(Struct, frozen=True):
     severity: Severity
     evidence: tuple[Evidence, ...]
     move: str
+    kind: MoveKind
     gain: Gain | None = None
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
@@ -353,12 +385,14 @@ class Move(Struct, frozen=True):
     """One thing to do, in one sentence with the kernel's own numbers.
 
     Attributes:
+        kind: What it changes, in one word.
         finding: Id of the finding that it comes from; None where it is the limiter's, or asks for counters.
         where: Lines or instructions it is about, worst first.
         gain: What it brings, alone; None where that cannot be modelled.
     """
 
     text: str
+    kind: MoveKind
     finding: str | None = None
     where: tuple[Place, ...] = ()
     gain: Gain | None = None

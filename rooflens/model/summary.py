@@ -426,6 +426,11 @@ def first_move(analysis: Analysis) -> str:
     return next(iter(analysis.verdict.advice), analysis.verdict.sentence)
 
 
+def asks_first(analysis: Analysis) -> bool:
+    """Return whether the first thing to do is to collect more."""
+    return any(move.kind == "collect" for move in analysis.verdict.moves[:1])
+
+
 def place_of_move(analysis: Analysis) -> str:
     """Return file and line that the first move is about; empty where not known."""
     return place_of(place for move in analysis.verdict.moves[:1] for place in move.where)

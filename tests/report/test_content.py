@@ -85,7 +85,11 @@ def test_what_the_first_move_wins_goes_before_the_limit() -> None:
     one = samples.analysis(sample("one", 100, 1e7))
     limit = Limit(4.0, 25e3, "DRAM traffic")
     for gain, won_ns in ((Gain(1.25, 80e3), 20e3), (None, 75e3)):
-        verdict = replace(one.verdict, limit=limit, moves=(Move("coalesce", gain=gain), Move("more", gain=Gain(3.0))))
+        verdict = replace(
+            one.verdict,
+            limit=limit,
+            moves=(Move("coalesce", "coalesce", gain=gain), Move("more", "wide", gain=Gain(3.0))),
+        )
         (group,) = make_page(replace(one, verdict=verdict)).kernels
         assert group.winnable_ns == pytest.approx(won_ns)
 

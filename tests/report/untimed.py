@@ -15,7 +15,7 @@ VERDICT = Verdict(
     limit=Limit(missing="`gpu__time_duration.sum`"),
     confidence="low",
     sentence="Unknown: the report has no duration.",
-    moves=(Move("Collect with `ncu --set full`."),),
+    moves=(Move("Collect with `ncu --set full`.", "collect"),),
 )
 
 

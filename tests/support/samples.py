@@ -151,7 +151,7 @@ def failed(name: str = "late_kernel", index: int = 0) -> Analysis:
     kernel = Kernel("a" * 64, "reports/attention.ncu-rep", index, name, name, "failed", gpu=A100.name)
     verdict = Verdict("unknown", None, at_roof=False, cause="failed", limit=Limit(), confidence="low",
                       sentence="Unknown: the kernel failed while it was profiled.",
-                      moves=(Move("Run the program without the profiler first."),))  # fmt: skip
+                      moves=(Move("Run the program without the profiler first.", "collect"),))  # fmt: skip
     return Analysis(kernel, dict.fromkeys(LEVELS, Level()), {}, {}, {}, None, None, None, verdict, Nvidia())
 
 
@@ -176,6 +176,7 @@ def explained(index: int = 0) -> Analysis:
         "limiter",
         (Evidence("idle SM time", 0.31, "share", "1 - sm__cycles_active.avg / sm__cycles_elapsed.avg"),),
         "choose blocks that fill the last wave: SMs are idle for 31 % of the time",
+        "balance",
         gain=Gain(1.4),
         where=(Place(line, 0.62),),
     )
@@ -288,7 +289,7 @@ def _verdict(sample: Sample, shares: Mapping[str, float]) -> Verdict:
         confidence="high",
         sentence=_SENTENCES[sample.bound],
         evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "instruction issue 31 %"),
-        moves=tuple(map(Move, _ADVICE[sample.bound])),
+        moves=_MOVES[sample.bound],
         bottleneck=Bottleneck(name, shares[name]) if name else None,
     )
 
@@ -304,13 +305,16 @@ _SENTENCES: Mapping[str, str] = {
     "unknown": "Unknown: the report has no byte and no FLOP counters.",
 }
 
-_ADVICE: Mapping[str, tuple[str, ...]] = {
-    "memory": ("Move fewer bytes: fuse with its neighbour, or use a narrower type.", "Keep intermediates on chip."),
-    "compute": ("Deepen the pipeline so that loads overlap the tensor cores.",),
-    "latency": ("More loads in flight: unroll, prefetch, asynchronous copies.",),
-    "overhead": ("Put the launches into a CUDA graph.",),
-    "balanced": ("Both limiters are near: fewer bytes alone will not help.",),
-    "unknown": ("Collect with `ncu --set roofline`.",),
+_MOVES: Mapping[str, tuple[Move, ...]] = {
+    "memory": (
+        Move("Move fewer bytes: fuse with its neighbour, or use a narrower type.", "fuse"),
+        Move("Keep intermediates on chip.", "tile"),
+    ),
+    "compute": (Move("Deepen the pipeline so that loads overlap the tensor cores.", "overlap"),),
+    "latency": (Move("More loads in flight: unroll, prefetch, asynchronous copies.", "inflight"),),
+    "overhead": (Move("Put the launches into a CUDA graph.", "graph"),),
+    "balanced": (Move("Both limiters are near: fewer bytes alone will not help.", "algorithm"),),
+    "unknown": (Move("Collect with `ncu --set roofline`.", "collect"),),
 }
 
 _VERDICTS = (

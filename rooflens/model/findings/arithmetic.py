@@ -372,13 +372,14 @@ def curand_init(facts: Facts) -> Found | None:
 
 
 ARITHMETIC: tuple[FindingRule, ...] = (
-    FindingRule("debug_build", "looks like a debug build", debug_build, (("warp_opcodes",),)),
-    FindingRule("conversions", "type conversions", conversions, (("warp_opcodes",),)),
-    FindingRule("curand_init", "starting random number generators", curand_init, (("code:samples",),)),
-    FindingRule("integer_divisions", "integer divisions", integer_divisions, (("warp_opcodes",),)),
+    FindingRule("debug_build", "looks like a debug build", "instructions", debug_build, (("warp_opcodes",),)),
+    FindingRule("conversions", "type conversions", "instructions", conversions, (("warp_opcodes",),)),
+    FindingRule("curand_init", "starting random number generators", "algorithm", curand_init, (("code:samples",),)),
+    FindingRule("integer_divisions", "integer divisions", "index", integer_divisions, (("warp_opcodes",),)),
     FindingRule(
         "unfused_arithmetic",
         "unfused additions and multiplications",
+        "instructions",
         unfused_arithmetic,
         (
             ("thread_opcodes",),
@@ -386,13 +387,18 @@ ARITHMETIC: tuple[FindingRule, ...] = (
             ("dadd_threads", "dmul_threads", "dfma_threads"),
         ),
     ),
-    FindingRule("fp64_divisions", "fp64 divisions", fp64_divisions, (("thread_opcodes",),)),
+    FindingRule("fp64_divisions", "fp64 divisions", "instructions", fp64_divisions, (("thread_opcodes",),)),
     FindingRule(
-        "slow_fp64", "slow fp64 arithmetic", slow_fp64, (("thread_opcodes",), ("dfma_threads",), ("fp64_busy_share",))
+        "slow_fp64",
+        "slow fp64 arithmetic",
+        "precision",
+        slow_fp64,
+        (("thread_opcodes",), ("dfma_threads",), ("fp64_busy_share",)),
     ),
     FindingRule(
         "tensor_cores_unused",
         "unused tensor cores",
+        "tensor",
         tensor_cores_unused,
         (("thread_opcodes",), ("ffma_threads",)),
     ),

@@ -38,6 +38,8 @@ CAUSES: tuple[FindingRule, ...] = (*LAUNCH, *MEMORY, *REUSE, *DIVERGENCE, *ATOMI
 
 RULES: tuple[FindingRule, ...] = (*CAUSES, *STALLED)
 
+KIND_OF = {rule.id: rule.kind for rule in RULES}
+
 MOST_ADVISED = 6
 """At most this many findings that cost time: nobody reads more, so the rest become notes."""
 
@@ -84,7 +86,7 @@ def _ranked(facts: Facts, findings: list[Finding], holdings: Holdings) -> tuple[
     if facts.bound == "latency" and all(finding.severity == "note" for finding in findings):
         findings += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
     if facts.kernel.rules:
-        findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1])
+        findings += nvidia_rules(facts, {finding.id for finding in findings}, _that_can_tell(holdings)[1], KIND_OF)
     ranked = sorted(findings, key=_rank)
     costing = [finding for finding in ranked if finding.severity != "note"]
     demoted = [replace(finding, severity="note", gain=None) for finding in costing[MOST_ADVISED:]]
@@ -121,6 +123,7 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
         severity=severity,
         evidence=found.evidence,
         move=found.move if library is None else _of_library(library, found.evidence),
+        kind=(found.kind or rule.kind) if library is None else "library",
         gain=gain,
         where=found.where,
         confidence=found.confidence,

@@ -12,7 +12,7 @@ from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.findings.stalls import is_usual_wait, stall, stall_shares
-from rooflens.model.records import Evidence, Hotspot, Kernel, Place, Severity, ratio
+from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
@@ -209,6 +209,7 @@ def _empty_seen(facts: Facts) -> Found | None:
         move=f"launch a block for every SM: counting those without one, the busiest {worst.name} works "
         f"{significant(worst.ratio)}x as long as the average one",
         severity="note",
+        kind="blocks",
     )
 
 
@@ -282,35 +283,36 @@ def low_occupancy(facts: Facts) -> Found | None:
     alone = ", one warp per scheduler" if 0 < warps <= SCHEDULERS_PER_SM else ""
     together = ", and all of these have to change together" if len(reasons) > 1 else ""
     more = min([1 / allowed, *(limit.more for limit in limits if limit.more)])
+    move, kind = _either_way(facts, f"raise occupancy, now at most {percent(allowed)}{alone}{because}{together}")
     return Found(
         evidence=(
             facts.measured("theoretical_occupancy", "share"),
             *(number for limit in limits for number in limit.evidence),
         ),
-        move=_either_way(facts, f"raise occupancy, now at most {percent(allowed)}{alone}{because}{together}"),
+        move=move,
         bears_on=WAITS,
         gain=_hidden_by(facts, more),
         whole=facts.without_wait(more),
         severity="note" if _has_no_more_blocks(facts) or _has_warps_enough(facts) else None,
+        kind=kind,
     )
 
 
-def _either_way(facts: Facts, raise_it: str) -> str:
-    """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first."""
+def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
+    """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first, and its kind."""
     shares = shares_of(facts.levels, facts.pipes)
     busiest = max(shares, key=lambda name: shares[name], default=None)
     stalls = facts.kernel.stalls
     leading = max(stalls, key=lambda reason: stalls[reason], default=None)
     are_long = leading == "wait" and not is_usual_wait(facts, stall_shares(facts))
     if are_long and stalls["wait"] > facts.limits.dominant_stall:
-        return f"give each thread more independent work, as warps wait on fixed latencies most; or {raise_it}"
+        more = "give each thread more independent work, as warps wait on fixed latencies most"
+        return f"{more}; or {raise_it}", "inflight"
     if busiest not in DELIVERY or shares[busiest] < facts.limits.contributing_share:
-        return f"{raise_it}; or keep the warps as they are and give each thread more independent work"
+        return f"{raise_it}; or keep the warps as they are and give each thread more independent work", "occupancy"
     label = resource_label(busiest, facts.kernel.gpu)
-    return (
-        f"let each thread compute more results from what it loads, as {label} is {percent(shares[busiest])} busy "
-        f"delivering operands, even at a lower occupancy; or {raise_it}"
-    )
+    more = f"let each thread compute more results from what it loads, as {label} is {percent(shares[busiest])} busy"
+    return f"{more} delivering operands, even at a lower occupancy; or {raise_it}", "results"
 
 
 def _hidden_by(facts: Facts, more: float) -> float | None:
@@ -344,7 +346,7 @@ def _larger_blocks(facts: Facts) -> Found | None:
     found = stall(facts, "wait", do, extra=(allowed, block))
     if found is None:
         return None
-    return replace(found, gain=facts.without_wait(2.0), where=(), confidence="medium")
+    return replace(found, gain=facts.without_wait(2.0), where=(), confidence="medium", kind="occupancy")
 
 
 def _has_warps_enough(facts: Facts) -> bool:
@@ -439,15 +441,19 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     waves = facts.counter("waves")
     evidence = [facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share")]
     is_small = waves is not None and waves < facts.limits.small_grid_waves
+    kind: MoveKind = "balance"
     fill, held = "", f"achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}"
     is_alone, block = allows_one_block(facts), facts.counter("block_size")
     if is_small:  # `small_grid` says what there is to say
+        kind = "blocks"
         fill = f"launch more blocks than the {significant(waves)} waves of this grid"
     elif is_alone and block:
+        kind = "shape"
         fill = f"reduce the block size, such as to {MANY_THREADS} threads, as one block of {block:,.0f} fills an SM"
     elif (each := _instructions_a_warp(facts)) is not None and each.value < facts.limits.short_warp_instructions:
         evidence.append(each)
         executed = count(round(each.value), "instruction")
+        kind = "elements"
         fill = f"loop over several elements per thread, as each warp executes only {executed}"
     return Found(
         evidence=tuple(evidence),
@@ -458,6 +464,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         bears_on=WAITS,
         gain=facts.without_wait(allowed / achieved),
         severity="note" if is_small or _has_warps_enough(facts) else None,
+        kind=kind,
     )
 
 
@@ -533,6 +540,7 @@ def thread_divergence(facts: Facts) -> Found | None:
         gain=speedup(facts, waste),
         where=_idle_places(kernel),
         severity="note" if by_block else weigh(facts, waste),
+        kind="shape" if by_block else None,
     )
 
 
@@ -590,18 +598,19 @@ def _block_size(kernel: Kernel) -> int | None:
 
 
 LAUNCH: tuple[FindingRule, ...] = (
-    FindingRule("short_kernel", "as short as its launch", short_kernel, (("duration_ns",),)),
-    FindingRule("launch_gaps", "gaps around its launches", launch_gaps, (("in_program",),)),
+    FindingRule("short_kernel", "as short as its launch", "fuse", short_kernel, (("duration_ns",),)),
+    FindingRule("launch_gaps", "gaps around its launches", "graph", launch_gaps, (("in_program",),)),
 )
 _IDLE_SMS = tuple(("waves", "sm_cycles_active_avg", elapsed) for elapsed in ("sm_cycles_elapsed_avg", "elapsed_cycles"))
 """What tells that SMs idle for longer than the last wave explains."""
 
 BALANCE: tuple[FindingRule, ...] = (
-    FindingRule("small_grid", "grid below one wave", small_grid, (("waves",), ("grid_size", "sm_count"))),
-    FindingRule("tail_wave", "partial last wave", tail_wave, _IDLE_SMS),
+    FindingRule("small_grid", "grid below one wave", "blocks", small_grid, (("waves",), ("grid_size", "sm_count"))),
+    FindingRule("tail_wave", "partial last wave", "balance", tail_wave, _IDLE_SMS),
     FindingRule(
         "load_imbalance",
         "imbalance between SMs",
+        "balance",
         load_imbalance,
         (
             *(_UNITS[key][1:3] for key in _SM_UNITS),
@@ -612,15 +621,17 @@ BALANCE: tuple[FindingRule, ...] = (
     FindingRule(
         "partition_imbalance",
         "imbalance between memory partitions",
+        "pad",
         partition_imbalance,
         tuple(_UNITS[key][1:3] for key in _MEMORY_UNITS),
     ),
 )
 OCCUPANCY: tuple[FindingRule, ...] = (
-    FindingRule("low_occupancy", "low occupancy", low_occupancy, (("theoretical_occupancy",),)),
+    FindingRule("low_occupancy", "low occupancy", "occupancy", low_occupancy, (("theoretical_occupancy",),)),
     FindingRule(
         "achieved_occupancy_gap",
         "low achieved occupancy",
+        "occupancy",
         achieved_occupancy_gap,
         (("theoretical_occupancy", "achieved_occupancy"),),
     ),
@@ -629,8 +640,9 @@ DIVERGENCE: tuple[FindingRule, ...] = (
     FindingRule(
         "thread_divergence",
         "idle threads in warps",
+        "divergence",
         thread_divergence,
         (("threads_per_inst",), ("threads_on_per_inst",), ("thread_opcodes", "warp_opcodes")),
     ),
-    FindingRule("partial_warps", "partly filled warps", partial_warps, (("block_size",),)),
+    FindingRule("partial_warps", "partly filled warps", "shape", partial_warps, (("block_size",),)),
 )

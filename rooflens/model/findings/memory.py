@@ -15,7 +15,7 @@ from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES, WAVEFRONT_BYT
 from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, speedup, stalled, weigh
 from rooflens.model.findings.stalls import stall_shares
 from rooflens.model.hotspots import STALL, hottest, places
-from rooflens.model.records import Confidence, Evidence, Kernel, Severity, ratio
+from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of, uses_shared_memory
@@ -90,12 +90,16 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     if side == "store":
         verb, hold = "write", "gather rows in shared memory"
         wider = "stores per thread, or let more threads of a warp write"
+    kind: MoveKind = "wide"
     move = f"use wider {wider}: {use.said}"
     if is_shifted:
+        kind = "coalesce"
         move = f"start rows on 32-byte boundaries (pad the row or shift the halo): {use.said}"
     elif use.apart and (shape := _upright_block(facts)):
+        kind = "shape"
         move = f"turn the block shape, as the threads of a warp lie along y in blocks of {shape}: {use.said}"
     elif use.apart:
+        kind = "coalesce"
         move = (
             f"let neighbouring threads {verb} neighbouring addresses, or each thread {verb} 16 bytes at once: "
             f"{use.said}; else {hold}"
@@ -108,6 +112,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         where=places(facts.kernel, f"{side}_excess_sectors"),
         confidence=use.confidence,
         severity=weigh(facts, waste) if use.apart and (fills_cache or not is_shifted) else "note",
+        kind=kind,
     )
 
 
@@ -392,8 +397,10 @@ def many_wavefronts(facts: Facts) -> Found | None:
         # Each of these passes is waited for, and no stall says for how long.
         severity = "limiter" if part >= facts.limits.limiting_waste_share and not stall_shares(facts) else "contributes"
     passes = f"a memory instruction takes {significant(each)} passes through L1, where the widest coalesced one takes 4"
+    kind: MoveKind = "coalesce"
     move = f"let neighbouring threads use neighbouring addresses: {passes}"
     if uses_shared_memory(kernel):
+        kind = "pad"
         move = f"pad or swizzle shared memory, and use neighbouring global addresses in neighbouring threads: {passes}"
     return Found(
         evidence=(Evidence("wavefronts_per_instruction", each, "wavefronts/instruction", source),),
@@ -402,6 +409,7 @@ def many_wavefronts(facts: Facts) -> Found | None:
         gain=speedup(facts, waste),
         confidence="medium",
         severity=severity,
+        kind=kind,
     )
 
 
@@ -681,6 +689,7 @@ MEMORY: tuple[FindingRule, ...] = (
     FindingRule(
         "uncoalesced_global_load",
         "uncoalesced global loads",
+        "coalesce",
         uncoalesced_global_load,
         (
             ("code:load_sectors", "code:load_excess_sectors"),
@@ -694,6 +703,7 @@ MEMORY: tuple[FindingRule, ...] = (
     FindingRule(
         "uncoalesced_global_store",
         "uncoalesced global stores",
+        "coalesce",
         uncoalesced_global_store,
         (
             ("code:store_sectors", "code:store_excess_sectors"),
@@ -707,6 +717,7 @@ MEMORY: tuple[FindingRule, ...] = (
     FindingRule(
         "local_memory",
         "local memory",
+        "spill",
         local_memory,
         (
             ("local_load_sectors", "global_load_sectors"),
@@ -724,10 +735,17 @@ MEMORY: tuple[FindingRule, ...] = (
             ("local_store_bytes_per_sector",),
         ),
     ),
-    FindingRule("host_memory", "data in the host's memory", host_memory, (("host_read_bytes",), ("host_write_bytes",))),
+    FindingRule(
+        "host_memory",
+        "data in the host's memory",
+        "algorithm",
+        host_memory,
+        (("host_read_bytes",), ("host_write_bytes",)),
+    ),
     FindingRule(
         "bank_conflicts",
         "bank conflicts in shared memory",
+        "pad",
         bank_conflicts,
         (
             ("smem_access_wavefronts", "smem_ideal_wavefronts"),
@@ -738,12 +756,14 @@ MEMORY: tuple[FindingRule, ...] = (
     FindingRule(
         "indexed_constants",
         "constants indexed at run time",
+        "index",
         indexed_constants,
         (("warp_opcodes",),),
     ),
     FindingRule(
         "many_wavefronts",
         "many passes per memory instruction",
+        "coalesce",
         many_wavefronts,
         (("l1_data_bytes", "lsu_inst"), ("l1_data_share", "l1_lsu_input_share")),
     ),
@@ -752,6 +772,7 @@ ATOMICS: tuple[FindingRule, ...] = (
     FindingRule(
         "contended_atomics",
         "contended atomics",
+        "atomics",
         contended_atomics,
         (("thread_opcodes",), ("atomic_inst",), ("l2_atomic_share", "l2_atomic_sectors")),
     ),

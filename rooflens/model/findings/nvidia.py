@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from rooflens.format import percent
 from rooflens.model.findings.rule import gain_of
-from rooflens.model.records import Evidence, Finding, Rule
+from rooflens.model.records import Evidence, Finding, MoveKind, Rule
 from rooflens.model.verdict.facts import Facts
 
 NVIDIA_RULE = "nvidia_rule"
@@ -43,10 +43,22 @@ _COVERED: tuple[tuple[str, str, frozenset[str]], ...] = (
 )
 """Rule, what its title holds, and the findings that say the same; the first row that fits counts."""
 
+_KINDS: Mapping[str, MoveKind] = {
+    "MemoryCacheAccessPattern": "coalesce",
+    "MemoryL2Compression": "precision",
+    "HighPipeUtilization": "instructions",
+    "TensorCoreUtilization": "tensor",
+    "IssueSlotUtilization": "inflight",
+    "SlowPipeLimiter": "instructions",
+}
+"""What rules that no finding covers would change."""
+
 _STALLS = re.compile(r"(\w+(?: \w+)*?)(?: Stalls?)?")
 
 
-def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) -> tuple[Finding, ...]:
+def nvidia_rules(
+    facts: Facts, found: Collection[str], looked: Collection[str], kinds: Mapping[str, MoveKind]
+) -> tuple[Finding, ...]:
     """Return what NVIDIA's rules say beyond the findings, those with the highest estimate first.
 
     An estimate is the part of the time it would save, in per cent. None of them is a limiter, because nobody checked
@@ -58,6 +70,7 @@ def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) 
         facts: Of the kernel, with its rule results.
         found: Ids of the findings that it has.
         looked: Ids of the findings for which the report holds enough.
+        kinds: MoveKind of each finding's move, by id.
     """
     rules = [rule for rule in facts.kernel.rules if rule.speedup_pct and not covered_by(rule) & set(found)]
     by_title: dict[str, Rule] = {}
@@ -77,6 +90,7 @@ def nvidia_rules(facts: Facts, found: Collection[str], looked: Collection[str]) 
                 severity="contributes" if costs else "note",
                 evidence=(Evidence("time it would save", saved, "share", f"NVIDIA's rule {rule.identifier}"),),
                 move=f"see NVIDIA's rule `{title}`, which estimates {percent(saved)} less time",
+                kind=next((kinds[one] for one in covered_by(rule)), _KINDS.get(rule.identifier, "algorithm")),
                 gain=gain_of(facts, min(faster, limit)) if costs and faster is not None else None,
                 confidence="low",
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rooflens.format import percent, significant
 from rooflens.model.findings.memory import access_bytes
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup
-from rooflens.model.records import Evidence, Kernel, ratio
+from rooflens.model.records import Evidence, Kernel, MoveKind, ratio
 from rooflens.model.roofline.levels import uses_shared_memory
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
@@ -54,12 +54,15 @@ def low_reuse(facts: Facts) -> Found | None:
     full += f"arithmetic peak, {significant(each)} bytes fetched per multiply-add"
     if each < _OPERAND_BYTES / 2 and not is_last:
         return None
+    kind: MoveKind = "results"
     move = f"let each thread compute several results, such as 2 x 2, from what it loads: {full}"
     if is_last:
         move = f"arrange the threads of a warp as a tile, such as 8 x 4, so that they share what they load: {full}"
     elif not uses_shared_memory(kernel):
+        kind = "tile"
         move = f"tile it in shared memory, so that a block loads each value once: {full}"
     elif each < _OPERAND_BYTES and _is_narrow(kernel):
+        kind = "wide"
         move = f"load 16 bytes at once from shared memory: {full}"
     spared = 1 - _A_STEP_OF_WARPS if is_last else _A_RUNG
     parts = dict.fromkeys(DELIVERY, spared)
@@ -75,6 +78,7 @@ def low_reuse(facts: Facts) -> Found | None:
         gain=speedup(facts, Waste(parts)),
         confidence="medium",
         severity="limiter",
+        kind=kind,
     )
 
 
@@ -97,6 +101,7 @@ REUSE: tuple[FindingRule, ...] = (
     FindingRule(
         "low_reuse",
         "operands fetched again and again",
+        "results",
         low_reuse,
         (("thread_opcodes", "warp_opcodes"), ("dfma_threads",), ("ffma_threads",)),
     ),

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from rooflens.model.records import LEVELS, Confidence, Evidence, Gain, Kernel, Place, Severity
+from rooflens.model.records import LEVELS, Confidence, Evidence, Gain, Kernel, MoveKind, Place, Severity
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.verdict.facts import Facts
 
@@ -34,6 +34,7 @@ class Found(Struct, frozen=True):
         whole: How much faster if all of a wait went, by which it is judged; None where `gain` says it.
         changes: What the move changes that the limit keeps, as `Gain.changes` has it.
         severity: Where the rule knows better than what it bears on tells; None otherwise.
+        kind: Of the move, where it is another one than the rule's own.
     """
 
     evidence: tuple[Evidence, ...]
@@ -45,6 +46,7 @@ class Found(Struct, frozen=True):
     where: tuple[Place, ...] = ()
     confidence: Confidence = "high"
     severity: Severity | None = None
+    kind: MoveKind | None = None
 
 
 class FindingRule(Struct, frozen=True):
@@ -52,12 +54,14 @@ class FindingRule(Struct, frozen=True):
 
     Attributes:
         title: A few words for people: `uncoalesced global loads`.
+        kind: What its move changes, in one word.
         find: Returns None where the waste is not there or cannot be told.
         needs: Groups of counters or other names of `OTHERS`: with all of any one group it can tell.
     """
 
     id: str
     title: str
+    kind: MoveKind
     find: Callable[[Facts], Found | None]
     needs: tuple[tuple[str, ...], ...]
 

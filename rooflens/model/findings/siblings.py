@@ -16,12 +16,13 @@ from rooflens.format import duration, factor, plain_name, si
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.find import MOST_ADVISED
 from rooflens.model.findings.nvidia import NVIDIA_RULE
-from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move
+from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move, MoveKind
 from rooflens.model.verdict.library import library_of
 from rooflens.model.verdict.limit import ALL_ONCE, TRAFFIC
 from rooflens.model.verdict.thresholds import Thresholds
 
 SIBLING = "sibling_faster"
+_KIND: MoveKind = "algorithm"
 _SAME, _VERY_SAME, _LIKE = 0.05, 0.01, 0.5
 """Amounts of the same work differ by a twentieth; by a hundredth where outputs do not agree, or are not known."""
 _FASTER = 1.2
@@ -110,6 +111,7 @@ def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Ana
             Evidence("duration of the other", time_ns, "ns", "gpu__time_duration.sum"),
         ),
         move=text,
+        kind=_KIND,
         gain=gain if is_advised else None,
         confidence=confidence,
     )
@@ -120,7 +122,7 @@ def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Ana
         last = max(
             (at for at, move in enumerate(moves) if move.finding not in {None, NVIDIA_RULE}), default=len(moves) - 1
         )
-        moves.insert(last + 1, Move(text, SIBLING, gain=gain))
+        moves.insert(last + 1, Move(text, _KIND, SIBLING, gain=gain))
     return replace(
         one,
         findings=(*one.findings[:place], finding, *one.findings[place:]),

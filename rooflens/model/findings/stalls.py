@@ -18,7 +18,7 @@ from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places
-from rooflens.model.records import Evidence
+from rooflens.model.records import Evidence, MoveKind
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
@@ -50,7 +50,11 @@ _MAJORITY = 0.5
 
 
 def stall(
-    facts: Facts, reason: str, do: str, bears_on: frozenset[str] = WAITS, extra: tuple[Evidence, ...] = ()
+    facts: Facts,
+    reason: str,
+    do: str,
+    bears_on: frozenset[str] = WAITS,
+    extra: tuple[Evidence, ...] = (),
 ) -> Found | None:
     """Find one reason to wait; `do` is what helps, said before the numbers.
 
@@ -89,6 +93,11 @@ def stall(
     )
 
 
+def _of_kind(found: Found | None, kind: MoveKind) -> Found | None:
+    """Give a wait's move another kind than the one its row has."""
+    return replace(found, kind=kind) if found else None
+
+
 def stall_shares(facts: Facts) -> dict[str, float]:
     """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
     counters, stalls = facts.kernel.counters, facts.kernel.stalls
@@ -119,41 +128,44 @@ def is_usual_wait(facts: Facts, shares: Mapping[str, float]) -> bool:
     return share <= _MAJORITY and share * between <= facts.limits.usual_wait_cycles
 
 
-_QUEUED: tuple[tuple[str, tuple[str, ...], str, tuple[str, ...]], ...] = (
+_QUEUED: tuple[tuple[str, tuple[str, ...], str, MoveKind, tuple[str, ...]], ...] = (
     (
         "shared-memory instructions",
         ("LDS", "STS", "LDSM", "STSM", "ATOMS"),
         "keep more values in registers and use wider shared-memory accesses",
+        "wide",
         ("smem", "l1", "mio"),
     ),
     (
         "special functions",
         ("MUFU",),
         "use fewer special functions, such as one reciprocal for several divisions",
+        "instructions",
         ("xu", "mio"),
     ),
-    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles", ("l1", "mio")),
-    ("conversions", ("I2F", "F2I", "F2F", "FRND"), "convert fewer values between types", ("xu", "mio")),
+    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles", "elements", ("l1", "mio")),
+    ("conversions", ("I2F", "F2I", "F2F", "FRND"), "convert fewer values between types", "instructions", ("xu", "mio")),
 )
-"""What goes through the memory input/output queue: name, opcodes, what there is to do about it, and what it fills."""
+"""What goes through the memory input/output queue: name, opcodes, what to do about it and its kind, what it fills."""
 
 
 def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
     """Find waits for the queue to shared memory and special functions, and name the instructions that fill it."""
     table = facts.kernel.warp_opcodes
     total = sum(table.values())
-    name, opcodes, do, behind = max(_QUEUED, key=lambda queued: executed(table, queued[1]))
+    name, opcodes, do, kind, behind = max(_QUEUED, key=lambda queued: executed(table, queued[1]))
     part = executed(table, opcodes) / total if total else 0.0
     if not part:
         return stall(facts, reason, otherwise)
     source = "sass__inst_executed_per_opcode_with_modifier_all"
-    return stall(
+    found = stall(
         facts,
         reason,
         f"{do}, {name} being {percent(part)} of all instructions",
         bears_on=frozenset({LATENCY, *behind}),
         extra=(Evidence(f"{name} of all", part, "share", source),),
     )
+    return _of_kind(found, kind)
 
 
 def _is_tiled(facts: Facts) -> bool:
@@ -183,7 +195,8 @@ def long_scoreboard(facts: Facts) -> Found | None:
     if limiter is not None and limiter.resource in facts.levels:
         label, share = resource_label(limiter.resource, facts.kernel.gpu), percent(limiter.share)
         if facts.at_roof or facts.full_for_a_while:
-            return stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, which these loads queue for")
+            fewer = f"take load off {label}, {share} busy, which these loads queue for"
+            return _of_kind(stall(facts, "long_scoreboard", fewer), "fuse" if limiter.resource == "dram" else "results")
         how = f"with wider loads and several per thread{',' if copies else ''}{copying}"
         do = f"keep more bytes in flight, {how}, as {label} is only {share} busy"
     return stall(facts, "long_scoreboard", do)
@@ -212,7 +225,7 @@ def barrier(facts: Facts) -> Found | None:
         )
         counted = (("coherent loads", loads), ("coherent stores", stores))
         extra = tuple(Evidence(name, float(count), "instructions", source) for name, count in counted)
-        return stall(facts, "barrier", do, extra=extra)
+        return _of_kind(stall(facts, "barrier", do, extra=extra), "elements")
     smaller = f" or launch smaller blocks than {block:,.0f} threads" if block and block > _SMALL_BLOCK else ""
     do = f"give the warps of a block equal work between barriers, use fewer barriers{smaller}"
     return stall(facts, "barrier", do)
@@ -240,7 +253,8 @@ def drain(facts: Facts) -> Found | None:
     """Say that warps wait at their exit for what they wrote; atomics where there are no stores."""
     opcodes = facts.kernel.warp_opcodes
     if executed(opcodes, ("RED", "REDG", "ATOM", "ATOMG")) and not executed(opcodes, ("STG", "ST")):
-        return stall(facts, "drain", "reduce within the warp and the block first, as its only writes are atomics")
+        first = "reduce within the warp and the block first, as its only writes are atomics"
+        return _of_kind(stall(facts, "drain", first), "atomics")
     return stall(
         facts, "drain", "store earlier, wider and coalesced, so that fewer writes are in flight when a warp exits"
     )
@@ -318,53 +332,59 @@ def _tensor(facts: Facts) -> frozenset[str]:
     return frozenset({LATENCY, *(name for name in facts.pipes if name.startswith("tensor"))})
 
 
-def _row(reason: str, find: Callable[[Facts], Found | None]) -> FindingRule:
+def _row(reason: str, kind: MoveKind, find: Callable[[Facts], Found | None]) -> FindingRule:
     sampled = ("stalls", "issue_active_per_cycle")
     counted = (f"stall_{reason}_cycles", "warp_latency_cycles", "issue_active_per_cycle")
     needs = (sampled,) if reason in SAMPLED_ONLY else (counted, sampled, (f"{STALL}{reason}_share",))
     title = STALLS[reason] if reason != "not_selected" else "more warps ready than can issue"
-    return FindingRule(f"stall_{reason}", title, find, needs)
+    return FindingRule(f"stall_{reason}", title, kind, find, needs)
 
 
-def _plain(reason: str, do: str, *fills: str) -> FindingRule:
+def _plain(reason: str, kind: MoveKind, do: str, *fills: str) -> FindingRule:
     """Make the row of a wait against which the same helps in every kernel; `fills` are the units that it keeps busy."""
-    return _row(reason, lambda facts: stall(facts, reason, do, bears_on=frozenset({LATENCY, *fills})))
+    return _row(reason, kind, lambda facts: stall(facts, reason, do, bears_on=frozenset({LATENCY, *fills})))
 
 
-def _queue(reason: str, otherwise: str) -> FindingRule:
+def _queue(reason: str, kind: MoveKind, otherwise: str) -> FindingRule:
     """Make the row of a wait for the memory input/output queue."""
-    return _row(reason, lambda facts: _queue_stall(facts, reason, otherwise))
+    return _row(reason, kind, lambda facts: _queue_stall(facts, reason, otherwise))
 
 
 STALLED: tuple[FindingRule, ...] = (
-    _row("long_scoreboard", long_scoreboard),
+    _row("long_scoreboard", "inflight", long_scoreboard),
     _plain(
         "lg_throttle",
+        "wide",
         "issue fewer and wider global and local accesses, such as one of 16 bytes instead of four of 4",
         "l1",
         "lsu",
     ),
-    _queue("short_scoreboard", "move independent work between these instructions and their use"),
-    _queue("mio_throttle", "issue fewer instructions to this queue"),
-    _row("math_pipe_throttle", math_pipe_throttle),
-    _row("barrier", barrier),
-    _row("wait", wait),
-    _plain("branch_resolving", "branch less often, by unrolling short loops and selecting values instead"),
-    _plain("no_instruction", "make the hot code smaller, with less unrolling and inlining and fewer jumps"),
-    _row("imc_miss", imc_miss),
-    _plain("membar", "use fewer memory fences, with the narrowest scope that is correct"),
-    _row("drain", drain),
+    _queue("short_scoreboard", "inflight", "move independent work between these instructions and their use"),
+    _queue("mio_throttle", "instructions", "issue fewer instructions to this queue"),
+    _row("math_pipe_throttle", "instructions", math_pipe_throttle),
+    _row("barrier", "barrier", barrier),
+    _row("wait", "inflight", wait),
+    _plain(
+        "branch_resolving", "instructions", "branch less often, by unrolling short loops and selecting values instead"
+    ),
+    _plain(
+        "no_instruction", "instructions", "make the hot code smaller, with less unrolling and inlining and fewer jumps"
+    ),
+    _row("imc_miss", "cache", imc_miss),
+    _plain("membar", "barrier", "use fewer memory fences, with the narrowest scope that is correct"),
+    _row("drain", "coalesce", drain),
     _plain(
         "tex_throttle",
+        "wide",
         "issue fewer texture and surface accesses, or use plain loads for part of the data",
         "tex",
         "l1",
     ),
-    _row("gmma", gmma),
-    _row("warpgroup_arrive", warpgroup_arrive),
-    _plain("sleeping", "sleep for less time, or signal completion instead of polling"),
-    _plain("dispatch_stall", "look at the SASS of the hottest lines, and try other compiler options"),
-    _plain("misc", "look at the hottest instruction to see what these warps wait for"),
-    _row("not_selected", not_selected),
+    _row("gmma", "overlap", gmma),
+    _row("warpgroup_arrive", "balance", warpgroup_arrive),
+    _plain("sleeping", "barrier", "sleep for less time, or signal completion instead of polling"),
+    _plain("dispatch_stall", "instructions", "look at the SASS of the hottest lines, and try other compiler options"),
+    _plain("misc", "algorithm", "look at the hottest instruction to see what these warps wait for"),
+    _row("not_selected", "results", not_selected),
 )
 _RULE_OF = {rule.id.removeprefix(STALL): rule for rule in STALLED}

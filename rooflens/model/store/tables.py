@@ -138,6 +138,7 @@ FINDINGS = pa.schema(
         ("evidence", _EVIDENCE),
         ("gain", _GAIN),
         ("move", _TEXT),
+        ("kind", _TEXT),
         ("confidence", _TEXT),
         ("where", _WHERE),
         *_ANALYZED,

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.format import percent, si, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
-from rooflens.model.records import Kernel, Level, ratio
+from rooflens.model.records import Kernel, Level, Move, MoveKind, ratio
 from rooflens.model.roofline.datasheets import memory_label
 from rooflens.model.roofline.levels import PER_CENTS_OF_L1
 from rooflens.model.roofline.opcodes import executed, opcode_group, thread_flop, uses_tensor_cores
@@ -25,6 +26,7 @@ class _Move(Struct, frozen=True):
     """One move.
 
     Attributes:
+        kind: What it changes, in one word.
         since: The first compute capability that has what it asks for.
         until: The first one that has it no longer.
         unless: What a kernel's counters say where the move is not for it.
@@ -32,6 +34,7 @@ class _Move(Struct, frozen=True):
     """
 
     text: str
+    kind: MoveKind
     since: tuple[int, int] = (0, 0)
     until: tuple[int, int] = (99, 0)
     unless: Callable[[Kernel], bool] | None = None
@@ -42,6 +45,10 @@ class _Move(Struct, frozen=True):
         if not self.since <= kernel.capability < self.until or (self.unless and self.unless(kernel)):
             return False
         return self.only_if is None or self.only_if(kernel)
+
+    def made(self) -> Move:
+        """Return it as a move of a kernel that it suits."""
+        return Move(self.text, self.kind)
 
 
 _WIDEST = 4
@@ -145,56 +152,62 @@ def _has_no_usual_function(kernel: Kernel) -> bool:
     return _has_no_exponential(kernel) and _has_no_reciprocal(kernel) and _has_no_conversion(kernel)
 
 
-_STORE_LESS = "write fewer bytes: fuse it with the kernel that reads them, or use a narrower type"
-_STORE_WIDER = "store wider: one 16-byte access instead of four"
+_STORE_LESS = Move("write fewer bytes: fuse it with the kernel that reads them, or use a narrower type", "fuse")
+_STORE_WIDER = Move("store wider: one 16-byte access instead of four", "wide")
 
 _MEMORY: Mapping[str, tuple[_Move, ...]] = {
     "dram": (
-        _Move("use a narrower type, or a larger batch where weights are re-read", only_if=_has_matrix_work),
-        _Move("use a narrower type", unless=_has_matrix_work),
         _Move(
-            "if it moves far more than its inputs and outputs, tile it so that re-reads hit L2", unless=_never_re_reads
+            "use a narrower type, or a larger batch where weights are re-read", "precision", only_if=_has_matrix_work
+        ),
+        _Move("use a narrower type", "precision", unless=_has_matrix_work),
+        _Move(
+            "if it moves far more than its inputs and outputs, tile it so that re-reads hit L2",
+            "tile",
+            unless=_never_re_reads,
         ),
     ),
     "l2": (
-        _Move("reorder the blocks for locality"),
-        _Move("share tiles across a cluster with TMA multicast", (9, 0)),
+        _Move("reorder the blocks for locality", "cache"),
+        _Move("share tiles across a cluster with TMA multicast", "tile", (9, 0)),
     ),
     "l1": (
         _Move(
             "load wider and coalesced: vector loads, neighbouring threads on neighbouring addresses",
+            "coalesce",
             unless=_is_coalesced,
         ),
-        _Move("load wider: vector loads", only_if=_is_coalesced),
-        _Move("copy tiles to shared memory with cp.async", (8, 0)),
+        _Move("load wider: vector loads", "wide", only_if=_is_coalesced),
+        _Move("copy tiles to shared memory with cp.async", "tile", (8, 0)),
     ),
     "lsu": (
-        _Move("load wider: one 16-byte access instead of four", unless=_loads_nothing),
-        _Move(_STORE_WIDER, only_if=_loads_nothing),
+        _Move("load wider: one 16-byte access instead of four", "wide", unless=_loads_nothing),
+        _Move(_STORE_WIDER.text, "wide", only_if=_loads_nothing),
     ),
-    "smem": (_Move("use larger tiles per warp, so that bytes per operation fall"),),
+    "smem": (_Move("use larger tiles per warp, so that bytes per operation fall", "results"),),
 }
 """Moves after the first one, which has the kernel's own numbers."""
 
 _FLOAT_PIPES = (
-    _Move("use a narrower type", unless=_has_no_flop),
-    _Move("do fewer operations: change the algorithm before tuning"),
+    _Move("use a narrower type", "precision", unless=_has_no_flop),
+    _Move("do fewer operations: change the algorithm before tuning", "algorithm"),
 )
 _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
     "tensor": (
-        _Move("overlap loads with matrix work: a deeper pipeline, warp specialisation"),
-        _Move("use warpgroup matrix instructions (wgmma) if it does not yet", (9, 0), (10, 0), _has_wgmma),
-        _Move("use a narrower type where accuracy allows"),
+        _Move("overlap loads with matrix work: a deeper pipeline, warp specialisation", "overlap"),
+        _Move("use warpgroup matrix instructions (wgmma) if it does not yet", "tensor", (9, 0), (10, 0), _has_wgmma),
+        _Move("use a narrower type where accuracy allows", "precision"),
     ),
     "fp32": _FLOAT_PIPES,
     "fp16": _FLOAT_PIPES,
     "fp64": (
-        _Move("replace divisions by multiplications", unless=_has_no_fp64_division),
-        _Move("use fp32 where accuracy allows"),
+        _Move("replace divisions by multiplications", "instructions", unless=_has_no_fp64_division),
+        _Move("use fp32 where accuracy allows", "precision"),
     ),
     "fma": (
         _Move(
             "strength-reduce index arithmetic: integer multiplications run on this pipe too",
+            "index",
             unless=_has_no_integer_product,
         ),
         *_FLOAT_PIPES,
@@ -202,23 +215,40 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
     "alu": (
         _Move(
             "unpack and mask packed words once, not at each use, or use instructions that take them packed",
+            "instructions",
             only_if=_has_bit_work,
         ),
-        _Move("strength-reduce index arithmetic and comparisons; hoist them out of the loop", unless=_has_bit_work),
-        _Move("process several elements per thread, so that addresses are computed once"),
+        _Move(
+            "strength-reduce index arithmetic and comparisons; hoist them out of the loop",
+            "index",
+            unless=_has_bit_work,
+        ),
+        _Move("process several elements per thread, so that addresses are computed once", "elements"),
     ),
     "xu": (
-        _Move("use exp2 instead of exp", unless=_has_no_exponential),
-        _Move("share reciprocals, and multiply instead of dividing", unless=_has_no_reciprocal),
-        _Move("convert fewer values between types", unless=_has_no_conversion),
-        _Move("compute some of the exponentials with a polynomial on the FMA pipe", unless=_has_no_exponential),
-        _Move("use fewer special functions, or approximate ones", only_if=_has_no_usual_function),
+        _Move("use exp2 instead of exp", "instructions", unless=_has_no_exponential),
+        _Move("share reciprocals, and multiply instead of dividing", "instructions", unless=_has_no_reciprocal),
+        _Move("convert fewer values between types", "instructions", unless=_has_no_conversion),
+        _Move(
+            "compute some of the exponentials with a polynomial on the FMA pipe",
+            "instructions",
+            unless=_has_no_exponential,
+        ),
+        _Move("use fewer special functions, or approximate ones", "instructions", only_if=_has_no_usual_function),
     ),
     "issue": (
-        _Move("issue fewer instructions: vector loads, unrolled loops, less index arithmetic", unless=_loads_nothing),
-        _Move("issue fewer instructions: unrolled loops, less index arithmetic", only_if=_loads_nothing),
-        _Move("let each thread do more work on data it already holds", unless=_loads_nothing),
-        _Move("let each thread compute several results that share intermediate values", only_if=_loads_nothing),
+        _Move(
+            "issue fewer instructions: vector loads, unrolled loops, less index arithmetic",
+            "instructions",
+            unless=_loads_nothing,
+        ),
+        _Move(
+            "issue fewer instructions: unrolled loops, less index arithmetic", "instructions", only_if=_loads_nothing
+        ),
+        _Move("let each thread do more work on data it already holds", "results", unless=_loads_nothing),
+        _Move(
+            "let each thread compute several results that share intermediate values", "results", only_if=_loads_nothing
+        ),
     ),
 }
 _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
@@ -236,7 +266,7 @@ def memory_moves(
     *,
     at_roof: bool,
     asked_bytes: float | None = None,
-) -> tuple[str, ...]:
+) -> tuple[Move, ...]:
     """Choose the moves for a memory-bound kernel.
 
     Args:
@@ -248,8 +278,8 @@ def memory_moves(
     """
     if level in {"l2", "l1"} and _loads_nothing(kernel):
         return (_STORE_LESS,) if level == "l2" else (_STORE_WIDER, _STORE_LESS)
-    rows = _MEMORY.get(level or "", (_Move("reduce traffic at the busiest memory unit"),))
-    others = tuple(move.text for move in rows if move.suits(kernel))
+    rows = _MEMORY.get(level or "", (_Move("reduce traffic at the busiest memory unit", "tile"),))
+    others = tuple(move.made() for move in rows if move.suits(kernel))
     match level:
         case "dram":
             dram_bytes = levels["dram"].amount_bytes
@@ -258,20 +288,22 @@ def memory_moves(
                 moved += f" (the SMs asked for {si(asked_bytes, 'B')})"
             full = f"{memory_label(kernel.gpu)} is full, so only moving less{moved} helps"
             only = full if at_roof else f"move less{moved}"
-            first = f"{only}: fuse with a neighbour so that intermediates stay on chip"
+            first = Move(f"{only}: fuse with a neighbour so that intermediates stay on chip", "fuse")
         case "l2":
-            first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
+            tile = "tile into shared memory so that a block loads each byte once"
+            first = Move(_fewer_reloads(tile, "l2", "dram", levels), "tile")
         case "l1" | "lsu" if levels["l1"].stages.keys() <= PER_CENTS_OF_L1 and _declares_shared_memory(kernel):
             busy = f": the path of its loads and stores is {percent(levels['l1'].share or 0.0)} busy"
-            first = f"let each thread compute several results, such as 2 x 2, from what it loads{busy}"
+            first = Move(f"let each thread compute several results, such as 2 x 2, from what it loads{busy}", "results")
         case "l1":
-            first = _fewer_reloads("keep reused values in registers or shared memory", "l1", "l2", levels)
+            keep = "keep reused values in registers or shared memory"
+            first = Move(_fewer_reloads(keep, "l1", "l2", levels), "tile")
         case "lsu":
             return _moves_of_loads_and_stores(kernel, levels, others)
         case "smem":
             intensity = levels["smem"].intensity_flop_per_byte
             now = f": now {significant(intensity)} FLOP per byte" if intensity else ""
-            first = f"reuse each loaded value more often in registers{now}"
+            first = Move(f"reuse each loaded value more often in registers{now}", "results")
         case _:
             return others
     return (first, *others)
@@ -283,16 +315,18 @@ def _declares_shared_memory(kernel: Kernel) -> bool:
     return any(kernel.counters.get(name) for name in names)
 
 
-def _moves_of_loads_and_stores(kernel: Kernel, levels: Mapping[str, Level], others: tuple[str, ...]) -> tuple[str, ...]:
+def _moves_of_loads_and_stores(
+    kernel: Kernel, levels: Mapping[str, Level], others: tuple[Move, ...]
+) -> tuple[Move, ...]:
     """Put reuse before wider accesses where it spares more of them: where L1 hands out often what reaches it."""
     tile = "tile, so that reused values stay in shared memory or registers"
     from_l1, from_smem = (levels[name].amount_bytes or 0.0 for name in ("l1", "smem"))
     hits = kernel.counters.get("l1_hit_rate", 0.0)
     if not from_l1 and hits > 1 - 1 / _WIDEST:
-        return (f"{tile}: L1 serves {percent(hits)} of its sectors itself", *others)
+        return (Move(f"{tile}: L1 serves {percent(hits)} of its sectors itself", "tile"), *others)
     if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
-        return (*others, "keep reused values in registers")
-    return (_fewer_reloads(tile, "l1", "l2", levels), *others)
+        return (*others, Move("keep reused values in registers", "results"))
+    return (Move(_fewer_reloads(tile, "l1", "l2", levels), "tile"), *others)
 
 
 def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) -> str:
@@ -303,7 +337,7 @@ def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) 
     )
 
 
-def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roof: bool) -> tuple[str, ...]:
+def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roof: bool) -> tuple[Move, ...]:
     """Choose the moves for a kernel bound by a pipe.
 
     Args:
@@ -314,43 +348,43 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
     """
     key = "tensor" if pipe and pipe.startswith("tensor") else (pipe or "").removesuffix("_pipe")
     rows = _COMPUTE.get(key, ())
-    moves = tuple(move.text for move in rows if move.suits(kernel))
+    moves = tuple(move.made() for move in rows if move.suits(kernel))
     if key not in _COMPUTE:
         command = collect_command(kernel.function_name, None)
-        moves = (f"find the pipe that keeps the SM {percent(busy)} busy, which was not measured: `{command}`",)
+        find = f"find the pipe that keeps the SM {percent(busy)} busy, which was not measured: `{command}`"
+        moves = (Move(find, "collect"),)
     if at_roof and key in _ARITHMETIC:
-        return (_AT_COMPUTE_ROOF.format(percent(busy)), *moves[-1:])
+        return (Move(_AT_COMPUTE_ROOF.format(percent(busy)), "precision"), *moves[-1:])
     counts: Counter[str] = Counter()
     for opcode, count in kernel.warp_opcodes.items() if key in _BY_OPCODE else ():
         counts[opcode.partition(".")[0]] += count
     most = [f"{opcode} {percent(count / counts.total())}" for opcode, count in counts.most_common(_NAMED) if count]
-    return (f"{moves[0]} ({', '.join(most)} of the instructions)", *moves[1:]) if most else moves
+    first = replace(moves[0], text=f"{moves[0].text} ({', '.join(most)} of the instructions)") if most else moves[0]
+    return (first, *moves[1:])
 
 
-_COLLECT, _LACKS = "collect what this report lacks", "this report lacks counters"
-
-
-def asks_for_more(move: str) -> bool:
-    """Return whether a move says only that the report lacks counters, and how they are collected."""
-    return move.startswith((_COLLECT, _LACKS))
-
-
-def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
+def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[Move, ...]:
     """Return the one move when counters are missing: how to collect them, or why nobody can."""
     cannot = not_profiled(kernel.compute_capability)
     if cannot:
-        return (f"{_LACKS}, and {cannot}",)
-    return (f"{_COLLECT}: `{collect_command(kernel.function_name, command_line)}`",)
+        return (Move(f"this report lacks counters, and {cannot}", "collect"),)
+    command = collect_command(kernel.function_name, command_line)
+    return (Move(f"collect what this report lacks: `{command}`", "collect"),)
 
 
-def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
+def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[Move, ...]:
     """Return the moves when profiling a kernel failed, or what was recorded cannot be analyzed."""
     if is_bug(kernel):
-        return ("report this bug in rooflens and attach the report: only this kernel is affected",)
+        return (Move("report this bug in rooflens and attach the report: only this kernel is affected", "collect"),)
     if kernel.status_reason not in {None, ALL_NAN}:
-        return ("copy the report again from where it was made, or record it again: this copy is damaged",)
+        return (
+            Move("copy the report again from where it was made, or record it again: this copy is damaged", "collect"),
+        )
     again = (
         not_profiled(kernel.compute_capability)
         or f"profile it again, alone: `{collect_command(kernel.function_name, command_line)}`"
     )
-    return (again, "kernels that wait for one another need `--replay-mode application`")
+    return (
+        Move(again, "collect"),
+        Move("kernels that wait for one another need `--replay-mode application`", "collect"),
+    )

@@ -265,38 +265,41 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     """
     kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     if kernel.failed:
-        return _plain(advice.failed_moves(kernel, facts.outside.command_line))
+        return advice.failed_moves(kernel, facts.outside.command_line)
     if (library := library_of(kernel)) is not None:
         asked = advice.collect_moves(kernel, facts.outside.command_line) if facts.bound == "unknown" else ()
-        return _plain((*caller_moves(facts, library), *asked))
-    of_findings = tuple(Move(finding.move, finding.id, finding.where, finding.gain) for finding in costing)
+        return (*caller_moves(facts, library), *asked)
+    of_findings = tuple(
+        Move(finding.move, finding.kind, finding.id, finding.where, finding.gain) for finding in costing
+    )
     if unmeasured and not_profiled(kernel.compute_capability) is None:
         sure = costing if "memory" not in facts.unseen else [one for one in costing if one.id not in FEW_WARPS]
         limiting = sum(finding.severity == "limiter" for finding in sure)
-        collect = _plain(advice.collect_moves(kernel, facts.outside.command_line))
+        collect = advice.collect_moves(kernel, facts.outside.command_line)
         return (*of_findings[:limiting], *collect, *of_findings[limiting:])
-    at_limiter: tuple[str, ...] = ()
+    at_limiter: tuple[Move, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
         level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
         asked_bytes = None if "atomics_cross_twice" in facts.flags else levels["l2"].amount_bytes
         at_limiter = advice.memory_moves(kernel, levels, level, at_roof=facts.at_roof, asked_bytes=asked_bytes)
         if limiter.resource is None and (queued := _queued_share(facts)) >= facts.limits.dominant_stall:
             shared = "take load off shared memory, with larger fragments per warp and wider accesses"
-            at_limiter = (f"{shared}: a warp waits in the MIO queue for {percent(queued)} of its time", *at_limiter)
+            waits = f"{shared}: a warp waits in the MIO queue for {percent(queued)} of its time"
+            at_limiter = (Move(waits, "results"), *at_limiter)
     elif limiter is not None:
         at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)
     is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
     is_limiter_first = not is_filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
     if costing:
         at_limiter = at_limiter[:1] if is_limiter_first else ()
-    if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0])):
+    if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0].text)):
         busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
-        at_limiter = (f"{at_limiter[0]}: {busy} busy", *at_limiter[1:])
-    moves = (*_plain(at_limiter), *of_findings)
+        at_limiter = (replace(at_limiter[0], text=f"{at_limiter[0].text}: {busy} busy"), *at_limiter[1:])
+    moves = (*at_limiter, *of_findings)
     if "memory" in facts.unseen and limiter is not None:
-        return (*_plain(advice.collect_moves(kernel, facts.outside.command_line)), *moves)
+        return (*advice.collect_moves(kernel, facts.outside.command_line), *moves)
     is_lacking = not _LACKING.isdisjoint(facts.flags)
-    collect = _plain(advice.collect_moves(kernel, facts.outside.command_line)) if is_lacking or not moves else ()
+    collect = advice.collect_moves(kernel, facts.outside.command_line) if is_lacking or not moves else ()
     return tuple({move.text: move for move in (*moves, *collect)}.values())
 
 
@@ -304,8 +307,3 @@ def _queued_share(facts: Facts) -> float:
     """Return the part of the time of a warp in which it waits for the queue to shared memory, as far as counted."""
     names = (f"stall_{reason}_share" for reason in ("mio_throttle", "short_scoreboard"))
     return sum(facts.counter(name) or 0.0 for name in names)
-
-
-def _plain(texts: Sequence[str]) -> tuple[Move, ...]:
-    """Make moves of sentences that no finding gave."""
-    return tuple(map(Move, texts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rooflens.format import duration, si, significant
-from rooflens.model.records import Kernel
+from rooflens.model.records import Kernel, Move
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
@@ -52,7 +52,7 @@ def library_of(kernel: Kernel) -> str | None:
     return next((library for library, pattern in _LIBRARIES if pattern.search(names)), None)
 
 
-def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
+def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     """Choose what the caller of a library can do: its type, its sizes, its algorithm, and what is around it.
 
     After the colon is the number that a move would make smaller, where it is known: bytes, time, or use of a pipe.
@@ -63,22 +63,23 @@ def caller_moves(facts: Facts, library: str) -> tuple[str, ...]:
     moves = []
     if waves is not None and 0 < waves < 1 and facts.bound == "latency":
         more = "a larger batch or several calls side by side"
-        moves.append(f"give {library} more work in a call, {more}: {significant(waves)} waves")
+        moves.append(Move(f"give {library} more work in a call, {more}: {significant(waves)} waves", "blocks"))
     if library == "NCCL":
-        moves.append(f"send less, or overlap it with computation{moved}")
+        moves.append(Move(f"send less, or overlap it with computation{moved}", "overlap"))
     elif is_product:
         computes = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
         used = f": {bottleneck_words(limiter, kernel.gpu)} busy" if computes else moved
         if _FP32_PRODUCT.search(name) and kernel.capability >= (8, 0):
-            moves.append(f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores{used}")
+            tensor = f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores{used}"
+            moves.append(Move(tensor, "tensor"))
         around = "fuse what comes before and after into its epilogue"
         if not _NARROW_PRODUCT.search(name) and not _computes_narrow(facts):
-            moves.append(f"call {library} with a narrower type where accuracy allows{used}")
-        moves.append(f"try another algorithm, layout or batch of {library}, and {around}{moved}")
+            moves.append(Move(f"call {library} with a narrower type where accuracy allows{used}", "precision"))
+        moves.append(Move(f"try another algorithm, layout or batch of {library}, and {around}{moved}", "library"))
     else:
         moves += [
-            f"fuse it with what runs before and after, so that its data stays on chip{moved}",
-            f"call {library} with more data at once, or in a narrower type{moved}",
+            Move(f"fuse it with what runs before and after, so that its data stays on chip{moved}", "fuse"),
+            Move(f"call {library} with more data at once, or in a narrower type{moved}", "library"),
         ]
     return tuple(moves)
 

@@ -14,8 +14,7 @@ from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import ORDER, KernelSummary, Launch, first_move, in_order, place_of_move
-from rooflens.model.verdict.advice import asks_for_more
+from rooflens.model.summary import ORDER, KernelSummary, Launch, asks_first, first_move, in_order, place_of_move
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
 from rooflens.report.findings import costing
@@ -227,7 +226,7 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
     ranked = worth_a_line(by_time)
     if not ranked:
         return [_move(kernels[0])] if kernels else []
-    lacking = [kernel for kernel in ranked if asks_for_more(first_move(kernel.analysis))]
+    lacking = [kernel for kernel in ranked if asks_first(kernel.analysis)]
     command: list[Words] = [_command(ranked, place)] if place and not lacking else []
     movable = [kernel for kernel in ranked if kernel not in lacking]
     listed = [*movable[: MOST_LINES - len(lacking[:1] or command)], *lacking[:1]]

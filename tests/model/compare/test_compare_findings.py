@@ -26,7 +26,7 @@ def finding(
 ) -> Finding:
     """Make a finding with shares as its evidence."""
     shares = tuple(Evidence(name, value, "share", "m") for name, value in evidence.items())
-    return Finding(rule, title or rule, severity, shares, f"mend {rule}", gain and Gain(gain))  # type: ignore[arg-type]
+    return Finding(rule, title or rule, severity, shares, f"mend {rule}", "coalesce", gain and Gain(gain))  # type: ignore[arg-type]
 
 
 def kernel(time_us: float, *findings: Finding, counters: dict[str, float] | None = None) -> Analysis:

@@ -7,10 +7,17 @@ from pathlib import Path
 
 from test_stalls_found import REASONS
 
-from rooflens.model.findings.find import RULES
+from rooflens.analyzing import analyze_paths
+from rooflens.model.findings.find import KIND_OF, RULES
 from rooflens.model.findings.rule import FindingRule
 
 HERE = Path(__file__).parent
+KINDS = {
+    *("coalesce", "tile", "results", "wide", "inflight", "elements", "pad", "occupancy", "blocks", "shape"),
+    *("divergence", "atomics", "spill", "barrier", "balance", "overlap", "fuse", "graph", "precision", "tensor"),
+    *("instructions", "index", "shuffle", "cache", "algorithm", "library", "collect"),
+}
+"""What a move can change: a contract, as programs count moves by these words."""
 
 
 def _called_in_tests() -> set[str]:
@@ -38,3 +45,17 @@ def test_a_finding_without_a_test_is_named() -> None:
     """The check itself can fail: a rule whose function no test calls is listed."""
     called = _called_in_tests() - {"bank_conflicts"}
     assert _untested(RULES, called) == ["bank_conflicts"]
+
+
+def test_every_finding_says_what_its_move_changes() -> None:
+    """The kind of each rule is one of the words of the contract."""
+    assert {rule.id: rule.kind for rule in RULES if rule.kind not in KINDS} == {}
+    assert KIND_OF["bank_conflicts"] == "pad"
+
+
+def test_every_move_of_a_report_says_what_it_changes(fixtures: Path) -> None:
+    """Moves and findings of published reports each have one of the words, the limiter's and those of libraries too."""
+    analyses = [one for report in analyze_paths([fixtures / "published"]).reports for one in report.analyses]
+    moves = [move for one in analyses for move in (*one.verdict.moves, *one.findings)]
+    assert len(moves) > 100
+    assert [move for move in moves if move.kind not in KINDS] == []

@@ -6,7 +6,7 @@ import pytest
 from support.findings import at_limiter, make_facts, unsaid
 from support.loops import for_all
 
-from rooflens.model.findings.find import RULES
+from rooflens.model.findings.find import KIND_OF, RULES
 from rooflens.model.findings.nvidia import covered_by, nvidia_rules
 from rooflens.model.records import Gain, Limit, Rule
 
@@ -23,7 +23,7 @@ def test_rules_that_no_finding_covers_are_said_with_the_highest_estimate_first()
         _rule("CPIStall", "Long Scoreboard Stalls", 50.0),
         _rule("SOLBottleneck", "Latency", None),
     )
-    findings = nvidia_rules(make_facts(kernel={"rules": rules}), {"stall_long_scoreboard"}, ())
+    findings = nvidia_rules(make_facts(kernel={"rules": rules}), {"stall_long_scoreboard"}, (), KIND_OF)
     assert [finding.title for finding in findings] == ["NVIDIA: Low Utilization", "NVIDIA: Low Compression Rate"]
     assert "96 %" in findings[0].move
     assert [finding.gain.factor for finding in findings[1:] if finding.gain] == [pytest.approx(1 / 0.775)]
@@ -34,7 +34,7 @@ def test_rules_that_no_finding_covers_are_said_with_the_highest_estimate_first()
 def test_estimates_for_a_kernel_at_its_roof_are_notes() -> None:
     """NVIDIA estimates for the unit; at the roof nothing is to be won by it."""
     facts = make_facts(kernel={"rules": (_rule("X"),)}, **at_limiter("dram", 0.9))
-    assert [(one.severity, one.gain) for one in nvidia_rules(facts, (), ())] == [("note", None)]
+    assert [(one.severity, one.gain) for one in nvidia_rules(facts, (), (), KIND_OF)] == [("note", None)]
 
 
 @for_all(
@@ -58,21 +58,21 @@ def test_a_rule_is_covered_by_the_finding_that_says_the_same(identifier: str, ti
 def test_an_estimate_is_a_note_where_ours_saw_less_or_little_would_go() -> None:
     """NVIDIA computes a tail of 50 % where no SM was measured idle; 5 % is not worth a move."""
     rules = (_rule("LaunchConfiguration", "Tail Effect", 50.0), _rule("NewRule", "New", 5.0))
-    findings = nvidia_rules(make_facts(kernel={"rules": rules}), (), {"tail_wave"})
+    findings = nvidia_rules(make_facts(kernel={"rules": rules}), (), {"tail_wave"}, KIND_OF)
     assert [(finding.severity, finding.gain) for finding in findings] == [("note", None), ("note", None)]
 
 
 def test_an_estimate_costs_time_where_ours_could_not_look_at_the_same() -> None:
     """An export of NVIDIA's `details` page holds its rule about coalescing, and no counter that ours needs."""
     rules = (_rule("UncoalescedGlobalAccess", "", 75.0),)
-    (finding,) = nvidia_rules(make_facts(kernel={"rules": rules}), (), {"low_occupancy"})
+    (finding,) = nvidia_rules(make_facts(kernel={"rules": rules}), (), {"low_occupancy"}, KIND_OF)
     assert (finding.severity, finding.gain) == ("contributes", Gain(4.0, 250_000.0))
 
 
 def test_results_of_one_title_are_said_once_with_the_highest_estimate() -> None:
     """Exports name the rule and no title: loads and stores of one rule would be two moves in the same words."""
     rules = (_rule("MemoryCacheAccessPattern", "", 43.0), _rule("MemoryCacheAccessPattern", "", 45.0))
-    (finding,) = nvidia_rules(make_facts(kernel={"rules": rules}), (), ())
+    (finding,) = nvidia_rules(make_facts(kernel={"rules": rules}), (), (), KIND_OF)
     assert "45 %" in finding.move
 
 
@@ -85,7 +85,7 @@ def test_unknown_rules_are_covered_by_nothing() -> None:
 def test_an_estimate_is_held_to_the_limit() -> None:
     """NVIDIA estimates three quarters of the time, 4x; at most 1.6x is left."""
     rules = (Rule("SomeRule", "Section", "A title", "text", 75.0),)
-    (found,) = nvidia_rules(make_facts(kernel={"rules": rules}, limit=Limit(1.6)), (), ())
+    (found,) = nvidia_rules(make_facts(kernel={"rules": rules}, limit=Limit(1.6)), (), (), KIND_OF)
     assert found.gain is not None
     assert found.gain.factor == 1.6
     assert "75 % less time" in found.move.replace("\u00a0", " ")

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, reach
 from support.loops import for_all
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import LEVELS, Level
+from rooflens.model.records import LEVELS, Level, Move
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict import advice
+
+
+def words_of(choose: Callable[..., tuple[Move, ...]], *args: Any, **choices: Any) -> tuple[str, ...]:
+    """Return the words of the moves that are chosen."""
+    return tuple(move.text for move in choose(*args, **choices))
 
 
 def levels(**amounts: float) -> dict[str, Level]:
@@ -20,30 +28,32 @@ def levels(**amounts: float) -> dict[str, Level]:
 @pytest.mark.parametrize("at_roof", [False, True])
 def test_every_level_has_moves(level: str, *, at_roof: bool) -> None:
     """A memory verdict always says what can help."""
-    moves = advice.memory_moves(make_kernel(), levels(), level, at_roof=at_roof)
+    moves = words_of(advice.memory_moves, make_kernel(), levels(), level, at_roof=at_roof)
     assert moves
     assert len(set(moves)) == len(moves)
 
 
 def test_an_unnamed_level_has_a_general_move() -> None:
     """Where only NVIDIA's summary is known, the move is general."""
-    moves = advice.memory_moves(make_kernel(), levels(), None, at_roof=False)
+    moves = words_of(advice.memory_moves, make_kernel(), levels(), None, at_roof=False)
     assert moves == ("reduce traffic at the busiest memory unit",)
 
 
 def test_at_the_roof_of_dram_only_fewer_bytes_help() -> None:
     """The move names the bytes there are; below the roof it does not say that nothing else helps."""
-    first = advice.memory_moves(make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
+    first = words_of(advice.memory_moves, make_kernel(), levels(dram=3e9), "dram", at_roof=True)[0]
     assert first.startswith("DRAM is full, so only moving less than 3.00 GB helps")
-    assert advice.memory_moves(make_kernel(), levels(), "dram", at_roof=False)[0].startswith("move less: fuse")
+    assert words_of(advice.memory_moves, make_kernel(), levels(), "dram", at_roof=False)[0].startswith(
+        "move less: fuse"
+    )
 
 
 @pytest.mark.parametrize(("level", "far"), [("l2", "dram"), ("l1", "l2")])
 def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
     """A level that delivers four times what reaches it does so; one that delivers less is not told off."""
-    often = advice.memory_moves(make_kernel(), levels(**{level: 4e9, far: 1e9}), level, at_roof=False)[0]
+    often = words_of(advice.memory_moves, make_kernel(), levels(**{level: 4e9, far: 1e9}), level, at_roof=False)[0]
     assert often.endswith(f"{level.upper()} delivers 4.00x the bytes that reach it")
-    once = advice.memory_moves(make_kernel(), levels(**{level: 1e9, far: 1e9}), level, at_roof=False)[0]
+    once = words_of(advice.memory_moves, make_kernel(), levels(**{level: 1e9, far: 1e9}), level, at_roof=False)[0]
     assert "delivers" not in once
 
 
@@ -63,7 +73,7 @@ def test_tiles_go_before_wider_loads_where_they_spare_more(amounts: dict[str, fl
 
     Where most accesses are to shared memory, tiles are there already.
     """
-    first, second = advice.memory_moves(make_kernel(), levels(**amounts), "lsu", at_roof=True)
+    first, second = words_of(advice.memory_moves, make_kernel(), levels(**amounts), "lsu", at_roof=True)
     assert first.startswith("tile, so that reused values stay" if is_first else "load wider")
     assert second.startswith("load wider" if is_first else "keep reused values in registers")
 
@@ -84,7 +94,7 @@ def test_weights_are_spoken_of_only_where_there_is_matrix_work(
 ) -> None:
     """An optimizer step has no weights that a larger batch would share; a narrower type helps it all the same."""
     kernel = make_kernel(counters, warp_opcodes=opcodes)
-    moves = advice.memory_moves(kernel, levels(), "dram", at_roof=False)
+    moves = words_of(advice.memory_moves, kernel, levels(), "dram", at_roof=False)
     assert any("weights" in move for move in moves) is told
     assert sum("narrower type" in move for move in moves) == 1
 
@@ -102,7 +112,7 @@ def test_weights_are_spoken_of_only_where_there_is_matrix_work(
 )
 def test_tiling_is_for_kernels_that_may_read_twice(counters: dict[str, float], *, told: bool) -> None:
     """DRAM that moves the 3,200 bytes of 100 sectors, to within 1.2 times, re-reads nothing to speak of."""
-    moves = advice.memory_moves(make_kernel(counters), levels(), "dram", at_roof=False)
+    moves = words_of(advice.memory_moves, make_kernel(counters), levels(), "dram", at_roof=False)
     assert any("tile" in move for move in moves) is told
 
 
@@ -110,7 +120,7 @@ def test_tiling_is_for_kernels_that_may_read_twice(counters: dict[str, float], *
 def test_accesses_that_are_coalesced_are_not_told_to_be(excess: float | None, *, told: bool) -> None:
     """Of 100 sectors, ten are the least that is worth a word; without any measure it may help."""
     totals = {} if excess is None else {"load_sectors": 60.0, "store_sectors": 40.0, "load_excess_sectors": excess}
-    moves = advice.memory_moves(make_kernel(code_totals=totals), levels(), "l1", at_roof=False)
+    moves = words_of(advice.memory_moves, make_kernel(code_totals=totals), levels(), "l1", at_roof=False)
     assert any("coalesced" in move for move in moves) is told
     assert sum("load wider" in move for move in moves) == 1
 
@@ -128,13 +138,13 @@ def test_accesses_that_are_coalesced_are_not_told_to_be(excess: float | None, *,
 def test_no_chip_is_told_to_use_what_it_lacks(level: str, word: str, capability: str | None, *, told: bool) -> None:
     """Asynchronous copies came with Ampere, TMA and clusters with Hopper; of an unknown chip nothing is assumed."""
     kernel = make_kernel(compute_capability=capability)
-    assert any(word in move for move in advice.memory_moves(kernel, levels(), level, at_roof=False)) is told
+    assert any(word in move for move in words_of(advice.memory_moves, kernel, levels(), level, at_roof=False)) is told
 
 
 @pytest.mark.parametrize(("capability", "told"), [("8.0", False), ("9.0", True), ("10.0", False), ("12.0", False)])
 def test_warpgroup_instructions_are_hopper_s_alone(capability: str, *, told: bool) -> None:
     """Blackwell has no wgmma."""
-    moves = advice.compute_moves(make_kernel(compute_capability=capability), "tensor_bf16", at_roof=False)
+    moves = words_of(advice.compute_moves, make_kernel(compute_capability=capability), "tensor_bf16", at_roof=False)
     assert any("wgmma" in move for move in moves) is told
 
 
@@ -158,7 +168,7 @@ def test_warpgroup_instructions_are_hopper_s_alone(capability: str, *, told: boo
 )
 def test_every_pipe_has_its_move(pipe: str | None, word: str) -> None:
     """The move follows the pipe, by family, and an unnamed one has a general move."""
-    assert word in advice.compute_moves(make_kernel(), pipe, at_roof=False)[0]
+    assert word in words_of(advice.compute_moves, make_kernel(), pipe, at_roof=False)[0]
 
 
 @pytest.mark.parametrize(
@@ -168,9 +178,9 @@ def test_every_pipe_has_its_move(pipe: str | None, word: str) -> None:
 def test_what_fills_a_shared_unit_is_named_by_its_opcodes(pipe: str, *, named: bool, at_roof: bool) -> None:
     """The three opcodes with most warp instructions, whatever their modifiers, with their parts of all."""
     opcodes = {"LOP3.LUT": 22, "IADD3": 12, "IADD3.X": 5, "IMAD.WIDE": 8, "BRA": 7, "MOV": 46}
-    moves = advice.compute_moves(make_kernel(warp_opcodes=opcodes), pipe, at_roof=at_roof)
+    moves = words_of(advice.compute_moves, make_kernel(warp_opcodes=opcodes), pipe, at_roof=at_roof)
     assert ("MOV 46 %, LOP3 22 %, IADD3 17 % of the instructions" in moves[0]) is named
-    assert "of the instructions" not in advice.compute_moves(make_kernel(), pipe, at_roof=at_roof)[0]
+    assert "of the instructions" not in words_of(advice.compute_moves, make_kernel(), pipe, at_roof=at_roof)[0]
 
 
 @pytest.mark.parametrize(
@@ -183,14 +193,14 @@ def test_what_fills_a_shared_unit_is_named_by_its_opcodes(pipe: str, *, named: b
 )
 def test_a_full_alu_is_told_apart_by_its_opcodes(opcodes: dict[str, float], word: str) -> None:
     """Logic and shifts that outnumber additions and comparisons are unpacking, and not index arithmetic."""
-    assert word in advice.compute_moves(make_kernel(warp_opcodes=opcodes), "alu", at_roof=False)[0]
+    assert word in words_of(advice.compute_moves, make_kernel(warp_opcodes=opcodes), "alu", at_roof=False)[0]
 
 
 @pytest.mark.parametrize("row", PIPE_ROWS, ids=lambda row: row.key)
 @pytest.mark.parametrize("at_roof", [False, True])
 def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
     """Every pipe of the table leads to at least one move."""
-    assert advice.compute_moves(make_kernel(), row.key, at_roof=at_roof)
+    assert words_of(advice.compute_moves, make_kernel(), row.key, at_roof=at_roof)
 
 
 @pytest.mark.parametrize(
@@ -199,21 +209,24 @@ def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
 )
 def test_a_full_arithmetic_pipe_is_a_good_end(pipe: str, *, ends: bool) -> None:
     """At the roof of a FLOP pipe nothing is left; a full ALU or issue slot is still to be relieved."""
-    assert advice.compute_moves(make_kernel(), pipe, at_roof=True)[0].startswith("this pipe is full") is ends
+    assert words_of(advice.compute_moves, make_kernel(), pipe, at_roof=True)[0].startswith("this pipe is full") is ends
 
 
 def test_collecting_is_a_command() -> None:
     """The advice about missing counters, and about a failed kernel, can be pasted into a shell."""
     kernel, command = make_kernel(function_name="gemm"), "ncu --set basic ./app 7"
     pasted = "`rooflens profile --kernel gemm --launch-count 1 -- ./app 7`"
-    assert pasted in advice.collect_moves(kernel, command)[0]
-    assert pasted in advice.failed_moves(kernel, command)[0]
+    assert pasted in words_of(advice.collect_moves, kernel, command)[0]
+    assert pasted in words_of(advice.failed_moves, kernel, command)[0]
 
 
 def test_old_chips_are_not_told_to_collect() -> None:
     """Today's ncu cannot profile a Pascal: no command is given that must fail."""
     kernel = make_kernel(compute_capability="6.1")
-    for moves in (advice.collect_moves(kernel, "ncu ./app"), advice.failed_moves(kernel, "ncu ./app")):
+    for moves in (
+        words_of(advice.collect_moves, kernel, "ncu ./app"),
+        words_of(advice.failed_moves, kernel, "ncu ./app"),
+    ):
         assert "no longer profiles compute capability 6.1" in moves[0]
         assert "`rooflens profile" not in moves[0]
 
@@ -241,9 +254,9 @@ def test_a_kernel_without_loads_is_not_told_to_load_better(resource: str, named:
     def said(opcodes: dict[str, int]) -> str:
         kernel = make_kernel(warp_opcodes=opcodes, compute_capability="9.0")
         if resource == "issue":
-            moves = advice.compute_moves(kernel, resource, at_roof=False)
+            moves = words_of(advice.compute_moves, kernel, resource, at_roof=False)
         else:
-            moves = advice.memory_moves(kernel, levels(), resource, at_roof=False)
+            moves = words_of(advice.memory_moves, kernel, levels(), resource, at_roof=False)
         assert moves
         return "; ".join(moves)
 
@@ -255,7 +268,7 @@ def test_a_kernel_without_loads_is_not_told_to_load_better(resource: str, named:
 def test_reductions_in_memory_count_as_reads() -> None:
     """A histogram of `RED` fills L2 with reads of its own, and is not taken for a fill."""
     kernel = make_kernel(warp_opcodes={**GENERATOR, "RED.E.ADD": 20})
-    assert "reorder the blocks for locality" in advice.memory_moves(kernel, levels(), "l2", at_roof=False)
+    assert "reorder the blocks for locality" in words_of(advice.memory_moves, kernel, levels(), "l2", at_roof=False)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +279,7 @@ def test_without_opcodes_counted_accesses_prove_that_nothing_is_loaded(
 ) -> None:
     """No sector loaded, no wavefront of shared memory, no atomic; what is not counted proves nothing."""
     kernel = make_kernel({"global_load_sectors": 0.0, "smem_load_wavefronts": 0.0, **counters})
-    assert ("vector loads" in advice.compute_moves(kernel, "issue", at_roof=False)[0]) is told
+    assert ("vector loads" in words_of(advice.compute_moves, kernel, "issue", at_roof=False)[0]) is told
 
 
 @for_all(
@@ -287,7 +300,8 @@ def test_no_move_names_what_the_opcodes_show_none_of(
 ) -> None:
     """Divisions, integer products, exponentials, conversions: only where one was executed."""
     told, not_told = (
-        advice.compute_moves(make_kernel(warp_opcodes=opcodes), pipe, at_roof=False) for opcodes in (with_it, without)
+        words_of(advice.compute_moves, make_kernel(warp_opcodes=opcodes), pipe, at_roof=False)
+        for opcodes in (with_it, without)
     )
     assert any(named in move for move in told)
     assert not_told
@@ -298,7 +312,10 @@ def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
     """A Hopper kernel of HGMMA uses wgmma already; one of HMMA does not."""
     for opcode, told in (("HGMMA.64x128x16.F32.BF16", False), ("HMMA.16816.F32.BF16", True)):
         kernel = make_kernel(warp_opcodes={opcode: 9}, compute_capability="9.0")
-        assert any("wgmma" in move for move in advice.compute_moves(kernel, "tensor_bf16", at_roof=False)) is told
+        assert (
+            any("wgmma" in move for move in words_of(advice.compute_moves, kernel, "tensor_bf16", at_roof=False))
+            is told
+        )
 
 
 @pytest.mark.parametrize(
@@ -308,7 +325,9 @@ def test_warpgroup_instructions_are_not_told_to_who_has_them() -> None:
 )
 def test_bytes_that_nobody_asked_for_are_told_apart(asked_bytes: float | None, said: str) -> None:
     """A fill of 264.2 MB moves 303.7: fewer bytes help, and a tenth or more of them are not the kernel's own."""
-    first = advice.memory_moves(make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes)[0]
+    first = words_of(
+        advice.memory_moves, make_kernel(), levels(dram=303.7e6), "dram", at_roof=True, asked_bytes=asked_bytes
+    )[0]
     assert first.startswith(f"DRAM is full, so only moving less than 304 MB{said} helps: fuse")
 
 

@@ -10,7 +10,6 @@ from support.kernels import make_case, make_kernel, reach
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.records import Analysis, Verdict
-from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.thresholds import default_thresholds
 
 PUBLISHED = Path(__file__).parents[3] / "fixtures" / "published"
@@ -45,7 +44,7 @@ def test_a_limiter_of_a_small_part_comes_first_and_is_not_the_cause(self_join: l
     one = next(one for one in self_join if one.kernel.index == 117)
     assert [finding.severity for finding in one.findings][:1] == ["limiter"]
     assert one.verdict.cause == "cause not measured"
-    assert [asks_for_more(move) for move in one.verdict.advice] == [False, True]
+    assert [move.kind == "collect" for move in one.verdict.moves] == [False, True]
 
 
 def test_named_causes_explain_most_of_the_room(self_join: list[Analysis]) -> None:
@@ -72,7 +71,7 @@ def test_stalls_name_the_cause(stalls: dict[str, float]) -> None:
     """Where it was sampled what warps wait for, nobody is sent to measure it."""
     found = waiting(1.0, 0.88, 7.8, stalls=stalls)
     assert found.cause != "cause not measured"
-    assert not any(map(asks_for_more, found.advice))
+    assert not any(move.kind == "collect" for move in found.moves)
 
 
 def test_a_chip_that_is_not_profiled_any_more_keeps_its_moves_first() -> None:

@@ -97,11 +97,11 @@ def test_a_move_to_fuse_says_what_a_launch_moves() -> None:
     facts = decide(make_case({"dram": 0.9}, kernel=make_kernel(name="void at::native::elementwise_kernel<128>")))
     moved = replace(facts, levels={**facts.levels, "dram": Level(amount_bytes=2.57e8, share=0.9)})
     (first, _) = caller_moves(moved, "PyTorch")
-    assert first.endswith(": 257 MB through DRAM in 1.00 ms")
+    assert first.text.endswith(": 257 MB through DRAM in 1.00 ms")
     untimed = replace(moved, kernel=replace(moved.kernel, counters={}))
-    assert caller_moves(untimed, "PyTorch")[0].endswith(": 257 MB through DRAM")
+    assert caller_moves(untimed, "PyTorch")[0].text.endswith(": 257 MB through DRAM")
     bare = replace(untimed, levels={})
-    assert caller_moves(bare, "PyTorch")[0].endswith("stays on chip")
+    assert caller_moves(bare, "PyTorch")[0].text.endswith("stays on chip")
 
 
 def test_no_caller_of_eight_bit_products_is_told_to_narrow_them() -> None:

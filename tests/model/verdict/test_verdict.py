@@ -661,7 +661,7 @@ def test_findings_that_fill_a_unit_are_rules() -> None:
 )
 def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict[str, float], first: str) -> None:
     """A stall or few warps at a full unit are its shadow; what fills it goes first, and DRAM is filled to its roof."""
-    finding = Finding(found, "title", "limiter", (), "of the finding")
+    finding = Finding(found, "title", "limiter", (), "of the finding", "coalesce")
     moves = write_verdict(decide(make_case(shares)), (finding,)).advice
     assert moves[0].startswith(first)
     assert "of the finding" in moves

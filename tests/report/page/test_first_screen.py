@@ -300,7 +300,9 @@ def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said:
     one, other = samples.every_verdict()[:2]
     kernel = replace(one.kernel, counters={"duration_ns": 1e6})
     limit = Limit(2.5, 4e5, "DRAM traffic")
-    known = replace(one, kernel=kernel, verdict=replace(one.verdict, limit=limit, moves=(Move("coalesce", gain=gain),)))
+    known = replace(
+        one, kernel=kernel, verdict=replace(one.verdict, limit=limit, moves=(Move("coalesce", "coalesce", gain=gain),))
+    )
     alone = words(verdict(page_of(known)))
     (ranked,) = (
         words(entry)

@@ -137,7 +137,7 @@ def test_a_gain_is_that_of_the_launches_that_are_left(
 ) -> None:
     """Of 300 us in two ranges a filter leaves 100: its gain leads from there to 25, and keeps its words."""
     base = samples.every_verdict()[0]
-    moves = (Move("take a narrower type", gain=Gain(4.0, proven=proven, changes="types")),)
+    moves = (Move("take a narrower type", "precision", gain=Gain(4.0, proven=proven, changes="types")),)
     base = replace(base, verdict=replace(base.verdict, moves=moves))
     launches = [
         replace(base, kernel=replace(base.kernel, nvtx_range=name, index=index, counters={"duration_ns": time_ns}))

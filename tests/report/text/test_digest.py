@@ -85,7 +85,7 @@ def test_a_block_has_verdict_shares_move_two_hot_lines_and_key() -> None:
 def test_a_block_begins_with_gain_and_limit() -> None:
     """1.10 ms in two launches are 2.20: the gain is that of all of them, and what a move changes stands beside it."""
     one = samples.analysis(samples.Sample("k", "memory", 1100, "dram", {"dram": 1e9}))
-    move = Move("do it in half of the bytes", gain=Gain(4.0, changes="types"))
+    move = Move("do it in half of the bytes", "precision", gain=Gain(4.0, changes="types"))
     one = replace(one, verdict=replace(one.verdict, limit=Limit(2.5, 4.4e5, "DRAM traffic"), moves=(move,)))
     text = digest([report([one, one])])
     assert "\n- 2.20 ms \u2192 about 550 \u00b5s (4.0x, changes the types), limit 2.5x (DRAM traffic)\n" in text
@@ -96,7 +96,7 @@ def test_no_number_of_a_finding_is_cut() -> None:
     """Numbers that do not fit on the line are left out whole, and the gain stands."""
     numbers = tuple(Evidence(f"{what} that takes many words to say", 1234.0, "sectors", "m") for what in "ab")
     found = Finding(
-        "x", "a long title of some finding", "limiter", numbers, "mend it", Gain(3.7, changes="instructions")
+        "x", "a long title of some finding", "limiter", numbers, "mend it", "pad", Gain(3.7, changes="instructions")
     )
     text = digest([report([replace(named(samples.every_verdict()[0], "k"), findings=(found,))])])
     assert (
@@ -172,7 +172,7 @@ def test_an_explanation_says_what_would_confirm_a_move() -> None:
     """A move of a finding brings what the finding's documentation says of confirming it, and how to compare."""
     base = named(samples.explained(), "k")
     (found, _) = base.findings
-    move = Move(found.move, found.id, found.where, found.gain)
+    move = Move(found.move, found.kind, found.id, found.where, found.gain)
     analysis = replace(base, verdict=replace(base.verdict, moves=(move,)))
     text = explain(report([analysis]), analysis)
     assert "about 786 µs (1.4x). Confirm with the time series, or with a grid of whole waves." in text

@@ -86,7 +86,7 @@ def hostile() -> list[Analysis]:
 
 def _hostile(one: Analysis, text: str, index: int) -> Analysis:
     kernel = replace(one.kernel, name=text, gpu=text, index=index)
-    verdict = replace(one.verdict, cause=text, moves=(Move(text),), sentence=text)
+    verdict = replace(one.verdict, cause=text, moves=(Move(text, "coalesce"),), sentence=text)
     return replace(one, kernel=kernel, verdict=verdict, flags=(text,))
 
 
@@ -221,7 +221,7 @@ def found(title: str, severity: str = "limiter") -> Finding:
         Evidence("sectors", 1.2e9, "sectors", "m"),
         Evidence("c", 1, "", "m"),
     )
-    return Finding("x", title, severity, numbers, title, Gain(3.7), (Place(spot, 0.5),))  # type: ignore[arg-type]
+    return Finding("x", title, severity, numbers, title, "coalesce", Gain(3.7), (Place(spot, 0.5),))  # type: ignore[arg-type]
 
 
 def test_a_ranked_kernel_has_its_findings_below_it() -> None:

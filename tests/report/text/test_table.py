@@ -99,7 +99,7 @@ def waiting() -> list[Analysis]:
     made = []
     for one in samples.every_verdict():
         kernel = replace(one.kernel, counters={**one.kernel.counters, "eligible_warps_per_cycle": 0.2124})
-        moves = (Move("coalesce", gain=Gain(1.25)),)
+        moves = (Move("coalesce", "coalesce", gain=Gain(1.25)),)
         made.append(judged(replace(one, kernel=kernel), confidence="low", cause="short", moves=moves))
     return made
 
@@ -201,10 +201,14 @@ def test_a_name_cannot_steer_the_terminal() -> None:
     """Control characters of kernels, files and source paths are replaced in the table and below it."""
     (one,) = launched("evil\x1b[31m", (10,), 3.0)
     spot = Hotspot("line", file="a/\x1b]0;x\x07.cu", line=3)
-    finding = Finding("x", "x\x1b", "limiter", (Evidence("n", 1.0, "", "m"),), "move\x1b[2J", where=(Place(spot, 1.0),))
+    finding = Finding(
+        "x", "x\x1b", "limiter", (Evidence("n", 1.0, "", "m"),), "move\x1b[2J", "pad", where=(Place(spot, 1.0),)
+    )
     kernel = replace(one.kernel, source="\x1b[1m.ncu-rep")
     hostile = judged(
-        replace(one, kernel=kernel, findings=(finding,)), moves=(Move("move\x1b[2J", "x", finding.where),), cause="\x1b"
+        replace(one, kernel=kernel, findings=(finding,)),
+        moves=(Move("move\x1b[2J", "pad", "x", finding.where),),
+        cause="\x1b",
     )
     kernels = summarize([hostile])
     text = to_terminal(kernels_document(kernels), 200) + below(next_lines(kernels, ["\x1b[1m.ncu-rep"]))
@@ -217,9 +221,12 @@ def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
     """At most three lines: the moves of the kernels with most to win, where known with their line, then a command."""
     analyses = [one for i in range(6) for one in launched(f"kernel_{i}", (10 + i,), 3.0)]
     spot = Hotspot("line", file="src/copy.cu", line=88)
-    finding = Finding("x", "x", "limiter", (Evidence("n", 1.0, "", "m"),), "coalesce", where=(Place(spot, 0.5),))
+    finding = Finding(
+        "x", "x", "limiter", (Evidence("n", 1.0, "", "m"),), "coalesce", "coalesce", where=(Place(spot, 0.5),)
+    )
     analyses[5] = judged(
-        replace(analyses[5], findings=(finding,)), moves=(Move("coalesce", "x", finding.where), Move("more"))
+        replace(analyses[5], findings=(finding,)),
+        moves=(Move("coalesce", "coalesce", "x", finding.where), Move("more", "wide")),
     )
     lines = said(summarize(analyses), ["my report.ncu-rep"])
     assert lines[0] == "kernel_5: coalesce (copy.cu:88)"
@@ -234,7 +241,7 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     """A kernel that lacks counters is told how to collect them, in one line with a command that exists."""
     (first,), (second,) = launched("bare<int>", (100,)), launched("known", (10,), 2.0)
     kernel = replace(first.kernel, function_name="bare")
-    bare = judged(first, bound="unknown", moves=(*map(Move, collect_moves(kernel, "ncu ./app")),), limit=Limit())
+    bare = judged(first, bound="unknown", moves=collect_moves(kernel, "ncu ./app"), limit=Limit())
     bare = replace(bare, kernel=kernel)
     lines = said(summarize([bare, second]), ["a.ncu-rep"])
     assert lines[0].startswith("bare: collect what this report lacks: `rooflens profile --kernel bare ")
@@ -249,7 +256,7 @@ def test_next_keeps_the_order_of_the_table() -> None:
     (large,), (small,) = launched("large", (100,), 2.0), launched("small", (30,), 1.5)
     (one,), (other,) = launched("one", (40,)), launched("other", (5,))
     lacking = [
-        judged(bare, bound="unknown", moves=(Move("collect what this report lacks: `x`"),), limit=Limit())
+        judged(bare, bound="unknown", moves=(Move("collect what this report lacks: `x`", "collect"),), limit=Limit())
         for bare in (one, other)
     ]
     kernels = summarize([small, *lacking, large])

@@ -12,7 +12,6 @@ from rooflens.model.knowledge.families import family_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.summary import Launch, by_stake
-from rooflens.model.verdict.advice import asks_for_more
 from rooflens.model.verdict.sentences import NOT_MEASURED, limit_factor_words, limiter_words, without_move
 from rooflens.report.content import FIRST_KEPT, Content
 from rooflens.report.findings import ShownFinding, shown
@@ -193,7 +192,8 @@ def _moves(analysis: Analysis) -> tuple[str, ...]:
     verdict = analysis.verdict
     if not has_costing(analysis):
         return verdict.advice
-    return tuple(filter(asks_for_more, verdict.advice)) if verdict.cause == NOT_MEASURED else ()
+    asked = (move.text for move in verdict.moves if move.kind == "collect")
+    return tuple(asked) if verdict.cause == NOT_MEASURED else ()
 
 
 def _limiter(launch: Launch) -> str:

@@ -28,19 +28,25 @@ STRIDED = Finding(
         Evidence("grid_size", 1024.0, "blocks", "launch__grid_size"),
     ),
     "transpose the index: 75 % of the sectors are not needed",
+    "coalesce",
     gain=Gain(3.64),
     where=(Place(LINE, 0.9),),
     confidence="medium",
 )
 NOTE = Finding(
-    "low_occupancy", "low occupancy", "note", (Evidence("waves", 0.5, "waves", "w"),), "take fewer registers"
+    "low_occupancy",
+    "low occupancy",
+    "note",
+    (Evidence("waves", 0.5, "waves", "w"),),
+    "take fewer registers",
+    "occupancy",
 )
 
 
 def found(*several: Finding) -> Analysis:
     """Make a memory-bound kernel with these findings, its sentence and moves written as the model does."""
     analysis = samples.every_verdict()[0]
-    moves = tuple(Move(one.move, one.id, one.where, one.gain) for one in several if one.severity != "note")
+    moves = tuple(Move(one.move, one.kind, one.id, one.where, one.gain) for one in several if one.severity != "note")
     first = f" {moves[0].text.capitalize()}." if moves else ""
     verdict = replace(
         analysis.verdict, sentence=f"Memory-bound at DRAM.{first}", moves=(*moves, *analysis.verdict.moves)
@@ -178,7 +184,7 @@ def test_hostile_findings_are_text() -> None:
     """Titles, moves, numbers, files and source lines of a report never become elements."""
     evil = samples.HOSTILE_NAMES[1]
     place = Place(Hotspot("line", file=evil, line=1, text=evil), 1.0)
-    hostile = Finding("x", evil, "limiter", (Evidence(evil, 1.0, evil, evil),), evil, where=(place,))
+    hostile = Finding("x", evil, "limiter", (Evidence(evil, 1.0, evil, evil),), evil, "coalesce", where=(place,))
     html = html_of(found(hostile, replace(hostile, severity="note")))
     assert "<img" not in html
     assert "<script" not in html

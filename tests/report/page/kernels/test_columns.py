@@ -88,7 +88,7 @@ def test_gain_and_limit_are_the_median_launch_s() -> None:
             verdict=replace(
                 one.verdict,
                 limit=Limit(limit, time_ns / limit, "DRAM traffic"),
-                moves=(Move("coalesce", gain=Gain(gain, time_ns / gain)),),
+                moves=(Move("coalesce", "coalesce", gain=Gain(gain, time_ns / gain)),),
             ),
         )
         for one, time_ns, gain, limit in (
