@@ -14,8 +14,10 @@ from typing import Any
 from rooflens.format import harmless
 from rooflens.model.analyze import analyze
 from rooflens.model.catalogue import KERNEL, PROGRAM, SCHEMA_VERSION, Schema, quantities
+from rooflens.model.compare.versions import found_ladders
 from rooflens.model.failed import bug_reason, failed_kernel
 from rooflens.model.records import Analysis, AnalyzedReport, Outside
+from rooflens.report.rungs import LADDER
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """What JSON need not escape, and a terminal or an editor obeys or hides: `json` escapes the rest."""
@@ -24,16 +26,18 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _QUOTED = re.compile('[",\r\n]')
 
 
-def to_document(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> dict[str, Any]:
+def to_document(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> dict[str, Any]:
     """Build the JSON document: units in names, shares as fractions, what was not measured null.
 
     Args:
         analyses: The kernels.
-        reports: The reports whose programs are described, where they were also run without the profiler.
+        reports: The reports: their programs are described where they were also run without the profiler, and their
+            versions.
     """
     return {
         "schema_version": SCHEMA_VERSION,
         "programs": [PROGRAM.json(report) for report in reports if report.unprofiled is not None],
+        "ladders": [LADDER.json(one) for one in found_ladders(reports)],
         "kernels": [KERNEL.json(analysis) for analysis in analyses],
     }
 
@@ -54,13 +58,18 @@ def to_schema() -> Schema:
                 "items": PROGRAM.schema,
                 "description": "programs that were also run without the profiler",
             },
+            "ladders": {
+                "type": "array",
+                "items": LADDER.schema,
+                "description": "programs of which the reports hold several versions, and kernels that do the same work",
+            },
             "kernels": {
                 "type": "array",
                 "items": KERNEL.schema,
                 "description": "one entry a profiled kernel, in the order of the reports",
             },
         },
-        "required": ["schema_version", "programs", "kernels"],
+        "required": ["schema_version", "programs", "ladders", "kernels"],
         "additionalProperties": False,
     }
 
@@ -70,12 +79,12 @@ def schema_text() -> str:
     return json.dumps(to_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> str:
+def to_json(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> str:
     """Write the document for people, in the order given."""
     return json_text(to_document(analyses, reports))
 
 
-def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
+def json_lines(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> Iterator[str]:
     """Write the same document for programs: without indentation, a line for each kernel, as they come."""
     head = json_text(to_document((), reports), dense=True)
     yield f"{head.removesuffix(']}')}\n"

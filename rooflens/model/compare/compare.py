@@ -228,49 +228,14 @@ class Change(Struct, frozen=True):
         return one.kernel.name if one else ""
 
 
-class Comparison(Struct, frozen=True):
-    """Two sides, kernel by kernel, largest change of time first."""
-
-    base: Side
-    head: Side
-    changes: tuple[Change, ...]
-    total: Timing
-    threshold: float = DEFAULT_THRESHOLD
-
-    @property
-    def counts_differ(self) -> bool:
-        """True where one side launched a kernel more often than the other."""
-        return any(change.counts_differ for change in self.changes)
-
-    @property
-    def speed(self) -> Timing:
-        """What tells how fast the program is: its GPU time, at the base's launch counts where they differ."""
-        if not self.counts_differ:
-            return self.total
-        base = added(change.timing.base for change in self.changes if change.base)
-        heads = (
-            change.mean_launch.head.of(change.launches[0]) if change.counts_differ else change.timing.head
-            for change in self.changes
-            if change.head
-        )
-        return replace(self.total, base=base, head=added(heads))
-
-
-def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD) -> Comparison:
-    """Match the kernels of two sides and time them; each side needs at least one recording."""
+def changes_between(base: Side, head: Side) -> tuple[Change, ...]:
+    """Match the kernels of two sides and time them, largest change of time first; each side has a recording."""
     base_parts, head_parts = _Parts(base.recordings), _Parts(head.recordings)
     first, second = base_parts.kernels, head_parts.kernels
     groups = _grouped(match_launches(first, second), first, second)
     asked = asked_alike(base.runs[0], head.runs[0])
     changes = [_change(group, base_parts, head_parts, asked) for group in groups]
-    changes.sort(key=lambda change: -abs(change.timing.lost_ns))
-    total = Timing(
-        Spread(times(map(timed, base.recordings))),
-        Spread(times(map(timed, head.recordings))),
-        under_wave(base.timed),
-        _programs_apart(changes),
-    )
-    return Comparison(base, head, tuple(changes), total, threshold)
+    return tuple(sorted(changes, key=lambda change: -abs(change.timing.lost_ns)))
 
 
 def _grouped(matches: Iterable[Match], base: Sequence[Kernel], head: Sequence[Kernel]) -> list[list[Match]]:
@@ -356,7 +321,7 @@ def asked_alike(before: Run, after: Run) -> Asked | None:
     return None
 
 
-def _programs_apart(changes: Sequence[Change]) -> str:
+def programs_apart(changes: Sequence[Change]) -> str:
     """Say why the times of two programs are not compared: their kernels did other work, or they share none."""
     both = [change for change in changes if change.base and change.head]
     if changes and not both:

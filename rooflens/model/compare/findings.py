@@ -34,22 +34,8 @@ _ORDER: tuple[What, ...] = ("gone", "changed", "new")
 _MORE_IS_BETTER = ("waves", "grid_size", "occupancy", "threads_per_inst", "warp_fill", "arithmetic", "per_sector")
 """Ends of the names of evidence of which more is better."""
 
-_NEITHER = frozenset(
-    [
-        "registers",
-        "SMs",
-        "blocks",
-        "ns",
-        "B",
-        "sectors",
-        "wavefronts",
-        "instructions",
-        "operations",
-        "divisions",
-        "inst",
-    ]
-)
-"""Units of amounts: neither more nor less is better where the work may differ."""
+_NEITHER = frozenset({"registers", "SMs", "blocks", "ns", "B", "threads a block"})
+"""Units of amounts of which neither more nor less is better."""
 
 _WITH_PREFIX = 1e5
 """Amounts from here on are written with a prefix: `1.24 G to 220 M operations`."""
@@ -186,11 +172,14 @@ def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: K
             "sectors a request",
             *(_a_request(kernel, _REQUESTED[finding.id]) for kernel in (before, after)),
         )
-        numbers = [each, *numbers] if each.moved else numbers
+        told = next((number.became for number in numbers if number.became), None)
+        # Wider accesses take more sectors a request, and need all of them.
+        numbers = [each, *numbers] if each.moved and told in {None, each.became} else numbers
     if old is None or new is None:
         # A finding goes too where another one outweighs it: what its number did decides the word.
         what: What = "new" if old is None else "gone"
-        moved = next((number.became for number in numbers if number.became), None)
+        shown = next((number for number in numbers if number.moved), None)
+        moved = shown.became if shown else None
         is_against = moved == ("better" if what == "new" else "worse")
         return FindingChange("changed" if is_against else what, old, new, tuple(numbers))
     if old.severity == new.severity and not any(number.moved for number in numbers):
@@ -265,7 +254,8 @@ def _words(change: FindingChange) -> str:
 def _became(change: FindingChange) -> str:
     if change.what != "changed":
         return f" {change.what}"
-    moved = next((number.became for number in change.numbers if number.became), None)
+    shown = next((number for number in change.numbers if number.moved), None)
+    moved = shown.became if shown else None
     if change.eased:
         return " worse, but other things cost more now" if moved == "worse" else ", no longer costly"
     if not _costs(change.before):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rooflens.format import duration, percent, significant
 from rooflens.model.compare.causes import causes_words, shared_words
-from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
+from rooflens.model.compare.compare import Change, Spread, Timing
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis
 from rooflens.model.same_work import UnitTime, time_per_work
 from rooflens.model.verdict.sentences import limiter_words
@@ -43,7 +44,7 @@ def _signed(timing: Timing) -> str:
     return f"{'+' if change >= 0 else '-'}{abs(change) * 100:.1f} %"
 
 
-def change_sentence(change: Change, comparison: Comparison) -> str:
+def change_sentence(change: Change, comparison: Ladder) -> str:
     """Describe one kernel: `1.78x faster: 59 % fewer FLOPs, compute-bound at FP64 (70 %) -> memory-bound at HBM2`."""
     before, after = change.base, change.head
     if before is None or after is None:
@@ -96,7 +97,7 @@ def share_differs(old: float | None, new: float | None) -> bool:
     return old is not None and new is not None and abs(new - old) >= STEPPED_SHARE
 
 
-def total_sentence(comparison: Comparison) -> str:
+def total_sentence(comparison: Ladder) -> str:
     """Say what became of the whole program's GPU time, or why it is not compared."""
     if comparison.speed.apart:
         return f"not compared, {comparison.speed.apart}"
@@ -105,8 +106,8 @@ def total_sentence(comparison: Comparison) -> str:
     return f"{total_noun(comparison)} {timing_words(comparison.speed, comparison.threshold)}"
 
 
-def total_noun(comparison: Comparison) -> str:
-    """Name what `Comparison.speed` is the time of: a sum of other numbers of launches says nothing of their speed."""
+def total_noun(comparison: Ladder) -> str:
+    """Name what `Ladder.speed` is the time of: a sum of other numbers of launches says nothing of their speed."""
     if not comparison.counts_differ:
         return "GPU time"
     before, after = (sum(change.launches[side] for change in comparison.changes) for side in (0, 1))

@@ -1,0 +1,212 @@
+"""The plain roofline plane of comparisons, forecasts and sweeps: roofs, dots and paths, in plain Altair.
+
+Words stand where Altair puts them: only the dots that say so are named. The report's own roofline places its words in
+`rooflens.report.roofline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil, floor, log10
+from typing import Any, Literal
+
+import altair as alt
+from msgspec import Struct
+
+from rooflens.report.plane.legend import verdict_channels
+from rooflens.report.plane.plane import Domain, aired
+
+HEIGHT = 440
+"""Pixels; the page sets the width."""
+
+LEAST_DECADES = 3.0
+LARGEST_PX2, SMALLEST_PX2 = 500.0, 60.0
+
+_PLAIN = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
+
+Spec = dict[str, Any]
+
+
+class Line(Struct, frozen=True):
+    """One roof: bytes per second of a slope, operations per second of a flat one."""
+
+    name: str
+    peak: float
+
+
+class Dot(Struct, frozen=True):
+    """One mark.
+
+    Attributes:
+        x: Operations per byte.
+        y: Operations per second; a share where the plane is one of shares.
+        bound: Verdict or regime, which gives colour and shape.
+        name: Title of its tooltip.
+        label: What stands beside it; empty for nothing.
+        part: Its part of the largest area, 0 to 1.
+        is_filled: Hollow dots are what was.
+        facts: Further lines of its tooltip.
+    """
+
+    x: float
+    y: float
+    bound: str
+    name: str
+    label: str = ""
+    part: float = 0.3
+    is_filled: bool = True
+    facts: dict[str, str] = {}
+
+
+class Drawn(Struct, frozen=True):
+    """A plane.
+
+    Attributes:
+        slopes: Roofs of memory levels.
+        flats: Roofs of arithmetic.
+        paths: Dots that a line joins, in order.
+        shares: Heights are shares of each dot's own roof.
+    """
+
+    title: str
+    dots: tuple[Dot, ...]
+    subtitle: tuple[str, ...] = ()
+    slopes: tuple[Line, ...] = ()
+    flats: tuple[Line, ...] = ()
+    paths: tuple[tuple[Dot, ...], ...] = ()
+    shares: bool = False
+    unit: str = "FLOP"
+
+    @property
+    def x_domain(self) -> Domain:
+        """Operations per byte from end to end: all dots and ridges, with air."""
+        ridges = [flat.peak / slope.peak for flat in self.flats for slope in self.slopes]
+        return aired([*(dot.x for dot in self.dots), *ridges], LEAST_DECADES)
+
+    @property
+    def y_domain(self) -> Domain:
+        """Operations per second from end to end."""
+        if self.shares:
+            return 0.0, max(1.0, *(dot.y for dot in self.dots))
+        return aired([*(dot.y for dot in self.dots), *(flat.peak for flat in self.flats)], LEAST_DECADES)
+
+
+def plane_spec(plane: Drawn) -> Spec:
+    """Specify a plane for Vega-Lite."""
+    layers = [*_roofs(plane), *_paths(plane), *_dots(plane)]
+    return finished(alt.layer(*layers), plane.title, plane.subtitle, height=HEIGHT, name="plane")
+
+
+def finished(chart: Any, title: str, subtitle: Sequence[str] = (), **properties: Any) -> Spec:
+    """Write a chart as its specification, checked against Vega-Lite's schema; the theme has its colours."""
+    titled = alt.TitleParams(title, subtitle=list(subtitle), limit=alt.ExprRef("width"))
+    spec: Spec = chart.properties(title=titled, **({"width": 640} | properties)).to_dict()
+    spec.pop("config", None)
+    spec.pop("$schema", None)
+    return spec
+
+
+def rowed(rows: Iterable[Mapping[str, Any]]) -> alt.Chart:
+    """Begin a layer with its rows."""
+    return alt.Chart(alt.InlineData(values=list(rows)))
+
+
+def decades(domain: Domain) -> list[float]:
+    """List the powers of ten within a range: where a logarithmic axis has its lines."""
+    return [10.0**power for power in range(ceil(log10(domain[0])), floor(log10(domain[1])) + 1)]
+
+
+def _scales(plane: Drawn) -> dict[str, Any]:
+    across = alt.Axis(values=decades(plane.x_domain), labelExpr=_PLAIN, title=f"Arithmetic intensity ({plane.unit}/B)")
+    x = alt.X("x:Q", scale=alt.Scale(type="log", domain=list(plane.x_domain), nice=False), axis=across)
+    if plane.shares:
+        up = alt.Axis(format=".0%", title="Share of its own roof")
+        return {"x": x, "y": alt.Y("y:Q", scale=alt.Scale(domain=list(plane.y_domain), nice=False), axis=up)}
+    up = alt.Axis(values=decades(plane.y_domain), format="~s", title=f"Performance ({plane.unit}/s)")
+    return {"x": x, "y": alt.Y("y:Q", scale=alt.Scale(type="log", domain=list(plane.y_domain), nice=False), axis=up)}
+
+
+def _roofs(plane: Drawn) -> list[alt.Chart]:
+    """Draw slopes and flat roofs up to where they meet, each with its name at its end."""
+    if plane.shares:
+        line = [{"x": x, "y": 1.0, "roof": "its own roof"} for x in plane.x_domain]
+        return _named(plane, line, [{"x": plane.x_domain[1], "y": 1.0, "name": "its own roof", "end": "right"}])
+    low, high = plane.x_domain
+    bottom = plane.y_domain[0]
+    top, steepest = (max((one.peak for one in of), default=0.0) for of in (plane.flats, plane.slopes))
+    rows: list[dict[str, Any]] = []
+    names = []
+    for slope in plane.slopes:
+        begin = max(low, bottom / slope.peak)
+        end = min(high, top / slope.peak if top else high)
+        rows += [{"x": x, "y": x * slope.peak, "roof": slope.name} for x in (begin, end)]
+        names.append({"x": begin, "y": begin * slope.peak, "name": slope.name, "end": "left"})
+    for flat in plane.flats:
+        begin = max(low, flat.peak / steepest if steepest else low)
+        rows += [{"x": x, "y": flat.peak, "roof": flat.name} for x in (begin, high)]
+        names.append({"x": high, "y": flat.peak, "name": flat.name, "end": "right"})
+    return _named(plane, rows, names)
+
+
+def _named(plane: Drawn, rows: Iterable[dict[str, Any]], names: Sequence[dict[str, Any]]) -> list[alt.Chart]:
+    scales = _scales(plane)
+    lines = rowed(rows).mark_line(style="roof", clip=True, aria=False)
+    layers = [lines.encode(**scales, detail=alt.Detail("roof:N"))]
+    ends: tuple[tuple[Literal["left", "right"], int, int], ...] = (("left", 24, 0), ("right", -4, -5))
+    for end, across, up in ends:
+        own = [row for row in names if row["end"] == end]
+        if own:
+            mark = rowed(own).mark_text(style="note", align=end, baseline="bottom", dx=across, dy=up)
+            layers.append(mark.encode(**scales, text=alt.Text("name:N")))
+    return layers
+
+
+def _paths(plane: Drawn) -> list[alt.Chart]:
+    """Join dots by lines, with an arrow's head at each end."""
+    if not plane.paths:
+        return []
+    rows = [
+        {"x": dot.x, "y": dot.y, "path": place, "at": at}
+        for place, path in enumerate(plane.paths)
+        for at, dot in enumerate(path)
+    ]
+    line = rowed(rows).mark_line(style="path", clip=True, aria=False)
+    return [line.encode(**_scales(plane), detail=alt.Detail("path:N"), order=alt.Order("at:Q"))]
+
+
+def _dots(plane: Drawn) -> list[alt.Chart]:
+    rows = [
+        {
+            "x": dot.x,
+            "y": dot.y,
+            "bound": dot.bound,
+            "name": dot.name,
+            "label": dot.label,
+            "area": SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * dot.part,
+            "filled": 1 if dot.is_filled else 0,
+            **dot.facts,
+        }
+        for dot in sorted(plane.dots, key=lambda dot: -dot.part)
+    ]
+    tips = [alt.Tooltip("name:N", title="Name")]
+    tips += [alt.Tooltip(f"{name}:N") for name in dict.fromkeys(name for dot in plane.dots for name in dot.facts)]
+    marks = rowed(rows).mark_point(strokeWidth=2, opacity=1, clip=True, description=alt.ExprRef("datum.name"))
+    drawn = marks.encode(
+        **_scales(plane),
+        **verdict_channels({dot.bound for dot in plane.dots}, wraps=False),
+        size=alt.Size("area:Q", scale=None, legend=None),
+        fillOpacity=alt.condition("datum.filled === 1", alt.value(0.85), alt.value(0)),
+        tooltip=tips,
+    )
+    return [*_names(plane, rows, "halo"), drawn, *_names(plane, rows, "label")]
+
+
+def _names(plane: Drawn, rows: Sequence[Mapping[str, Any]], style: str) -> Iterator[alt.Chart]:
+    """Write names beside dots, towards the middle of the plane so that none is cut."""
+    low, high = plane.x_domain
+    sides: tuple[tuple[Literal["left", "right"], int], ...] = (("left", 12), ("right", -12))
+    for align, shift in sides:
+        own = [row for row in rows if row["label"] and (row["x"] > (low * high) ** 0.5) is (align == "right")]
+        if own:
+            mark = rowed(own).mark_text(style=style, align=align, dx=shift, dy=-8, clip=True, aria=False)
+            yield mark.encode(**_scales(plane), text=alt.Text("label:N"))
