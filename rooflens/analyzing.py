@@ -12,7 +12,7 @@ import gc
 import hashlib
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
@@ -31,7 +31,7 @@ from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import bug_error, bug_reason, failed_kernel
 from rooflens.model.findings.siblings import with_siblings
 from rooflens.model.keys import Keys, function_of, launch_id, short_names
-from rooflens.model.records import AnalyzedReport, Outside, ratio
+from rooflens.model.records import AnalyzedReport, Inside, Outside, ratio, timed
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.roofline.datasheets import name_key
@@ -40,7 +40,7 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, ov
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.jobs import Job, Outcome
@@ -233,6 +233,62 @@ def analyze_inputs(  # noqa: PLR0913 - the last four say how, and have their def
     return _held_against(found, timeline) if timeline else found
 
 
+SHOWN_IN_FULL = 5
+"""Kernels of an answer that are looked into, the first by time to win: each takes tenths of a second."""
+
+
+def look_into(
+    found: Analyzed, wanted: Iterable[Analysis] | None = None, reading: ReadOptions | None = None
+) -> Analyzed:
+    """Look inside of kernels, and analyze them once more with what was found there.
+
+    A kernel that cannot be looked into says why; nothing else changes.
+
+    Args:
+        found: All kernels.
+        wanted: Those that are to be looked into; by default the first by time to win.
+        reading: How the reports are read.
+    """
+    from rooflens.model.summary import by_stake, summarize  # noqa: PLC0415 - as below
+
+    if wanted is None:
+        first = by_stake(summarize(timed(found.analyses)))[:SHOWN_IN_FULL]
+        wanted = [summary.analysis for summary in first]
+    chosen: dict[str, dict[int, Kernel]] = defaultdict(dict)
+    for analysis in wanted:
+        kernel = analysis.kernel
+        if kernel.inside is None and not kernel.failed and kernel.code_totals.get("warp_inst"):
+            chosen[kernel.digest][kernel.index] = kernel
+    if not chosen:
+        return found
+    analyzer = _Analyzer(found.limits, without_nvidia=False)
+    reports = [
+        analyzer.again(report, _insides(report.run, chosen[report.run.digest], reading))
+        if report.run.digest in chosen
+        else report
+        for report in found.reports
+    ]
+    return replace(found, reports=tuple(reports))
+
+
+def _insides(run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None) -> dict[int, Inside]:
+    """Look inside of some kernels of a report, which lies where it was read; otherwise say why that cannot be."""
+    from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
+    from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
+    from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
+
+    path = Path(run.source)
+    if not path.is_file():
+        return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
+    try:
+        codes = read_machine_code(path, run.digest, kernels, reading or ReadOptions())
+        return {
+            index: Inside(note=code) if isinstance(code, str) else look_inside(code) for index, code in codes.items()
+        }
+    except Exception as error:  # noqa: BLE001 - all else is told without it
+        return dict.fromkeys(kernels, Inside(note=str(error if isinstance(error, InputError) else bug_error(error))))
+
+
 def _held_against(found: Analyzed, timeline: Timed) -> Analyzed:
     """Say what the reports lack of a timeline, and it of them.
 
@@ -398,6 +454,21 @@ class _Analyzer:
             return Analyzed((), self._limits, ((run.source, bug_error(error)),))
         report = AnalyzedReport(run, with_siblings(analyses, self._limits), unprofiled)
         return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
+
+    def again(self, report: AnalyzedReport, insides: Mapping[int, Inside]) -> AnalyzedReport:
+        """Analyze those kernels of a report once more that were looked into."""
+        kernels = [analysis.kernel for analysis in report.analyses]
+        outsides, _ = _outsides(report.run, kernels, report.unprofiled, is_all=False)
+        places = [place for place, kernel in enumerate(kernels) if kernel.index in insides]
+        looked_into = [replace(kernels[place], inside=insides[kernels[place].index]) for place in places]
+        known = [replace(outsides[place], launches=report.analyses[place].launches) for place in places]
+        every = list(report.analyses)
+        for place, analysis in zip(places, self._analyses(looked_into, known), strict=True):
+            every[place] = analysis
+        related = with_siblings(every, self._limits)
+        for place in places:
+            every[place] = related[place]
+        return replace(report, analyses=tuple(every))
 
     def _analyses(self, kernels: Sequence[Kernel], outsides: Sequence[Outside]) -> list[Analysis]:
         """Analyze kernels; one that meets a bug in rooflens becomes a failed kernel that says so."""

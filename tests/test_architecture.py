@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors addresses cache files format machine processes ingest/cubin ingest/exports "
     "ingest/metrics ingest/messages model/keys model/records model/failed model/unprofiled model/hotspots "
-    "model/roofline model/counters model/store",
+    "model/inside model/roofline model/counters model/store",
     "ingest/timelines": "errors format processes ingest/reports model/timeline model/unprofiled",
     "ingest/ncu": "errors checking files processes ingest/reports ingest/timelines model/counters model/unprofiled "
     "model/timeline model/keys",
@@ -63,6 +63,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/counters": "errors",
     "model/roofline": "format errors cache checking files model/calibration model/records model/counters",
     "model/hotspots": "model/records",
+    "model/inside": "model/records model/counters model/hotspots model/roofline",
     "model/knowledge": "",
     "model/verdict": "format errors checking model/bounds model/records model/failed model/unprofiled model/counters "
     "model/knowledge model/roofline",
@@ -89,23 +90,24 @@ MAY_IMPORT: dict[str, str] = {
     "report/ladder": "format model/* report/document",
     "report/rungs": "model/* report/ladder",
     "report/content": "format errors model/*",
-    "report/html": "format",
+    "report/html": "format model/bounds",
     "report/templates": "format cache model/* report/labels report/html report/writers",
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format globs model/* report/findings report/labels report/content report/html report/program "
-    "report/roofline report/templates",
+    "report/page/cards": "format globs model/* report/findings report/how_it_runs report/labels report/content "
+    "report/html report/program report/roofline report/templates",
     "report/page": "format errors model/* report/document report/labels report/ladder report/content report/html "
     "report/plane report/roofline report/program report/summary report/templates report/writers report/page/cards",
     "report/data": "format model/* report/rungs",
     "report/document": "",
     "report/writers": "format report/document report/html",
     "report/findings": "format model/* report/labels",
+    "report/how_it_runs": "format model/* report/labels",
     "report/text": "format errors model/* report/rungs report/data report/document report/findings report/labels "
     "report/ladder report/content report/program report/summary report/writers",
-    "report/text/digest": "format errors model/* report/document report/findings report/sizes report/labels "
-    "report/content report/program report/summary report/text report/writers",
+    "report/text/digest": "format errors model/* report/document report/findings report/how_it_runs report/sizes "
+    "report/labels report/content report/program report/summary report/text report/writers",
     "mcp": "errors format analyzing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/labels report/ladder report/html report/plane "
     "report/roofline report/summary",
@@ -330,6 +332,7 @@ IMPORTS: tuple[tuple[str, set[str]], ...] = (
 """Command -> the packages of others that it may load, over the published reports; `ingest` makes the store."""
 
 
+@pytest.mark.if_changed("imports", "fixtures")
 def test_each_command_loads_only_what_it_uses(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that a command has no use for costs it neither time nor an error where it is missing."""
     for report in (_BEFORE, _AFTER):

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from support.timeline_attacks import attacks, try_timelines
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 _QUICK, _THOROUGH = 36, 120
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import unchanged
+from support import imports, unchanged
 from support.loops import for_all
 
 KEY = "tests/test_a.py sources notes.md"
@@ -29,7 +29,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def finish(*outcomes: str, chosen: str = "", stopped: bool = False) -> None:
     """End a session of one file of tests, whose tests ended so."""
-    unchanged._line.cache_clear()
+    unchanged.forget()
     passed = unchanged.Passed()
     for outcome in outcomes:
         passed.pytest_runtest_logreport(_report(outcome))
@@ -45,7 +45,7 @@ def _report(outcome: str) -> Any:
 
 def is_due(house: Path) -> bool:
     """Ask whether the tests are due."""
-    unchanged._line.cache_clear()
+    unchanged.forget()
     return unchanged.is_due(house / "tests" / "test_a.py", KEY.split()[1:])
 
 
@@ -98,3 +98,74 @@ def test_two_branches_may_be_merged_by_keeping_all_lines(house: Path) -> None:
     assert not is_due(house)
     finish("passed")
     assert file.read_text() == f"{mine}{'1' * 64}  tests/test_b.py other\n"
+
+
+@pytest.fixture
+def package(house: Path) -> Path:
+    """Add a package, whose command line imports its commands by name, and a file of tests of one of its rooms."""
+    sources = {
+        "rooflens/__init__.py": "if TYPE_CHECKING:\n    from rooflens.api import read\n",
+        "rooflens/api.py": "from rooflens.report import draw",
+        "rooflens/report/__init__.py": "",
+        "rooflens/ingest/__init__.py": "import os\ndef load():\n    from rooflens.report import draw\n",
+        "rooflens/ingest/read.py": "def read():\n    from rooflens import bytes_of\n",
+        "rooflens/ingest/table.toml": "",
+        "rooflens/bytes_of.py": "",
+        "rooflens/cli/group.py": "from rooflens import __version__",
+        "rooflens/cli/commands/ingest.py": "",
+        "rooflens/cli/commands/report.py": "from rooflens.report import draw",
+        "tests/conftest.py": "",
+        "tests/support/writer.py": "WRITES = 'rooflens.ncu'",
+        "tests/test_read.py": "from support import writer\nfrom rooflens.ingest.read import (\n    read,\n)\n",
+        "tests/test_group.py": "from rooflens.cli.group import main\n",
+        "tests/test_api.py": "import rooflens\n",
+    }
+    for name, text in sources.items():
+        (house / name).parent.mkdir(parents=True, exist_ok=True)
+        (house / name).write_text(text)
+    return house
+
+
+READ = "__init__ bytes_of ingest/__init__ ingest/read ingest/table.toml"
+
+
+@for_all(
+    "tests, named, without, expected",
+    [
+        ("read", "", "", READ),
+        ("read", "", "rooflens/bytes_of.py", "__init__ ingest/__init__ ingest/read ingest/table.toml"),
+        ("group", "", "", "__init__ cli/commands/ingest cli/commands/report cli/group report/__init__"),
+        ("group", "rooflens/cli/commands/ingest.py", "", "__init__ cli/commands/ingest cli/group"),
+        ("group", "", "rooflens/report", "__init__ cli/commands/ingest cli/commands/report cli/group"),
+        ("api", "", "", "__init__ api report/__init__"),
+    ],
+)
+def test_files_are_walked_from_import_to_import(
+    package: Path, tests: str, named: str, without: str, expected: str
+) -> None:
+    """Late imports, modules of a package, data beside them, and every command that is not named count; texts do not.
+
+    Of a package's door only what it loads at once counts, unless a name of it is imported.
+    """
+    places = imports.reached(package, f"tests/test_{tests}.py", named.split(), without.split())
+    assert {"tests/conftest.py", f"tests/test_{tests}.py"} <= places
+    assert ("tests/support/writer.py" in places) == (tests == "read")
+    ours = {place.removeprefix("rooflens/").removesuffix(".py") for place in places if place.startswith("rooflens/")}
+    assert ours == set(expected.split())
+
+
+def test_a_file_is_left_out_whole_only_where_all_its_tests_have_the_marker(house: Path) -> None:
+    """It is not even imported then."""
+    finish("passed")
+    tests = house / "tests" / "test_a.py"
+    marker = 'pytest.mark.if_changed("sources", "notes.md")'
+    for text, is_whole in (
+        (f"pytestmark = {marker}", True),
+        (f"pytestmark = [\n    {marker},\n]", True),
+        (f"@{marker}", False),
+    ):
+        tests.write_text(text)
+        assert unchanged.has_passed(tests) == is_whole
+    (house / "notes.md").write_text("other")
+    unchanged.forget()
+    assert not unchanged.has_passed(tests)

@@ -43,7 +43,7 @@ class Group:
     def __repr__(self) -> str:
         name = cut_name(plain_name(self.name), _NAME_WIDTH)
         launches = count(self.launch_count, "launch")
-        return f"<Group {name!r}: {duration(self.gpu_time_ns)} in {launches}, {self.verdict.bound}>"
+        return f"<Group {name!r}: {duration(self.gpu_time_ns)} in {launches}, {self.verdict.shown_class}>"
 
     @property
     def name(self) -> str:

@@ -82,7 +82,7 @@ class Kernel(Mapping[str, Any]):
         name = cut_name(plain_name(self.name), _NAME_WIDTH)
         parts = [
             duration(self.gpu_time_ns),
-            self.verdict.bound,
+            self.verdict.shown_class,
             *(
                 f"{what} {'x'.join(map(str, size))}"
                 for what, size in (("grid", self.grid), ("block", self.block))

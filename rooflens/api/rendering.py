@@ -47,7 +47,7 @@ def report_html(found: Analyzed, words: Iterable[str]) -> str:
 
 def _row(row: Ranked, longest_ns: float) -> str:
     time_ns = row.group.duration_ns or 0.0
-    bar = _bar(time_ns / longest_ns, row.group.analysis.verdict.bound)
+    bar = _bar(time_ns / longest_ns, row.group.analysis.verdict.shown_class)
     why = ", ".join(part for part in (row.limiter, row.limit, row.where) if part)
     figure = row.figure or duration(row.group.duration_ns)
     return (

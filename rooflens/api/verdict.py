@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rooflens.model import records
-    from rooflens.model.bounds import Bound
+    from rooflens.model.bounds import Bound, ShownClass
     from rooflens.model.records import Confidence, Gain, Limit, Move
 
 
@@ -43,6 +43,16 @@ class Verdict:
     def bound(self) -> Bound:
         """What bounds it: `memory`, `compute`, `latency`, `overhead`, `balanced`, or `unknown`."""
         return self._record.bound
+
+    @property
+    def or_bound(self) -> tuple[Bound, ...]:
+        """The classes that a side which was not measured could turn it into; empty where the class is sure."""
+        return self._record.or_bound
+
+    @property
+    def shown_class(self) -> ShownClass:
+        """What every output calls the class: `latency`, and `latency?` where another one is possible."""
+        return self._record.shown_class
 
     @property
     def resource(self) -> str | None:

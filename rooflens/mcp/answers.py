@@ -24,6 +24,7 @@ from rooflens.model.records import Analysis, AnalyzedReport, Grain
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, by_stake, identity, most_at_stake, summarize
+from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.document import Column, Span, Table, Words, bullets, code, few, paragraph
@@ -96,7 +97,9 @@ class Answers:
         shown = kernels[offset : offset + ROWS]
         rows = tuple(_kernel_row(place, group, several=several) for place, group in enumerate(shown, start=offset + 1))
         has_doubt = any("?" in verdict_words(group.analysis) for group in shown)
-        text = to_markdown((Table(columns, rows), *((paragraph(f"verdict: {MARKS}"),) if has_doubt else ())))
+        is_open = any(limit_cell(group.analysis.verdict.limit).startswith("~") for group in shown)
+        marks = [*([f"verdict: {MARKS}"] if has_doubt else []), *([f"limit: {TODAY}"] if is_open else [])]
+        text = to_markdown((Table(columns, rows), *map(paragraph, marks)))
         return _more(text, offset, len(shown), len(kernels))
 
     def explain_kernel(
@@ -231,7 +234,7 @@ def _kernel_row(place: int, group: KernelSummary, *, several: bool) -> tuple[Wor
         fmt.percent(group.time_share),
         verdict_words(group.analysis),
         fmt.factor(verdict.gain.factor if verdict.gain else None),
-        fmt.factor(verdict.limit.factor),
+        limit_cell(verdict.limit),
         code(group.analysis.key),
     )
 

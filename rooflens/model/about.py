@@ -22,10 +22,10 @@ from rooflens.model.counters.recipes import Counter, bases_of
 from rooflens.model.counters.table import BESIDE, COUNTERS
 from rooflens.model.counters.tensor import tensor_asks
 from rooflens.model.findings.find import RULES
-from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.findings.stalls import counters_of_wait
 from rooflens.model.knowledge.items import KINDS, Kind, Word, find_item, names_of, words
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.thresholds import default_thresholds
 
 

@@ -18,11 +18,12 @@ from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.decide import decide, write_verdict
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.flags import find_flags
+from rooflens.model.verdict.inside import judged
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.phases import find_phases
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
 
-MODEL_VERSION = 6
+MODEL_VERSION = 7
 """Raised whenever the same counters would give other numbers, verdicts or advice."""
 
 
@@ -100,4 +101,5 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         key=facts.outside.key or first_key(kernel),
         in_program=facts.outside.in_program,
         short_name=facts.outside.short_name or short_names([kernel.name])[kernel.name],
+        loops=judged(facts),
     )

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 
 from rooflens.model.bounds import BOUNDS
-from rooflens.model.hotspots import leading_stall
+from rooflens.model.hotspots import STALL, WaitFor, leading_stall, waits_for
 from rooflens.model.records import (
     LEVELS,
     Analysis,
@@ -24,9 +24,11 @@ from rooflens.model.records import (
     Grain,
     Hotspot,
     Kernel,
+    LoopKind,
     MoveKind,
     Severity,
     Status,
+    WaitFound,
     ratio,
 )
 from rooflens.model.roofline.datasheets import ACC16, PEAK_KEYS
@@ -152,6 +154,11 @@ def number(value: float | None) -> float | int | None:
     return int(value) if value == int(value) else value
 
 
+def choices(*words: str) -> Shape:
+    """Describe a list of texts, each one of a few words."""
+    return Shape({"type": "array", "items": {"enum": list(words)}, "uniqueItems": True}, list, cell="texts")
+
+
 def choice(*words: str) -> Shape:
     """Describe a text that is one of a few words."""
     return Shape({"enum": list(words)}, cell="text")
@@ -220,16 +227,20 @@ SIZE = Shape(
 
 
 class ShownHotspot(Struct, frozen=True):
-    """A hot spot with its share of its kernel's samples."""
+    """A hot spot with its share of its kernel's samples, and what the warps there wait for."""
 
     hotspot: Hotspot
     share_of_samples: float | None
+    waits_for: tuple[WaitFor, ...] = ()
 
 
 def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspot]:
     """Set hot spots against their kernel's total."""
     samples = kernel.code_totals.get("samples")
-    return [ShownHotspot(hotspot, ratio(hotspot.measures.get("samples", 0.0), samples)) for hotspot in hotspots]
+    return [
+        ShownHotspot(hotspot, ratio(hotspot.measures.get("samples", 0.0), samples), tuple(waits_for(kernel, hotspot)))
+        for hotspot in hotspots
+    ]
 
 
 def _itself(record: Any) -> Any:
@@ -290,7 +301,7 @@ LIMIT = fixed(
     Key("factor", NUMBER, "time over the floor; null where neither side is known", "factor", "Limit", page="Basic"),
     Key("floor_ns", NUMBER, "what its arithmetic or its traffic needs at peak rates", "ns", "Floor", page="Work"),
     Key("by", TEXT, "the side that sets the floor; empty without one"),
-    Key("about", TRUTH, "the floor is estimated"),
+    Key("proven", TRUTH, "false at today's traffic, which is no proof that all of it is needed"),
     Key("missing", TEXT_OR_NULL, "the counters that would tell; null where it is known"),
 )
 
@@ -319,6 +330,12 @@ MOVE = fixed(
 
 VERDICT = fixed(
     Key("bound", choice(*BOUNDS), "the class of the limit: `rooflens about verdicts/NAME`", label="Verdict"),
+    Key(
+        "or_bound",
+        choices(*BOUNDS),
+        "classes that a side which was not measured could turn it into; empty where the class is sure",
+        label="Or",
+    ),
     Key("resource", TEXT_OR_NULL, "level or pipe of the limit; null for latency, overhead and unknown"),
     Key("at_roof", TRUTH, "the limit is reached: only less work or fewer bytes help"),
     Key("cause", TEXT_OR_NULL, "a short phrase; null where the class says all"),
@@ -351,6 +368,21 @@ FINDING = fixed(
     Key("confidence", choice(*get_args(Confidence)), "how sure it is"),
 )
 
+WAIT = fixed(
+    Key("file", TEXT_OR_NULL, "source file of the instruction that is waited for", value=attrgetter("wait.file")),
+    Key("line", NUMBER, "from 1; null without line information", value=attrgetter("wait.line")),
+    Key("pc", POSITION, "offset from the start of the kernel's code", "B", value=attrgetter("wait.pc")),
+    Key("sass", TEXT, "the instruction in text", value=attrgetter("wait.sass")),
+    Key("share", NUMBER, "of the samples here", "share"),
+    Key("reason", TEXT, "why these samples wait", value=attrgetter("wait.reason")),
+    Key(
+        "how",
+        choice(*get_args(WaitFound)),
+        "what tells: the scoreboard that it sets, registers, the queue that it fills, the barrier, or its order",
+        value=attrgetter("wait.how"),
+    ),
+)
+
 HOTSPOT = fixed(
     Key("by", choice(*get_args(Grain)), "a source line, an instruction or a function", value=attrgetter("hotspot.by")),
     Key("file", TEXT_OR_NULL, "source file", value=attrgetter("hotspot.file")),
@@ -372,6 +404,108 @@ HOTSPOT = fixed(
     ),
     Key("share_of_samples", NUMBER, "of the kernel's; null where it has none", "share"),
     Key("leading_stall", TEXT_OR_NULL, "what most samples wait for", value=lambda shown: leading_stall(shown.hotspot)),
+    Key("waits_for", items(WAIT), "instructions that its samples wait for, most first; empty where nobody looked"),
+)
+
+
+def _of_loop(measure: str) -> Callable[[Any], float]:
+    """Take an amount of a loop, inner ones too; nothing was counted where it is left out."""
+    return lambda judged: judged.loop.amounts.get(measure, 0)
+
+
+ANATOMY = fixed(
+    Key("instructions", NUMBER, "warp instructions a trip"),
+    Key("by_kind", mapping(NUMBER), "the same by purpose"),
+    Key(
+        "global_loads",
+        mapping(NUMBER),
+        "loads of global memory a trip, by width in bytes a thread",
+        value=lambda body: {str(width): count for width, count in body.global_loads.items()},
+    ),
+    Key(
+        "shared_loads",
+        mapping(NUMBER),
+        "loads of shared memory a trip, by width in bytes a thread",
+        value=lambda body: {str(width): count for width, count in body.shared_loads.items()},
+    ),
+    Key("stores", NUMBER, "stores a trip to global and shared memory"),
+    Key("multiply_adds", NUMBER, "multiply-adds a thread and trip"),
+    Key("dtype", TEXT_OR_NULL, "type of most of them"),
+    Key("is_matrix", TRUTH, "matrix instructions make them"),
+    Key("global_operands", NUMBER, "values loaded from global memory for each multiply-add"),
+    Key("shared_operands", NUMBER, "values loaded from shared memory for each multiply-add"),
+    Key("results", NUMBER, "sums that a thread keeps; null for matrix instructions"),
+    Key("in_flight", NUMBER, "global loads of a warp under way where most of the wait for them is"),
+    Key("barriers", NUMBER, "block-wide barriers a trip"),
+    Key("address_share", NUMBER, "of the instructions that count, move, jump and compute addresses", "share"),
+    Key("copies_asynchronously", TRUTH, "it copies to shared memory without waiting"),
+    Key("unroll", NUMBER, "how far its counter steps; null where no one register counts"),
+)
+
+LOOP = fixed(
+    Key("id", POSITION, "number of the row in the kernel", value=attrgetter("loop.id")),
+    Key(
+        "kind",
+        choice(*get_args(LoopKind)),
+        "a loop, or a straight part before, between or after loops",
+        value=attrgetter("loop.kind"),
+    ),
+    Key(
+        "name",
+        TEXT,
+        "of a straight part: prologue, between, epilogue, called, or body where there is no loop",
+        value=attrgetter("loop.name"),
+    ),
+    Key("parent", NUMBER, "id of the loop around it; null for an outermost one", value=attrgetter("loop.parent")),
+    Key(
+        "start",
+        POSITION,
+        "offset of its first instruction",
+        "B",
+        value=attrgetter("loop.start"),
+    ),
+    Key("end", POSITION, "offset of its last instruction", "B", value=attrgetter("loop.end")),
+    Key("file", TEXT_OR_NULL, "source file", value=attrgetter("loop.file")),
+    Key("line", NUMBER, "its first line, from 1; null without line information", value=attrgetter("loop.line")),
+    Key("last_line", NUMBER, "its last line", value=attrgetter("loop.last_line")),
+    Key("trips", NUMBER, "how often the body runs for each warp that enters", value=attrgetter("loop.trips")),
+    Key("share", NUMBER, "of the kernel's samples, inner loops too: of warps' time, not the clock's", "share"),
+    Key("share_self", NUMBER, "the same without inner loops", "share"),
+    Key(
+        "warp_inst",
+        NUMBER,
+        "warp instructions, inner loops too",
+        value=lambda one: one.loop.amounts.get("warp_inst", 0),
+    ),
+    Key(
+        "thread_inst",
+        NUMBER,
+        "thread instructions, inner loops too",
+        value=lambda one: one.loop.amounts.get("thread_inst", 0),
+    ),
+    Key("flop", NUMBER, "operations, inner loops too", "FLOP"),
+    Key("l2_bytes", NUMBER, "of the L2 sectors that its global and local accesses touch", "B"),
+    Key("smem_bytes", NUMBER, "of the wavefronts of its accesses to shared memory", "B"),
+    Key("intensity", NUMBER, "flop / l2_bytes", "FLOP/B"),
+    Key("flop_per_s", NUMBER, "flop over the kernel's time x share: while warps are in it", "FLOP/s"),
+    Key("class", choice(*BOUNDS), "by what is busy while warps are in it", value=attrgetter("bound")),
+    Key("resource", TEXT_OR_NULL, "level or pipe that is busiest while warps are in it"),
+    Key("resource_share", NUMBER, "how busy that is", "share"),
+    Key("job", TEXT, "what it is there for, in a word or two"),
+    Key(
+        "stalls",
+        mapping(NUMBER),
+        "its own samples by stall reason",
+        value=lambda one: {
+            name.removeprefix(STALL): amount for name, amount in one.loop.own.items() if name.startswith(STALL)
+        },
+    ),
+    Key(
+        "anatomy",
+        nullable(ANATOMY),
+        "what a trip consists of; null for straight parts",
+        value=attrgetter("loop.anatomy"),
+    ),
 )
 
 WORK = fixed(
@@ -614,6 +748,14 @@ KERNEL = fixed(
         items(HOTSPOT),
         "hottest lines, instructions and functions, each with its whole amounts; empty where none were recorded",
         value=lambda analysis: hotspots_of(analysis.kernel, analysis.kernel.hotspots),
+    ),
+    Key("loops", items(LOOP), "loops and straight parts, which add up; empty where nobody looked inside"),
+    Key(
+        "loops_note",
+        TEXT_OR_NULL,
+        "why there are no loops though somebody looked",
+        value=lambda analysis: (analysis.kernel.inside.note or None) if analysis.kernel.inside else None,
+        flat=False,
     ),
     Key("nvidia", NVIDIA, "NVIDIA's own rules where the report has them"),
     Key("flags", FLAGS, "traps that apply to this kernel: `rooflens about flags/NAME`"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
-from rooflens.model.records import Grain, Hotspot, Kernel, Place
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rooflens.model.records import Grain, Hotspot, Kernel, Place, Wait, ratio
 
 STALL = "stall_"
 """Prefix of the samples in which a warp waited for one reason: `stall_long_scoreboard`."""
@@ -61,3 +65,88 @@ def leading_stall(hotspot: Hotspot) -> str | None:
     """Name the reason for which warps wait there most; None if samples do not name reasons."""
     stalls = {name: samples for name, samples in hotspot.measures.items() if name.startswith(STALL) and samples}
     return max(stalls, key=lambda name: stalls[name]).removeprefix(STALL) if stalls else None
+
+
+MOST_WAITS = 5
+"""Instructions that are named of those which the samples of one line wait for."""
+_LEAST_WAIT = 0.01
+
+
+class WaitFor(Struct, frozen=True):
+    """What a part of the samples at a hot spot wait for.
+
+    Attributes:
+        share: Part of the hot spot's samples, 0 to 1.
+    """
+
+    wait: Wait
+    share: float
+
+
+def waits_for(kernel: Kernel, hotspot: Hotspot) -> Iterator[WaitFor]:
+    """Yield what the warps at a line or instruction wait for, most first; nothing where nobody looked inside."""
+    samples = hotspot.measures.get("samples")
+    if kernel.inside is None or not kernel.inside.waits or hotspot.by == "function" or not samples:
+        return
+    inside = kernel.inside
+    if hotspot.by == "sass":
+        here = list(inside.waits.get(hotspot.pc or 0, ()))
+    else:
+        here = [
+            wait
+            for pc in inside.pcs.get((hotspot.file or "", hotspot.line or 0), ())
+            for wait in inside.waits.get(pc, ())
+        ]
+    for wait in by_producer(here)[:MOST_WAITS]:
+        if wait.samples >= _LEAST_WAIT * samples:
+            yield WaitFor(wait, min(1.0, wait.samples / samples))
+
+
+def by_producer(waits: Iterable[Wait]) -> list[Wait]:
+    """Sum waits for each instruction that is waited for and each reason, most samples first."""
+    sums: dict[tuple[int, str], float] = defaultdict(float)
+    named: dict[tuple[int, str], Wait] = {}
+    for wait in waits:
+        key = wait.pc, wait.reason
+        sums[key] += wait.samples
+        named.setdefault(key, wait)
+    return [replace(named[key], samples=sums[key]) for key in sorted(sums, key=lambda key: (-sums[key], key))]
+
+
+def producers(kernel: Kernel, reasons: Iterable[str], count: int = 3) -> tuple[Place, ...]:
+    """Return the lines that most samples of some reasons wait for; instructions where lines are not known.
+
+    Args:
+        kernel: A kernel; nothing is known of one that was not looked into.
+        reasons: Stall reasons.
+        count: At most so many.
+
+    Returns:
+        Places, each with its part of the samples of these reasons.
+    """
+    wanted = set(reasons)
+    total = sum(kernel.code_totals.get(f"{STALL}{reason}", 0.0) for reason in wanted)
+    if kernel.inside is None or not total:
+        return ()
+    sums: dict[tuple[str | None, int | None, int], float] = defaultdict(float)
+    first: dict[tuple[str | None, int | None, int], Wait] = {}
+    for waits in kernel.inside.waits.values():
+        for wait in waits:
+            if wait.reason in wanted:
+                key = (wait.file, wait.line, 0) if wait.line else (None, None, wait.pc)
+                sums[key] += wait.samples
+                if key not in first or wait.pc < first[key].pc:
+                    first[key] = wait
+    ranked = sorted(sums, key=lambda key: (-sums[key], first[key].pc))[:count]
+    return tuple(Place(_spot(kernel, first[key]), min(1.0, ratio(sums[key], total) or 0.0)) for key in ranked)
+
+
+def _spot(kernel: Kernel, wait: Wait) -> Hotspot:
+    """Return the hot spot that an instruction is in, where the kernel has it, else a bare one."""
+    grain: Grain = "line" if wait.line else "sass"
+    for spot in kernel.hotspots:
+        if spot.by == grain and ((spot.file, spot.line) == (wait.file, wait.line) if wait.line else spot.pc == wait.pc):
+            return spot
+    return Hotspot(
+        grain, wait.file, wait.line, pc=None if wait.line else wait.pc, sass=None if wait.line else wait.sass
+    )

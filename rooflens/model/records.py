@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from rooflens.format import GUESSED
-from rooflens.model.bounds import Bound
+from rooflens.model.bounds import Bound, ShownClass, shown_class
 from rooflens.model.calibration import Attainable
 from rooflens.model.unprofiled import InProgram, Unprofiled
 
@@ -137,6 +137,160 @@ class Run(Struct, frozen=True):
     reader: str = "ncu-report"
 
 
+WaitFound = Literal["scoreboard", "registers", "queue", "barrier", "order"]
+
+
+class Wait(Struct, frozen=True):
+    """An instruction that sampled warps wait for: its result, its place in a queue, or its end.
+
+    Attributes:
+        pc: Its offset from the start of the kernel's code, in bytes.
+        file, line: What it was compiled from; None where not known.
+        sass: The instruction in text.
+        samples: Samples that wait for it.
+        reason: The stall reason of these samples.
+        how: What tells: the scoreboard that it sets, registers alone, the queue that it fills, that it takes the most
+            time before the barrier, or that it is the last store before the wait.
+    """
+
+    pc: int
+    file: str | None
+    line: int | None
+    sass: str
+    samples: float
+    reason: str
+    how: WaitFound
+
+
+LoopKind = Literal["loop", "straight"]
+
+
+class Anatomy(Struct, frozen=True):
+    """What one trip through the body of a loop takes of a warp, inner loops left out.
+
+    Attributes:
+        instructions: Warp instructions a trip.
+        by_kind: The same by purpose (`rooflens.model.roofline.opcodes.GROUPS`), most first.
+        global_loads, shared_loads: Load instructions a trip, by their width in bytes a thread; copies to shared memory
+            that bypass registers count as global loads.
+        stores: Stores a trip to global and shared memory.
+        multiply_adds: Multiply-adds a thread and trip; of matrix instructions those of the warp, over its threads.
+        dtype: Type of most of them; None without any.
+        is_matrix: Matrix instructions make them.
+        global_operands, shared_operands: Values loaded for each multiply-add; None without any.
+        results: Registers that sums are kept in: results of one thread; None for matrix instructions.
+        in_flight: Global loads under way where most of the wait for them is; None where nothing waits for any.
+        barriers: Block-wide barriers a trip.
+        address_share: Part of the instructions that only count, move, jump and compute addresses, 0 to 1.
+        copies_asynchronously: It copies to shared memory without waiting.
+        unroll: How far its counter steps; None where no one register counts.
+    """
+
+    instructions: float
+    by_kind: Mapping[str, float]
+    global_loads: Mapping[int, float]
+    shared_loads: Mapping[int, float]
+    stores: float
+    multiply_adds: float
+    dtype: str | None
+    is_matrix: bool
+    global_operands: float | None
+    shared_operands: float | None
+    results: int | None
+    in_flight: int | None
+    barriers: float
+    address_share: float | None
+    copies_asynchronously: bool
+    unroll: int | None = None
+
+
+class Loop(Struct, frozen=True):
+    """One loop of a kernel's machine code, or a straight part before, between or after its loops.
+
+    Attributes:
+        id: Its number in the kernel; rows of one function follow one another, each loop before those inside it.
+        kind: Loop or straight part.
+        name: Of a straight part: `prologue`, `between`, `epilogue`, `called`, `body` where no loop is; else empty.
+        parent: Id of the loop around it; None for an outermost one.
+        start, end: Offsets in bytes of its first and its last instruction, from the start of the kernel's code.
+        file, line, last_line: Where it was compiled from; None where not known.
+        trips: How often its body runs for each warp that enters; None for straight parts, and where not known.
+        amounts: Sum over its instructions, inner loops too, by measure: those of hot spots, and `global_sectors`.
+        own: The same without inner loops.
+        flop: Operations by dtype, inner loops too.
+        own_flop: The same without inner loops.
+        anatomy: What a trip takes; None for straight parts.
+    """
+
+    id: int
+    kind: LoopKind
+    name: str
+    parent: int | None
+    start: int
+    end: int
+    file: str | None = None
+    line: int | None = None
+    last_line: int | None = None
+    trips: float | None = None
+    amounts: Mapping[str, float] = field(default_factory=dict)
+    own: Mapping[str, float] = field(default_factory=dict)
+    flop: Mapping[str, float] = field(default_factory=dict)
+    own_flop: Mapping[str, float] = field(default_factory=dict)
+    anatomy: Anatomy | None = None
+
+
+class JudgedLoop(Struct, frozen=True):
+    """A loop or straight part of a kernel with its part of the time, its place in the plane and its class.
+
+    Attributes:
+        loop: What was counted of it.
+        share, share_self: Part of the kernel's samples in it, with and without inner loops, 0 to 1: of the time of
+            warps, which is not the clock's. None without samples.
+        flop: Floating-point operations, inner loops too; None where nothing tells types.
+        flop_per_s: The same over the part of the kernel's time in which warps are in it; None where not known.
+        l2_bytes: Bytes of the L2 sectors that its global and local accesses touch; None where not counted.
+        smem_bytes: Bytes of the wavefronts of its accesses to shared memory; None where not counted.
+        intensity: FLOP per byte of `l2_bytes`; None without either.
+        bound: Its class, of its own amounts: by what is busy while warps are in it, else by what they wait for.
+        resource: Level or pipe that is busy; None where none is.
+        resource_share: How busy, 0 to 1; None where not known.
+        wait: Stall reason of most of its own samples that wait; None without one.
+        wait_share: Part of its own samples that wait for that.
+        job: What it does, in a word or two: `multiplies`, `loads tiles`, `loads`, ...
+    """
+
+    loop: Loop
+    share: float | None
+    share_self: float | None
+    flop: float | None
+    flop_per_s: float | None
+    l2_bytes: float | None
+    smem_bytes: float | None
+    intensity: float | None
+    bound: Bound
+    resource: str | None
+    resource_share: float | None
+    wait: str | None
+    wait_share: float | None
+    job: str
+
+
+class Inside(Struct, frozen=True):
+    """The inside of a kernel by its machine code.
+
+    Attributes:
+        loops: Loops and straight parts; own amounts of all rows add up to the kernel's.
+        waits: What the samples at an instruction wait for, most first, by its offset.
+        pcs: Offsets of the instructions of each line, by file and line.
+        note: Why nothing is known; empty where something is.
+    """
+
+    loops: tuple[Loop, ...] = ()
+    waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=dict)
+    pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    note: str = ""
+
+
 class Kernel(Struct, frozen=True):
     """One profiled result with its resolved counters: one row of the table `kernels`.
 
@@ -162,6 +316,7 @@ class Kernel(Struct, frozen=True):
         hotspots: Its hottest lines, instructions and functions.
         code_totals: Sum over all of its instructions, by measure of the hot spots; 0 where measured and none found.
         series: What was sampled while it ran; None where the report holds no samples.
+        inside: Its loops and waits; None where nobody looked, as only kernels that are shown in full are looked into.
     """
 
     digest: str
@@ -191,6 +346,7 @@ class Kernel(Struct, frozen=True):
     code_totals: Mapping[str, float] = field(default_factory=dict)
     series: Series | None = None
     status_reason: str | None = None
+    inside: Inside | None = None
 
     @property
     def gpu_model(self) -> str | None:
@@ -278,6 +434,10 @@ class Bottleneck(Struct, frozen=True):
     share: float
 
 
+FAR = 10.0
+"""From here on texts say that a kernel is far from any limit, and no factor."""
+
+
 class Limit(Struct, frozen=True):
     """What no change can beat that keeps a kernel's arithmetic, its types and the bytes that it needs.
 
@@ -286,16 +446,22 @@ class Limit(Struct, frozen=True):
     Attributes:
         factor: Time over the floor; None where neither the arithmetic nor the traffic is known.
         floor_ns: The time that the arithmetic or the traffic needs at its peak, the larger of them.
-        by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`, `all of DRAM once`; empty without a floor.
-        about: The floor is estimated: a share of the cycles in which SMs work, or FLOPs by a pipe's activity.
+        by: The side that sets the floor: `FP32 arithmetic`, `DRAM traffic`; empty without a floor.
+        proven: Nothing that keeps the work gets below the floor. False at today's traffic: what is read again, or was
+            lost from a full cache, can be spared.
         missing: What would tell it; None where it is known.
     """
 
     factor: float | None = None
     floor_ns: float | None = None
     by: str = ""
-    about: bool = False
+    proven: bool = False
     missing: str | None = None
+
+    @property
+    def is_far(self) -> bool:
+        """Return whether it is too far away to say anything but that."""
+        return self.factor is not None and self.factor > FAR
 
 
 class Gain(Struct, frozen=True):
@@ -402,6 +568,7 @@ class Verdict(Struct, frozen=True):
     """What limits the kernel, and what to do about it.
 
     Attributes:
+        or_bound: The classes that a side which was not measured could turn it into: they are called as the sides are.
         resource: Level or pipe of the limiter; None for latency, overhead and unknown.
         at_roof: The limiter reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
@@ -421,6 +588,12 @@ class Verdict(Struct, frozen=True):
     evidence: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
     bottleneck: Bottleneck | None = None
+    or_bound: tuple[Bound, ...] = ()
+
+    @property
+    def shown_class(self) -> ShownClass:
+        """What every output calls its class: `latency`, and `latency?` where another one is possible."""
+        return shown_class(self.bound, self.or_bound)
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -483,6 +656,7 @@ class Analysis(Struct, frozen=True):
         key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
         in_program: What it takes in its program without the profiler; None where no launch was timed.
         short_name: What sets its name apart in its report.
+        loops: Its loops and straight parts, each with its class; empty where nobody looked inside.
     """
 
     kernel: Kernel
@@ -502,6 +676,7 @@ class Analysis(Struct, frozen=True):
     key: str = ""
     in_program: InProgram | None = None
     short_name: str = ""
+    loops: tuple[JudgedLoop, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.short_name or self.kernel.name!r}>"

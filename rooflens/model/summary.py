@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.format import duration
-from rooflens.model.bounds import BOUNDS, Bound
+from rooflens.model.bounds import SHOWN_CLASSES, Bound, ShownClass
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, Bottleneck, Place, ratio, timed
@@ -97,6 +97,11 @@ class Launch(Struct, frozen=True):
         return self.analysis.verdict.bound
 
     @property
+    def shown_class(self) -> ShownClass:
+        """What it is called and added up by: an open class is none of the sure ones."""
+        return self.analysis.verdict.shown_class
+
+    @property
     def bottleneck(self) -> Bottleneck | None:
         """Its busiest unit."""
         return self.analysis.verdict.bottleneck
@@ -131,7 +136,7 @@ class KernelSummary(Struct, frozen=True):
         representative: The median launch.
         duration_ns: GPU time of all launches; None where no report holds a duration.
         time_share: Fraction of the whole GPU time.
-        bound_ns: GPU time by the verdict class of each launch.
+        class_ns: GPU time by the class of each launch, open ones apart.
         winnable_ns: What can be won of them; None where it is known of none.
     """
 
@@ -140,7 +145,7 @@ class KernelSummary(Struct, frozen=True):
     representative: Launch
     duration_ns: float | None
     time_share: float | None
-    bound_ns: Mapping[Bound, float]
+    class_ns: Mapping[ShownClass, float]
     winnable_ns: float | None
 
     @property
@@ -238,14 +243,14 @@ class Other(Struct, frozen=True):
     Attributes:
         launches: How many launches their profiled ones stand for.
         duration_ns: GPU time of all of them; None where no report holds a duration.
-        bound_ns: GPU time by verdict class.
+        class_ns: GPU time by verdict class, open ones apart.
     """
 
     kernels: int
     launches: int
     duration_ns: float | None
     time_share: float | None
-    bound_ns: Mapping[Bound, float]
+    class_ns: Mapping[ShownClass, float]
 
 
 def summarize(analyses: Sequence[Analysis], *, each_launch: bool = False) -> tuple[KernelSummary, ...]:
@@ -282,15 +287,15 @@ def _summary(key: str, part: Sequence[tuple[str, Analysis]], total_ns: float, sh
         representative=next(launch for launch in launches if launch.analysis is median),
         duration_ns=duration_ns,
         time_share=ratio(duration_ns, total_ns),
-        bound_ns=bound_times_ns(launches),
+        class_ns=class_times_ns(launches),
         winnable_ns=known_sum(launch.winnable_ns for launch in launches),
     )
 
 
 def parted(kernel: KernelSummary) -> Iterator[KernelSummary]:
     """Part a kernel by the verdict classes of its launches."""
-    for bound in dict.fromkeys(launch.bound for launch in kernel.launches):
-        part = [(launch.key, launch.analysis) for launch in kernel.launches if launch.bound == bound]
+    for shown in dict.fromkeys(launch.shown_class for launch in kernel.launches):
+        part = [(launch.key, launch.analysis) for launch in kernel.launches if launch.shown_class == shown]
         yield _summary(kernel.key, part, 0.0, kernel.shown)
 
 
@@ -348,16 +353,16 @@ def rest_of(kernels: Iterable[KernelSummary], drawn: Iterable[Launch], total_ns:
         launches=sum(kernel.launch_count for kernel in rest),
         duration_ns=duration_ns,
         time_share=ratio(duration_ns, total_ns),
-        bound_ns=bound_times_ns(launch for kernel in rest for launch in kernel.launches),
+        class_ns=class_times_ns(launch for kernel in rest for launch in kernel.launches),
     )
 
 
-def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
-    """Sum GPU time by verdict class, in the fixed order of classes, absent ones left out."""
-    times: defaultdict[Bound, float] = defaultdict(float)
+def class_times_ns(launches: Iterable[Launch]) -> dict[ShownClass, float]:
+    """Sum GPU time by verdict class, open ones apart, in the fixed order of classes, absent ones left out."""
+    times: defaultdict[ShownClass, float] = defaultdict(float)
     for launch in launches:
-        times[launch.bound] += launch.duration_ns or 0.0
-    return {bound: times[bound] for bound in BOUNDS if times[bound] > 0}
+        times[launch.shown_class] += launch.duration_ns or 0.0
+    return {shown: times[shown] for shown in SHOWN_CLASSES if times[shown] > 0}
 
 
 def counted_ns(analysis: Analysis) -> float | None:

@@ -21,15 +21,19 @@ Style = Literal[
     "code",
     "literal",
     "memory",
+    "memory?",
     "compute",
+    "compute?",
     "latency",
+    "latency?",
     "overhead",
+    "overhead?",
     "balanced",
     "unknown",
     "communication",
 ]
-"""How a span is set: `code` and `literal` hold text as it is; those named after verdicts and regimes are coloured on a
-terminal, and have their sign before them on a page."""
+"""How a span is set: `code` and `literal` hold text as it is; those named after verdicts, as they are shown, and after
+regimes are coloured on a terminal, and have their sign before them on a page."""
 
 
 @dataclass(frozen=True, slots=True)

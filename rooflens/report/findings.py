@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.findings import nvidia
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.records import Analysis, Confidence, Finding, Hotspot, Severity
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.sentences import gain_words
 from rooflens.report.labels import evidence_words, place_label
 
-_EXPLAINED = frozenset((*(rule.id for rule in RULES), nvidia.NVIDIA_RULE, SIBLING))
+_EXPLAINED = frozenset((*(rule.id for rule in RULES), NVIDIA_RULE, SIBLING))
 
 CODE_WIDTH = 100
 """Characters of a source line or an instruction at most."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from rooflens import format as fmt
+from rooflens.model.bounds import SHOWN_CLASSES, bound_of, is_open
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.records import Evidence, Hotspot
@@ -13,7 +14,7 @@ from rooflens.model.records import Evidence, Hotspot
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
 """Unit of the main work -> what people read."""
 
-BOUND_LABELS: Mapping[str, str] = {
+_BOUND_LABELS = {
     "memory": "memory-bound",
     "compute": "compute-bound",
     "latency": "latency-bound",
@@ -22,7 +23,11 @@ BOUND_LABELS: Mapping[str, str] = {
     "unknown": "unknown",
     "communication": "communication-bound",
 }
-"""By verdict, and by regime of a forecast."""
+BOUND_LABELS: Mapping[str, str] = {
+    **_BOUND_LABELS,
+    **{shown: f"{_BOUND_LABELS[bound_of(shown)]}?" for shown in SHOWN_CLASSES if is_open(shown)},
+}
+"""By verdict, open ones too, and by regime of a forecast."""
 
 _SEPARATORS = re.compile(r"[/\\]")
 """What stands between the folders of a path, on the machine where the report was made."""
@@ -36,10 +41,15 @@ def stall_label(reason: str) -> str:
     return STALLS.get(reason) or _ISSUING.get(reason, reason.replace("_", " "))
 
 
+def file_label(file: str) -> str:
+    """Name a source file without its folders."""
+    return _SEPARATORS.split(file)[-1]
+
+
 def place_label(hotspot: Hotspot) -> str:
     """Name a place in the code: `adamw.cu:95`, the function, or the offset of an instruction in it: `+0x1a0`."""
     if hotspot.by == "line" and hotspot.file and hotspot.line is not None:
-        return f"{_SEPARATORS.split(hotspot.file)[-1]}:{hotspot.line}"
+        return f"{file_label(hotspot.file)}:{hotspot.line}"
     if hotspot.pc is not None:
         return f"+{hotspot.pc:#x}"
     return hotspot.function or ""

@@ -9,7 +9,7 @@ from itertools import groupby
 from msgspec import Struct
 
 from rooflens.format import cut_name, duration, percent, plain_name, significant, span
-from rooflens.model.bounds import Bound
+from rooflens.model.bounds import ShownClass
 from rooflens.model.compare.causes import MOST_NAMED
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.ladder import Ladder, Rung
@@ -42,7 +42,7 @@ class LadderRow(Struct, frozen=True):
     label: str
     time: str
     against_first: str
-    bound: Bound
+    bound: ShownClass
     limiter: str
     changed: str
     part: float
@@ -62,7 +62,7 @@ def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> 
             label=rung.label,
             time=spread_words(rung.time),
             against_first=times(rung.to_first.factor if rung.to_first else None),
-            bound=rung.analysis.verdict.bound if rung.analysis else "unknown",
+            bound=rung.analysis.verdict.shown_class if rung.analysis else "unknown",
             limiter=limiter(rung.analysis) if rung.analysis else "-",
             changed=step_words(rungs, rung, threshold),
             part=(rung.time.median_ns or 0.0) / longest,
@@ -222,12 +222,12 @@ def limiter(analysis: Analysis) -> str:
     """Say the class of a verdict, where its limiter is and how near it is: `memory at HBM2 81 %`."""
     verdict = analysis.verdict
     share = f" {percent(verdict.bottleneck.share)}" if verdict.bottleneck and verdict.resource else ""
-    return f"{limiter_words(verdict.bound, verdict.resource, analysis.kernel.gpu)}{share}"
+    return f"{limiter_words(verdict.shown_class, verdict.resource, analysis.kernel.gpu)}{share}"
 
 
 def verdicts(analyses: Sequence[Analysis]) -> str:
     """Say the last verdict, and the first one where it was another."""
     first, last = analyses[0].verdict, analyses[-1].verdict
-    if (first.bound, first.resource) == (last.bound, last.resource):
+    if (first.shown_class, first.resource) == (last.shown_class, last.resource):
         return limiter(analyses[-1])
     return f"{limiter(analyses[0])} -> {limiter(analyses[-1])}"

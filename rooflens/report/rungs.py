@@ -167,6 +167,12 @@ RUNG = fixed(
     Key("fastest", TRUTH, "the version to go on from", value=attrgetter("rung.is_fastest")),
     Key("not_compared", Shape({"enum": ["GPU", "work", None]}), "why", value=lambda step: step.rung.apart or None),
     Key("bound", BOUND_OR_NULL, "class of its limit", value=lambda step: _of(step, "verdict.bound")),
+    Key(
+        "or_bound",
+        TEXTS,
+        "classes that an unmeasured side could turn it into",
+        value=lambda step: _of(step, "verdict.or_bound") or (),
+    ),
     Key("resource", TEXT_OR_NULL, "level or pipe of it", value=lambda step: _of(step, "verdict.resource")),
     Key(
         "share",
@@ -176,6 +182,12 @@ RUNG = fixed(
         value=lambda step: _of(step, "verdict.bottleneck.share"),
     ),
     Key("limit", NUMBER, "how much faster at most", "factor", value=lambda step: _of(step, "verdict.limit.factor")),
+    Key(
+        "limit_proven",
+        TRUTH_OR_NULL,
+        "nothing that keeps the work beats it",
+        value=lambda step: _of(step, "verdict.limit.proven"),
+    ),
     Key(
         "move",
         TEXT_OR_NULL,
@@ -196,9 +208,18 @@ CELL = fixed(
     Key("time_ns", SPREAD, "GPU time of all of them", "ns", value=attrgetter("gpu_time")),
     Key("mean_launch_ns", NUMBER, "of one", "ns", value=lambda rung: rung.gpu_time.per(rung.launches).median_ns),
     Key("bound", choice(*BOUNDS), "class of its limit", value=attrgetter("analysis.verdict.bound")),
+    Key(
+        "or_bound",
+        TEXTS,
+        "classes that an unmeasured side could turn it into",
+        value=attrgetter("analysis.verdict.or_bound"),
+    ),
     Key("resource", TEXT_OR_NULL, "level or pipe of it", value=attrgetter("analysis.verdict.resource")),
     Key("gain", NUMBER, "of its first move", "factor", value=lambda rung: gain_of(rung.analysis)),
     Key("limit", NUMBER, "how much faster at most", "factor", value=attrgetter("analysis.verdict.limit.factor")),
+    Key(
+        "limit_proven", TRUTH, "nothing that keeps the work beats it", value=attrgetter("analysis.verdict.limit.proven")
+    ),
 )
 
 OVER_SIDES = fixed(

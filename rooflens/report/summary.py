@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.bounds import Bound
+from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Gain, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
@@ -20,16 +20,16 @@ from rooflens.model.summary import (
     KernelSummary,
     Launch,
     Staked,
-    bound_times_ns,
     by_stake,
     cautions,
+    class_times_ns,
     first_move,
     kernel_name,
     place_of_move,
     summarize,
     time_part,
 )
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limit_words
+from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limit_words, unmeasured_words
 from rooflens.report.content import Content
 from rooflens.report.labels import BOUND_LABELS, flag_label
 
@@ -63,9 +63,9 @@ CLOCK_WORDS = {
 
 
 class Segment(Struct, frozen=True):
-    """One verdict class in the bar of GPU time."""
+    """One verdict class in the bar of GPU time, an open one apart from the sure one."""
 
-    bound: Bound
+    bound: ShownClass
     time_ns: float
     share: float
     launches: int
@@ -135,11 +135,11 @@ def synthetic_words(content: Content) -> str:
 
 def segments(launches: Sequence[Launch]) -> tuple[Segment, ...]:
     """Sum GPU time up by verdict, the most first."""
-    times_ns = bound_times_ns(launches)
+    times_ns = class_times_ns(launches)
     total_ns = sum(times_ns.values())
     return tuple(
-        Segment(bound, ns, ns / total_ns, sum(launch.analysis.launches for launch in launches if launch.bound == bound))
-        for bound, ns in sorted(times_ns.items(), key=lambda item: -item[1])
+        Segment(shown, ns, ns / total_ns, sum(one.analysis.launches for one in launches if one.shown_class == shown))
+        for shown, ns in sorted(times_ns.items(), key=lambda item: -item[1])
     )
 
 
@@ -266,7 +266,9 @@ def gain_figure(gain: Gain | None, time_ns: float | None) -> str:
 
 def limiter(launch: Launch) -> str:
     """Name the verdict with the resource nearest its peak."""
-    label = "near two limits" if launch.bound == "balanced" else BOUND_LABELS[launch.bound]
+    label = "near two limits" if launch.bound == "balanced" else BOUND_LABELS[launch.shown_class]
+    or_bound = launch.analysis.verdict.or_bound
+    label += f" ({unmeasured_words(or_bound)})" if or_bound else ""
     if launch.bottleneck is None:
         return label
     is_said = launch.bound in {"memory", "compute", "balanced"} or launch.bottleneck.resource is None

@@ -22,10 +22,11 @@ from markupsafe import Markup
 
 from rooflens import format as fmt
 from rooflens.cache import keep, kept
-from rooflens.model.bounds import BOUNDS
+from rooflens.model.bounds import SHOWN_CLASSES
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report import labels as words
 from rooflens.report.html.parts import bar, code_spans, shape
+from rooflens.report.html.theme import css_class
 from rooflens.report.writers.html import drawing
 
 if TYPE_CHECKING:
@@ -116,13 +117,14 @@ def _environment() -> Environment:
         flag=words.flag_label,
         flag_name=words.flag_name,
         code=code_spans,
+        css=css_class,
         zip=zip,
     )
     environment.filters.update(
         {name: _late(called) for name, called in environment.filters.items() if FILTERS.get(name) is not called}
     )
     environment.globals.update(
-        bounds=BOUNDS,
+        classes=SHOWN_CLASSES,
         bound_labels=words.BOUND_LABELS,
         count=fmt.count,
         missing=fmt.MISSING,

@@ -174,7 +174,7 @@ class _Matches:
         limiter = verdict.bottleneck
         share = self._times_ns[identity(analysis)] / self._total_ns if self._total_ns else None
         found = {
-            "verdict": BOUND_LABELS[verdict.bound],
+            "verdict": BOUND_LABELS[verdict.shown_class],
             "cause": (verdict.cause or "").replace("_", " "),
             "limiter": resource_label(limiter.resource, kernel.gpu) if limiter else "",
             "share of limiter (%)": _per_cent(limiter.share) if limiter else None,

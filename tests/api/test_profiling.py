@@ -15,6 +15,8 @@ from rooflens.api import marking
 from rooflens.errors import UsageError
 from rooflens.ingest.ncu.command import NEWEST, Collection, build_argv
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 SCRIPT = """
 import sys
 import rooflens as rl

@@ -16,6 +16,8 @@ from rooflens.cli import streams
 from rooflens.errors import EnvironmentMissingError
 from rooflens.ingest.ncu.command import find_ncu
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 WINDOWS = Path(__file__).parents[1] / "support" / "windows"
 BEFORE, AFTER = "GPU_workshop__MW_Baseline.ncu-rep", "GPU_workshop__MW_DivToMult.ncu-rep"
 

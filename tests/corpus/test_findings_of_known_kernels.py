@@ -79,7 +79,7 @@ def test_the_arithmetic_of_occupancy_agrees_with_every_report(kernels: list[Kern
             assert blocks == counters["blocks_limit_registers"]
             checked += 1
         if counters.get("smem_per_block_bytes") and "sm_smem_bytes" in counters:
-            assert set_aside_bytes(counters) is not None
+            assert set_aside_bytes(kernel) is not None
     assert checked > 200
 
 

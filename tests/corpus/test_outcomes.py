@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
+from contradicted import contradicted
 
 from rooflens.analyzing import analyze_inputs, analyze_paths
 from rooflens.ingest.reports.inputs import find_inputs
@@ -31,22 +32,14 @@ _BEST_MS = 24.16
 _SPREAD = 1.05
 """Runs of one kernel differ by up to a twentieth."""
 
-_WORDS = {
-    "pad": r"swizzle|\bpad\b|bank conflict",
-    "coalesce": r"neighbou?ring|coalesc|consecutive addresses",
-    "tile": r"\btiles?\b|\btiling\b|through shared memory",
-    "results": r"results? (per|a|each) thread|several results",
-    "wide": r"wider|16[- ]byte|16 bytes|vector load",
-    "inflight": r"in flight|prefetch|cp\.async|unroll",
-    "elements": r"(several|more) elements (per|a) thread",
-    "block": r"multiple of 32|block size|block shape|blocks? of \d",
-    "divergence": r"same path|diverge|of 32 threads",
-    "local": r"local memory|spill|index arrays with constants",
-    "barrier": r"barrier",
+_CLASSES = {
+    "shape": {"block"},
+    "spill": {"local"},
+    "fuse": {"bytes"},
+    "precision": {"type", "fp64"},
+    "instructions": {"instructions", "conversion"},
 }
-"""Classes of moves -> words of theirs."""
-_MOST_CLASSES = 3
-"""A move whose words fall into more classes names nothing."""
+"""Kind of a move -> classes of the table of pairs that it names; any other names the class of its own word."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +52,7 @@ def outcomes(corpus: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pairs(outcomes: Path) -> list[tuple[dict[str, str], Analysis]]:
+def every_pair(outcomes: Path) -> list[tuple[dict[str, str], Analysis]]:
     """Return each pair with the slower kernel's analysis."""
 
     @cache
@@ -67,9 +60,17 @@ def pairs(outcomes: Path) -> list[tuple[dict[str, str], Analysis]]:
         found = analyze_paths([outcomes / "reports" / path])
         return {one.kernel.index: one for report in found.reports for one in report.analyses}
 
-    with (outcomes / "siblings.tsv").open(encoding="utf-8") as file:
+    with (outcomes / "siblings_all.tsv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     return [(row, analyses(row["path"])[int(row["index"])]) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def pairs(outcomes: Path, every_pair: list[tuple[dict[str, str], Analysis]]) -> list[tuple[dict[str, str], Analysis]]:
+    """Return the first pairs that were at hand, all of them reports."""
+    with (outcomes / "siblings.tsv").open(encoding="utf-8") as file:
+        known = {(row["path"], row["index"], row["change"]) for row in csv.DictReader(file, delimiter="\t")}
+    return [pair for pair in every_pair if (pair[0]["path"], pair[0]["index"], pair[0]["change"]) in known]
 
 
 def test_a_limit_holds_what_was_reached(pairs: list[tuple[dict[str, str], Analysis]]) -> None:
@@ -87,26 +88,43 @@ def test_a_limit_holds_what_was_reached(pairs: list[tuple[dict[str, str], Analys
     assert sorted(ratios)[int(0.9 * (len(ratios) - 1))] <= 4
 
 
-def test_a_first_move_names_what_won(pairs: list[tuple[dict[str, str], Analysis]]) -> None:
-    """The first move names the author's change in 85 % of programs, and one of the first three in 95 %."""
+def test_a_first_move_names_what_won(every_pair: list[tuple[dict[str, str], Analysis]]) -> None:
+    """By its kind the first move names the author's change in 70 % of programs, and one of the first three in 85 %.
+
+    With any one program left out neither rate falls by more than five points: no program carries the others.
+    """
     first, three, misses = defaultdict(list), defaultdict(list), []
-    for row, analysis in pairs:
+    for row, analysis in every_pair:
         if not row["classes"]:
             continue
         wanted, program = set(row["classes"].split(",")), row["path"].partition("/")[0]
-        hits = [_names(move, wanted) for move in analysis.verdict.advice[:3]]
+        hits = [bool(_CLASSES.get(move.kind, {move.kind}) & wanted) for move in analysis.verdict.moves[:3]]
         first[program].append(bool(hits) and hits[0])
         three[program].append(any(hits))
         if not first[program][-1]:
             misses.append(f"{row['path']}#{row['index']}: {row['change']}: {analysis.verdict.advice[:1]}")
-    rates = [statistics.mean(map(statistics.mean, groups.values())) for groups in (first, three)]
-    assert rates[0] >= 0.85, misses
-    assert rates[1] >= 0.95, misses
+    for groups, goal in ((first, 0.7), (three, 0.85)):
+        rates = {program: statistics.mean(hits) for program, hits in groups.items()}
+        mean = statistics.mean(rates.values())
+        assert mean >= goal, misses
+        without = {program: (mean * len(rates) - rate) / (len(rates) - 1) for program, rate in rates.items()}
+        assert min(without.values()) >= mean - 0.05, without
 
 
-def _names(move: str, wanted: set[str]) -> bool:
-    found = {name for name, words in _WORDS.items() if re.search(words, move, re.IGNORECASE)}
-    return len(found) <= _MOST_CLASSES and bool(found & wanted)
+def test_no_first_move_is_contradicted_by_the_counters_of_its_kernel(
+    every_pair: list[tuple[dict[str, str], Analysis]], analyses: list[Analysis]
+) -> None:
+    """None of the first three mends what was counted and is not there; each cites a number unless it collects more."""
+    kernels = [*(analysis for _, analysis in every_pair), *analyses]
+    found = [
+        f"{one.kernel.source}#{one.kernel.index}: {move.text} ({said})"
+        for one in kernels
+        for move, said in contradicted(one)
+    ]
+    assert len(kernels) > 300
+    assert found == []
+    silent = [move for _, one in every_pair for move in one.verdict.moves[:3] if not re.search(r"\d", move.text)]
+    assert [move for move in silent if move.kind != "collect"] == []
 
 
 def test_states_of_one_product_are_told_apart(outcomes: Path) -> None:
@@ -121,9 +139,12 @@ def test_states_of_one_product_are_told_apart(outcomes: Path) -> None:
     told = [one.verdict.resource or one.verdict.cause not in {None, NOT_MEASURED} for one in states]
     assert all(told)  # the full unit by name, or what warps wait for behind it
     reached = [(one.kernel.duration_ns or 0.0) / 1e6 / _BEST_MS for one in states]
-    limits = [one.verdict.limit.factor or 0.0 for one in states]
-    assert sum(limit < best / _SPREAD for limit, best in zip(limits, reached, strict=True)) <= 5
-    assert pd.Series(limits).rank().corr(pd.Series(reached).rank()) >= 0.9
+    limits = [one.verdict.limit.factor for one in states]
+    # Two move 25 times what the memory holds: that is no floor, and of their arithmetic nothing is known.
+    known = [(limit, best) for limit, best in zip(limits, reached, strict=True) if limit is not None]
+    assert len(known) >= 98
+    assert sum(limit < best / _SPREAD for limit, best in known) <= 5
+    assert pd.DataFrame(known).rank().corr().iloc[0, 1] >= 0.9
 
 
 def test_no_published_time_is_below_the_floor(outcomes: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 from itertools import islice
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import asdict
 from support.tags import words_of
 
 from rooflens import format as fmt
 from rooflens.ingest.load import Loaded
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.summary import KernelSummary
+from rooflens.model.verdict.sentences import limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.data import to_document
@@ -44,6 +47,7 @@ class Numbers(Struct, frozen=True):
 
     gain: str
     limit: str
+    cell: str
     findings: frozenset[str]
 
     @property
@@ -70,7 +74,8 @@ def numbers_of(analysis: Analysis) -> Numbers:
     """Write a kernel's factors."""
     gain, limit = analysis.verdict.gain, analysis.verdict.limit
     found = frozenset(fmt.factor(finding.gain.factor) for finding in analysis.findings if finding.gain)
-    return Numbers(fmt.factor(gain.factor if gain else None), fmt.factor(limit.factor), found)
+    said = fmt.MISSING if limit.is_far else fmt.factor(limit.factor)
+    return Numbers(fmt.factor(gain.factor if gain else None), said, limit_cell(limit), found)
 
 
 def factors(text: str, analysis: Analysis) -> set[str]:
@@ -119,7 +124,7 @@ def of_columns(table: Table, gain: str, limit: str) -> list[tuple[str, str]]:
 def test_most_kernels_have_both(told: list[Told]) -> None:
     """Of over sixty kernels nearly all have a limit, and a good part a gain: the tests below compare something."""
     assert len(told) > 60
-    assert sum(one.numbers.limit != fmt.MISSING for one in told) > 0.85 * len(told)
+    assert sum(one.numbers.cell != fmt.MISSING for one in told) > 0.85 * len(told)
     assert sum(one.numbers.gain != fmt.MISSING for one in told) > 0.2 * len(told)
 
 
@@ -144,19 +149,18 @@ def test_tables_have_both_numbers(told: list[Told], contents: list[Content]) -> 
             shown = [(gain, limit) for gain, limit in of_columns(table, "gain", "limit")]
             of_gpu = [one for one in mine.values() if plain(table.title).startswith(one.group.gpu)]
             wanted = [
-                tuple(each.replace(fmt.MISSING, "-") for each in (one.numbers.gain, one.numbers.limit))
-                for one in of_gpu
+                tuple(each.replace(fmt.MISSING, "-") for each in (one.numbers.gain, one.numbers.cell)) for one in of_gpu
             ]
             assert sorted(shown) == sorted(wanted), content.runs
         for part in report_document(content):
             if isinstance(part, Table) and "Limit" in [column.heading for column in part.columns]:
                 for cells, group in zip(of_columns(part, "Gain", "Limit"), content.kernels, strict=False):
-                    assert cells == (mine[group.key].numbers.gain, mine[group.key].numbers.limit)
+                    assert cells == (mine[group.key].numbers.gain, mine[group.key].numbers.cell)
         for one in mine.values():
             cells = {column.key: column.cell(Subject(one.group, "")).text for column in columns(gpus=1, reports=1)}
             assert (cells["verdict_gain_factor"], cells["verdict_limit_factor"]) == (
                 one.numbers.gain,
-                one.numbers.limit,
+                one.numbers.cell,
             )
 
 
@@ -166,7 +170,7 @@ def test_json_has_both_numbers(reports: list[AnalyzedReport]) -> None:
         for analysis, kernel in zip(report.analyses, to_document(report.analyses)["kernels"], strict=True):
             verdict, numbers = kernel["verdict"], numbers_of(analysis)
             assert fmt.factor((verdict["gain"] or {"factor": None})["factor"]) == numbers.gain
-            assert fmt.factor(verdict["limit"]["factor"]) == numbers.limit
+            assert verdict["limit"] == asdict(analysis.verdict.limit)
             assert verdict["gain"] == (verdict["moves"][0]["gain"] if verdict["moves"] else None)
             assert not {"headroom", "potential", "potential_by_reuse", "floor_ns", "advice"} & verdict.keys()
 
@@ -188,6 +192,28 @@ def test_digest_and_explanation_have_both_numbers_and_no_other(
             found = factors(text, one.group.analysis)
             assert one.numbers.both <= found, (one.where, text)
             assert found <= one.numbers.both | one.numbers.findings, (one.where, text)
+
+
+def test_no_face_calls_a_limit_what_is_not_proven(
+    told: list[Told], contents: list[Content], reports: list[AnalyzedReport]
+) -> None:
+    """Ranking, card and explanation say "at today's traffic" of what is not proven, and "far" of what is above 10x."""
+    of_content = {id(content): report for content, report in zip(contents, reports, strict=True)}
+    drawn = {id(content): cards(content).by_launch for content in contents}
+    offenders, kinds = [], Counter[tuple[bool, bool]]()
+    for one in told:
+        limit = one.group.analysis.verdict.limit
+        if limit.factor is None:
+            continue
+        kinds[limit.proven, limit.is_far] += 1
+        said = "far from any limit" if limit.is_far else "limit" if limit.proven else "at t"  # today's, or the shortest
+        faces = [ranked(1, one.group).limit, explain(of_content[id(one.content)], one.group.analysis)]
+        faces += [words_of(str(drawn[id(one.content)].get(one.group.representative.key, said)))]
+        faces = [" ".join(face.lower().split()) for face in faces]
+        offenders += [(one.where, said, face[:300]) for face in faces if said not in face]
+        offenders += [(one.where, face) for face in faces if not limit.proven and re.search(r"\blimit [<\d]", face)]
+    assert offenders == []
+    assert all(kinds[kind] for kind in ((True, False), (True, True), (False, False)))
 
 
 def test_the_ranking_has_both_numbers_and_no_other(told: list[Told], contents: list[Content]) -> None:

@@ -26,6 +26,8 @@ from rooflens.ingest.running import find_workers
 from rooflens.model.store.dataset import Store
 from rooflens.model.unprofiled import Unprofiled
 
+pytestmark = pytest.mark.if_changed("reading")
+
 
 class Killed(BaseException):
     """What a test ends a writer with."""

@@ -22,6 +22,8 @@ from rooflens.addresses import is_address, opened
 from rooflens.cli.group import main
 from rooflens.model.store.dataset import Store, StoredReport
 
+pytestmark = pytest.mark.if_changed("reading")
+
 TRANSIENT: tuple[Fault, ...] = ("busy", "drop", "unanswered", "cut")
 """What a client asks again for."""
 

@@ -46,7 +46,7 @@ def test_sums_are_plain_and_the_representative_is_a_launch() -> None:
         assert kernel.flop == pytest.approx(sum((one.flop_total or 0.0) * one.launches for one in given))
         moved = sum((one.levels["dram"].amount_bytes or 0.0) * one.launches for one in given)
         assert kernel.bytes_at("dram") == pytest.approx(moved)
-        assert sum(kernel.bound_ns.values()) == pytest.approx(sum(times))
+        assert sum(kernel.class_ns.values()) == pytest.approx(sum(times))
         up_to = sum(time for one, time in zip(given, times, strict=True) if _takes(one) <= _takes(kernel.analysis))
         less = sum(time for one, time in zip(given, times, strict=True) if _takes(one) < _takes(kernel.analysis))
         assert 2 * up_to >= sum(times)
@@ -85,4 +85,4 @@ def test_a_kernel_parts_by_class() -> None:
     """Launches of different classes are parts with their own median and time."""
     other = replace(lasting(5, 1), verdict=replace(lasting(5, 1).verdict, bound="latency"))
     (kernel,) = summarize([lasting(1), other])
-    assert {part.representative.bound: part.duration_ns for part in parted(kernel)} == dict(kernel.bound_ns)
+    assert {part.representative.shown_class: part.duration_ns for part in parted(kernel)} == dict(kernel.class_ns)

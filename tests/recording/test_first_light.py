@@ -21,6 +21,8 @@ from support.arrived import contents, kernels_by_range
 from rooflens.collecting import can_run
 from rooflens.workloads.registry import find_workload, load_workloads
 
+pytestmark = pytest.mark.if_changed("collecting")
+
 SCRIPT = Path(first_light.__file__)
 NO_PROFILES = ("--version", "--help", "--list-", "--query-metrics")
 ASKS = ("-q", "--query-gpu=", "--format=", "--loop=")

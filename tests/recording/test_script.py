@@ -8,6 +8,8 @@ import script
 
 from rooflens.errors import UsageError
 
+pytestmark = pytest.mark.if_changed("collecting")
+
 
 def test_nothing_begins_after_the_time() -> None:
     """A budget of no seconds is spent at once, one that is not limited never."""

@@ -35,6 +35,8 @@ from rooflens.ingest.reports.read import Reader, ReadOptions, read_report
 from rooflens.ingest.reports.report import Report
 from rooflens.model.records import Kernel
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 TRACEBACK = "division by zero\n/home/alice/Documents/NVIDIA Nsight Compute/Sections/Roof.py:9\n/opt/ncu/NvRules.py:7"

@@ -6,7 +6,7 @@ from support import samples
 from untimed import without_durations
 
 from rooflens.model.records import Analysis, Bottleneck, Gain, Limit, Move
-from rooflens.model.summary import bound_times_ns, summarize, time_part
+from rooflens.model.summary import class_times_ns, summarize, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Limiter
 from rooflens.report.comparison.rows import limiter as comparison_limiter
@@ -55,7 +55,7 @@ def test_failed_kernels_count_in_nothing() -> None:
     page = make_page(samples.failed(), *samples.every_verdict())
     assert page.launches[-1].failed
     assert len(page.kernels) == 6
-    assert sum(bound_times_ns(page.launches).values()) == pytest.approx(page.total_ns)
+    assert sum(class_times_ns(page.launches).values()) == pytest.approx(page.total_ns)
 
 
 def test_missing_durations_are_missing_and_not_zero() -> None:
@@ -192,8 +192,8 @@ def test_adding_up_changes_no_total() -> None:
     assert page.total_ns == pytest.approx(sum(one.total_ns for one in alone))
     assert len(page.kernels) == 900
     assert sum(group.winnable_ns or 0 for group in page.kernels) == pytest.approx(sum(won_ns))
-    times = bound_times_ns(launch for one in alone for launch in one.launches)
-    assert bound_times_ns(page.counted) == pytest.approx(times)
+    times = class_times_ns(launch for one in alone for launch in one.launches)
+    assert class_times_ns(page.counted) == pytest.approx(times)
     assert time_part(page.kernels) == pytest.approx(1)
     assert len(page.analyses) == 3000
 
@@ -210,7 +210,7 @@ def test_kernels_that_are_not_drawn_are_one_sum() -> None:
     assert (other.duration_ns or 0) + sum(launch.duration_ns or 0 for launch in page.launches) == pytest.approx(
         page.total_ns
     )
-    assert sum(other.bound_ns.values()) == pytest.approx(other.duration_ns)
+    assert sum(other.class_ns.values()) == pytest.approx(other.duration_ns)
     assert other.time_share == pytest.approx((other.duration_ns or 0) / page.total_ns)
     assert all(g.representative.key in {one.key for one in page.launches} for g in page.kernels if g.key in drawn)
 

@@ -2,18 +2,23 @@
 
 `tests/passed.sha256` holds the digests of those files, a line for each file of tests and what it depends on. A run in
 which all its tests passed, none left out, writes the line anew; it is committed with the change.
+
+Where `IMPORTS` is among the paths nobody keeps a list: the files are walked from import to import. A path behind `-` is
+not walked into.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import pytest
+from support.imports import listing, reached
 
 ROOT = Path(__file__).parents[2]
 PASSED = ROOT / "tests" / "passed.sha256"
@@ -31,8 +36,42 @@ WORKLOADS = (
     "tests/support/sass.py",
 )
 PAGE = ("rooflens/report", "tests/report", "tests/support/samples.py", "tests/support/rendered.py")
+IMPORTS = "imports"
+"""Stands for what a file of tests, and each named file, imports at any depth, and for the data beside that."""
+ANSWERS = (
+    "-rooflens/api",
+    "-rooflens/mcp",
+    "-rooflens/report",
+    "-rooflens/writing",
+    "-rooflens/model/compare",
+    "-rooflens/model/findings",
+    "-rooflens/model/knowledge",
+    "-rooflens/model/predict",
+    "-rooflens/model/verdict",
+    "-rooflens/model/about.py",
+    "-rooflens/model/analyze.py",
+    "-rooflens/model/needs.py",
+    "-rooflens/model/summary.py",
+)
+"""What says something of kernels once they are read, which tests of collecting, reading and storing do not look at."""
+COLLECTING = "collecting"
+READING = "reading"
+GROUPS = {
+    COLLECTING: (
+        IMPORTS,
+        "rooflens/collecting.py",
+        *(f"rooflens/cli/commands/{name}.py" for name in ("collect", "profile", "calibrate")),
+        "fixtures",
+        *ANSWERS,
+    ),
+    READING: (IMPORTS, *(f"rooflens/cli/commands/{name}.py" for name in ("analyze", "ingest")), "fixtures", *ANSWERS),
+}
+"""Paths by a name, which stands for them in a marker and in `PASSED`."""
 CHOOSE = ("keyword", "markexpr", "lf", "deselect")
 """Options of pytest, as it calls them, that leave out tests of a file."""
+_UNCHANGED = f"nothing changed since these passed: `make test-all` runs them, or {THOROUGH}=1"
+_WHOLE = re.compile(r"^pytestmark = (?:\[[^\]]*?|)pytest\.mark\.if_changed\(", re.MULTILINE)
+"""A file all of whose tests have the marker."""
 PROPERTY = "if_changed"
 """What the report of a test says that its file depends on, for the process that writes `PASSED`."""
 
@@ -46,15 +85,26 @@ def is_due(tests: Path, paths: Iterable[str]) -> bool:
     return is_asked or _line(_key(tests, tuple(paths))) not in _passed()
 
 
-def skip_module_unless_due(tests: str, *paths: str) -> None:
-    """Skip a file of tests before it imports what takes seconds."""
-    if not is_due(Path(tests), paths):
-        pytest.skip(reason(paths), allow_module_level=True)
+class PassedModule(pytest.Module):
+    """A file of tests that passed with what it depends on: skipped whole, before it is imported."""
+
+    def collect(self) -> list[pytest.Item]:
+        """Skip it."""
+        pytest.skip(f"{self.name}: {_UNCHANGED}")
+
+
+def has_passed(tests: Path) -> bool:
+    """Return whether all tests of a file depend on what they last passed with."""
+    start = f"{tests.relative_to(ROOT).as_posix()} "
+    keys = [key for key in (line.split("  ", 1)[1] for line in _passed()) if key.startswith(start)]
+    text = tests.read_text(encoding="utf-8") if keys else ""
+    is_whole = bool(_WHOLE.search(text)) and text.count("if_changed(") == 1
+    return is_whole and not all(is_due(tests, key.removeprefix(start).split(" ")) for key in keys)
 
 
 def reason(paths: Iterable[str]) -> str:
     """Say why tests are skipped."""
-    return f"nothing changed in {', '.join(paths)} since these passed: `make test-all` runs them, or {THOROUGH}=1"
+    return f"{', '.join(paths)}: {_UNCHANGED}"
 
 
 def choose(items: Iterable[pytest.Item]) -> None:
@@ -107,10 +157,33 @@ def _passed() -> set[str]:
 def _line(key: str) -> str:
     """Return the digest of the files that a key names, and the key."""
     whole = hashlib.sha256()
-    for path in key.split(" ")[1:]:
-        place = ROOT / path
-        files = [place] if place.is_file() else sorted(one for one in place.rglob("*") if one.is_file())
-        for file in files:
-            if "__pycache__" not in file.parts:
-                whole.update(f"{file.relative_to(ROOT).as_posix()}\n".encode() + file.read_bytes())
+    tests, *given = key.split(" ")
+    paths = [path for name in given for path in GROUPS.get(name, (name,))]
+    files = [file for path in paths for file in _files(path)]
+    if IMPORTS in paths:
+        files = sorted(reached(ROOT, tests, files, [path[1:] for path in paths if path.startswith("-")]))
+    for file in files:
+        whole.update(_content(file))
     return f"{whole.hexdigest()}  {key}"
+
+
+@cache
+def _files(path: str) -> list[str]:
+    """Return a file, or those of a folder, by their paths from the root."""
+    place = ROOT / path
+    if place.is_file():
+        return [path]
+    files = (file for file in sorted(place.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
+    return [file.relative_to(ROOT).as_posix() for file in files]
+
+
+@cache
+def _content(path: str) -> bytes:
+    """Return a file's path and what is in it."""
+    return f"{path}\n".encode() + (ROOT / path).read_bytes()
+
+
+def forget() -> None:
+    """Look at the files anew when they are asked for next."""
+    for cached in (_line, _content, _files, listing):
+        cached.cache_clear()

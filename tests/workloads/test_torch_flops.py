@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 from support.loops import for_all
 from support.unchanged import WORKLOADS as ON
-from support.unchanged import skip_module_unless_due
 
 from rooflens.workloads import torch_harness
 from rooflens.workloads.registry import find_workload
 
-skip_module_unless_due(__file__, *ON)  # PyTorch takes seconds to import
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402 - only where torch is
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count  # noqa: E402

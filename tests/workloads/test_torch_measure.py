@@ -8,11 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 from support.unchanged import WORKLOADS as ON
-from support.unchanged import skip_module_unless_due
 
 from rooflens.errors import EnvironmentMissingError
 
-skip_module_unless_due(__file__, *ON)  # PyTorch takes seconds to import
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
 from rooflens.workloads.torch_measure import Activity, Plan  # noqa: E402

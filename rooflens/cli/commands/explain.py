@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 @with_reading
 @PREDICT
 @click.option(
-    "--format", "style", type=click.Choice(["table", "md"]), help="By default Markdown, and on a terminal a table."
+    "--format",
+    "style",
+    type=click.Choice(["table", "md", "json"]),
+    help="By default Markdown, and on a terminal a table; JSON holds every launch that matches, loops included.",
 )
 def explain(
     paths: tuple[str, ...],
@@ -57,6 +60,7 @@ def explain(
     """
     from msgspec.structs import replace
 
+    from rooflens.analyzing import look_into
     from rooflens.model.selecting import Chooser
     from rooflens.model.summary import most_at_stake
     from rooflens.report.text.digest import explain_document
@@ -65,17 +69,28 @@ def explain(
     stated = read_stated(predict)
     chooser = Chooser(selection) if selection else None
     found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, timeline=timeline)
-    whole = {report.run.digest: report for report in found.reports}
+    whole = found
     if chooser:
         found = only_chosen(found, chooser)
+    if style == "json":
+        from rooflens.report.data import to_json
+
+        # Verdicts are those of the whole report, and launches those that were asked for.
+        seen = look_into(whole, found.analyses, reading)
+        wanted = {(one.kernel.digest, one.kernel.index) for one in found.analyses}
+        every = [one for one in seen.analyses if (one.kernel.digest, one.kernel.index) in wanted]
+        deliver(Answer(tuple, {"json": lambda: to_json(every, found.reports)}), style)
+        finish(found, "")
+        return
     analyses = found.analyses
     chosen = most_at_stake(analyses)
     if chosen is None and found.failures:
         finish(found, "")
     if chosen is None:
         raise InputError("there is no kernel to explain", "give a report with at least one")
-    digest = chosen.kernel.digest
-    report = whole[digest]
+    digest, index = chosen.kernel.digest, chosen.kernel.index
+    report = next(one for one in look_into(whole, [chosen], reading).reports if one.run.digest == digest)
+    chosen = next(one for one in report.analyses if one.kernel.index == index)
     deliver(Answer(lambda: explain_document(report, chosen)), style or ("table" if sys.stdout.isatty() else "md"))
     if stated is not None:
         alone = [replace(report, analyses=(chosen,))]

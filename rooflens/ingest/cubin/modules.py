@@ -169,12 +169,17 @@ class Listing:
 
     def kind(self, address: int) -> Kind | None:
         """Return the kind of an instruction; None where its encoding is not known."""
+        code = self.code(address)
+        return None if code is None else kind_of(code, self._module.cubin.capability)
+
+    def code(self, address: int) -> bytes | None:
+        """Return the bytes of the instruction at an address, fewer at the end; None where its code is not there."""
         function, offset = self._place(address)
         cubin = self._module.cubin
         if function not in self._codes:
             self._codes[function] = cubin.code(function)
-        code = self._codes[function]
-        return kind_of(cubin.bytes_of(code, offset, INSTRUCTION_BYTES), cubin.capability) if code else None
+        section = self._codes[function]
+        return cubin.bytes_of(section, offset, INSTRUCTION_BYTES) if section else None
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line that an instruction was compiled from."""

@@ -61,7 +61,8 @@ _MOST_OF_OTHERS, _MOST_OF_A_STALL = 5, 3
 _LEAST_STALL_SHARE = 0.05
 _MOST_PER_GRAIN: Mapping[Grain, int] = {"line": 40, "sass": 40, "function": 8}
 """Half of them are those with the most samples."""
-_MOST_CHARACTERS = 400
+MOST_CHARACTERS = 400
+"""How much is kept of a file's name, a source line or an instruction."""
 _INSTRUCTION_BYTES = 16
 _MOST_EVENTS = 2.0**62
 """No kernel does more of anything: a larger count is damage."""
@@ -197,7 +198,7 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
 def clean_text(text: str | None) -> str | None:
     """Cut the text of an instruction; None for what the disassembler says where it knows none."""
     text = (text or "").strip()
-    return None if text in _NO_TEXT else text[:_MOST_CHARACTERS]
+    return None if text in _NO_TEXT else text[:MOST_CHARACTERS]
 
 
 class _Reader(Struct):
@@ -292,14 +293,14 @@ class _Reader(Struct):
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line an instruction was compiled from; None where not known."""
         place = self.texts.line(address) if self.texts else None
-        return (place[0][:_MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else None
+        return (place[0][:MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else None
 
     def source_line(self, place: tuple[str, int] | None) -> str | None:
         """Return the text of a line; None where its file is not embedded, or has no text there."""
         if place is None or self.texts is None:
             return None
         lines = self.texts.source_lines(place[0])
-        return lines[place[1] - 1].strip()[:_MOST_CHARACTERS] or None if place[1] <= len(lines) else None
+        return lines[place[1] - 1].strip()[:MOST_CHARACTERS] or None if place[1] <= len(lines) else None
 
     def functions(self, lowest: int, entered: Mapping[int, float]) -> tuple[_Function, ...]:
         """Find the functions of the kernel's code by address; only the kernel's own has a known name.

@@ -98,6 +98,14 @@ class ResultReader:
         """
         return (self._result(index, place) for index, place in enumerate(self._outline.places))
 
+    def result(self, index: int) -> RawResult:
+        """Read one result.
+
+        Raises:
+            InputError: It is damaged.
+        """
+        return self._result(index, self._outline.places[index])
+
     def _result(self, index: int, place: Place) -> RawResult:
         message = bare_result(self._data, index, place)
         self._note("a result", message, beyond=_LAST_FIELD)

@@ -75,7 +75,7 @@ def add_texts(reports: Sequence[tuple[Path, Report]], options: ReadOptions) -> l
             asked[place] = Asked(path, report.run.digest, wanted, report.unlisted)
         else:
             told[place] = Told(known or {}, {})
-    answers = _answers([*asked.values()], options)
+    answers = ask([*asked.values()], options)
     done = []
     for place, (_, report) in enumerate(reports):
         bare, answer = replace(report, untold={}, unlisted={}), told[place] if place in told else answers.pop(0)
@@ -112,8 +112,8 @@ def _with_sass(code: Code, texts: Mapping[int, str]) -> Code:
     return replace(code, hotspots=tuple(spots))
 
 
-def _answers(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]:
-    """Ask in one child; if that fails, about each report in a child of its own."""
+def ask(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputError]:
+    """Ask NVIDIA's module in one child; if that fails, about each report in a child of its own."""
     from rooflens.ingest.reports.nvidia import tell  # noqa: PLC0415 - only where it is asked
 
     if not asked:
@@ -123,21 +123,22 @@ def _answers(asked: Sequence[Asked], options: ReadOptions) -> list[Told | InputE
     try:
         found: list[Told | InputError] = in_child(tell, asked, deadline_s=options.deadline_s * len(asked))
     except InputError as error:
-        return [error] if len(asked) == 1 else [answer for one in asked for answer in _answers([one], options)]
+        return [error] if len(asked) == 1 else [answer for one in asked for answer in ask([one], options)]
     return found
 
 
-def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dict[int, str]] | None:
+def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]], part: str = "") -> dict[int, dict[int, str]] | None:
     """Return the text of instructions from the cache; None where any that is wanted is not there.
 
     Args:
         digest: SHA-256 of the report, in hex.
         wanted: Addresses, by index of the result.
+        part: Which part of the report it is kept for: none for the hottest instructions.
 
     Returns:
         The text by address, by index of the result, without those for which the disassembler has none.
     """
-    name = _name(digest)
+    name = _name(digest, part)
     data = kept(name) if name else None
     if data is None:
         return None
@@ -151,15 +152,21 @@ def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dic
         return None
 
 
-def keep_sass(digest: str, wanted: Mapping[int, Sequence[int]], found: Mapping[int, Mapping[int, str]]) -> None:
+def keep_sass(
+    digest: str,
+    wanted: Mapping[int, Sequence[int]],
+    found: Mapping[int, Mapping[int, str]],
+    part: str = "",
+) -> None:
     """Keep what the disassembler gave for all that was wanted.
 
     Args:
         digest: SHA-256 of the report, in hex.
         wanted: Addresses, by index of the result.
         found: Text by address, by index of the result.
+        part: Which part of the report it is kept for: none for the hottest instructions.
     """
-    name = _name(digest)
+    name = _name(digest, part)
     if name is None:
         return
     # What the disassembler has no text for is kept as null.
@@ -172,7 +179,7 @@ def keep_sass(digest: str, wanted: Mapping[int, Sequence[int]], found: Mapping[i
         trim(_FOLDER, MOST_BYTES)
 
 
-def _name(digest: str) -> str | None:
+def _name(digest: str, part: str) -> str | None:
     """Return the name of a report's text in the cache; None where no disassembler is installed."""
     try:
         spec = find_spec(_MODULE)
@@ -181,5 +188,5 @@ def _name(digest: str) -> str | None:
         module = Path(spec.origin).stat()
     except (ImportError, ValueError, OSError):
         return None
-    key = f"{digest} {module.st_size} {module.st_mtime_ns}"
+    key = f"{digest} {module.st_size} {module.st_mtime_ns} {part}".rstrip()
     return f"{_FOLDER}/{hashlib.sha256(key.encode()).hexdigest()}"

@@ -17,10 +17,10 @@ from rooflens.model.compare.causes import MOVED_RATIO, differs
 from rooflens.model.compare.compare import Change
 from rooflens.model.compare.sentences import AS_FAST, share_differs
 from rooflens.model.findings.find import RULES
-from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.findings.siblings import SIBLING
-from rooflens.model.records import Finding, Kernel, ratio
+from rooflens.model.records import Finding, Kernel, Limit, ratio
 from rooflens.model.verdict.limit import local_part
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
 What = Literal["gone", "changed", "new"]
 
@@ -97,13 +97,13 @@ class FindingChanges(Struct, frozen=True):
     Attributes:
         changes: First what is gone, then what changed, then what is new; each by what it costs.
         untold: Titles of findings that one side cannot have found: its report lacks their counters.
-        limit: How much faster it could become at most, as the base said; None where that is not known.
+        limit: How much faster it could become at most, as the base said.
         reached: How much faster a launch became; None where a side has no time.
     """
 
     changes: tuple[FindingChange, ...]
     untold: tuple[str, ...]
-    limit: float | None
+    limit: Limit
     reached: float | None
 
 
@@ -123,7 +123,7 @@ def changed_findings(change: Change) -> FindingChanges | None:
         elif (one := _compared(*pair, before.kernel, after.kernel)) is not None:
             found.append(one)
     found.sort(key=lambda one: (_ORDER.index(one.what), not any(number.moved for number in one.numbers), -_cost(one)))
-    return FindingChanges(tuple(found), tuple(untold), before.verdict.limit.factor, change.speed.factor)
+    return FindingChanges(tuple(found), tuple(untold), before.verdict.limit, change.speed.factor)
 
 
 def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
@@ -233,13 +233,19 @@ def findings_sentence(found: FindingChanges | None) -> str:
 
 def _reached(found: FindingChanges) -> Iterator[str]:
     """Set the speed-up against the limit, where a finding that cost time went."""
-    is_faster = found.reached is not None and found.reached > 1 + AS_FAST
-    if not is_faster or found.reached is None or found.limit is None or not any(one.eased for one in found.changes):
+    limit = found.limit
+    if found.reached is None or limit.factor is None or not any(one.eased for one in found.changes):
         return
-    if found.reached > found.limit * MOVED_RATIO:
-        yield f"{factor(found.reached)} reached, more than the limit of {factor(found.limit)}: its work changed"
+    if found.reached <= 1 + AS_FAST:
+        return
+    reached, most = factor(found.reached), factor(limit.factor)
+    if found.reached > limit.factor * MOVED_RATIO:
+        beaten = f"limit of {most}: its work" if limit.proven else f"{most} at its traffic: that"
+        yield f"{reached} reached, more than the {beaten} changed"
+    elif limit.is_far:
+        yield f"{reached} reached, and it was far from any limit"
     else:
-        yield f"{factor(found.reached)} reached, the limit was {factor(found.limit)}"
+        yield f"{reached} reached, {f'the limit was {most}' if limit.proven else f'at its traffic {most} at most'}"
 
 
 def _words(change: FindingChange) -> str:

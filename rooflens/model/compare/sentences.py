@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rooflens.format import duration, percent, significant
+from rooflens.model.bounds import marked
 from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import Change, Spread, Timing
 from rooflens.model.compare.ladder import Ladder
@@ -77,7 +78,8 @@ def other_work_words(why: str, usual: UnitTime | None, own: UnitTime | None) -> 
 
 def limiters_words(before: Analysis, after: Analysis) -> str:
     """Compare the verdicts."""
-    if (before.verdict.bound, before.verdict.resource) == (after.verdict.bound, after.verdict.resource):
+    was, now = before.verdict, after.verdict
+    if (was.shown_class, was.resource) == (now.shown_class, now.resource):
         return f"still {limiter_sentence(after)}"
     return f"{limiter_sentence(before)} -> {limiter_sentence(after)}"
 
@@ -88,7 +90,7 @@ def limiter_sentence(one: Analysis) -> str:
     share = f" ({percent(verdict.bottleneck.share)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":
         return verdict.bound
-    name = verdict.bound if verdict.bound == "balanced" else f"{verdict.bound}-bound"
+    name = verdict.bound if verdict.bound == "balanced" else marked(f"{verdict.bound}-bound", verdict.or_bound)
     return f"{limiter_words(name, verdict.resource, one.kernel.gpu)}{share}"
 
 

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from rooflens.format import quantity
 from rooflens.model.findings.arithmetic import ARITHMETIC
+from rooflens.model.findings.cooperation import COOPERATION
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
 from rooflens.model.findings.memory import ATOMICS, MEMORY
-from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
+from rooflens.model.findings.nvidia import nvidia_rules
 from rooflens.model.findings.reuse import REUSE
 from rooflens.model.findings.rule import (
     IDLE,
@@ -32,8 +33,12 @@ from rooflens.model.records import Evidence, Finding, Severity
 from rooflens.model.verdict.decide import FEW_WARPS
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import library_of
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
-CAUSES: tuple[FindingRule, ...] = (*LAUNCH, *MEMORY, *REUSE, *DIVERGENCE, *ATOMICS, *ARITHMETIC, *BALANCE, *OCCUPANCY)
+CAUSES: tuple[FindingRule, ...] = (
+    *(*LAUNCH, *MEMORY, *REUSE, *COOPERATION, *DIVERGENCE),
+    *(*ATOMICS, *ARITHMETIC, *BALANCE, *OCCUPANCY),
+)
 """All but the waits: the stalls show directly which of those apply."""
 
 RULES: tuple[FindingRule, ...] = (*CAUSES, *STALLED)

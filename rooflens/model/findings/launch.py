@@ -11,18 +11,22 @@ from rooflens.format import count, duration, percent, si, si_of, significant
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
-from rooflens.model.findings.stalls import is_usual_wait, stall, stall_shares
+from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall, stall_shares
 from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, Severity, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
     block_limits,
+    block_smem_bytes,
     next_step,
     occupancy_limiters,
     set_aside_bytes,
+    sm_smem_bytes,
+    step_to,
     tail_share,
     warps_of,
 )
+from rooflens.model.roofline.opcodes import works_by_warpgroups
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
 
@@ -112,15 +116,39 @@ def tail_wave(facts: Facts) -> Found | None:
         severity = "note"
     elif waste < facts.limits.tail_share:
         severity = "note" if facts.at_roof else "contributes"
+    do, kind, numbers = _fill_last_wave(facts, waves)
     return Found(
-        evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
-        move=f"choose a block size that fills the last wave, or write a persistent kernel: of "
-        f"{significant(waves)} waves the last is {percent(rest)} full, so SMs run partly empty, and idle for "
-        f"{percent(idle)} of the time",
+        evidence=(facts.measured("waves", "waves"), _idle(facts, idle), *numbers),
+        move=f"{do}: of {significant(waves)} waves the last is {percent(rest)} full, so SMs run partly empty, and idle "
+        f"for {percent(idle)} of the time",
         bears_on=_IDLE_WAITS,
         gain=facts.without_wait(1 / (1 - waste)),
         severity=severity,
+        kind=kind,
     )
+
+
+_MOST_SHRUNK = 0.5
+"""Threads with half of their registers spill, and tiles of half the size load twice as often: no more is advised."""
+
+
+def _fill_last_wave(facts: Facts, waves: float) -> tuple[str, MoveKind, tuple[Evidence, ...]]:
+    """Say how the last wave goes: by as many blocks on an SM as take a wave less, if they fit; else by its shape."""
+    limits, whole = block_limits(facts.kernel), math.ceil(waves)
+    now = limits[0][1] if limits else 0.0
+    needed = math.ceil(waves * now / (whole - 1)) if whole > 1 else 0
+    steps = {name: step_to(facts.kernel, name, needed) for name, blocks in limits if blocks < needed}
+    known = {name: step for name, step in steps.items() if step is not None and step.to >= _MOST_SHRUNK * step.now}
+    if not needed or not steps or len(known) < len(steps) or _is_full_by_design(facts):
+        return "choose a block size that fills the last wave, or write a persistent kernel", "balance", ()
+    less = {name: step for name, step in known.items() if step.to < step.now}
+    registers, held = less.get("registers"), less.get("shared memory")
+    how = [f"at most {registers.to:.0f} registers per thread, now {registers.now:.0f}"] if registers else []
+    how += [f"at most {si(held.to, 'B')} of shared memory per block, now {si(held.now, 'B')}"] if held else []
+    numbers = tuple(Evidence(f"{name} now", step.now, step.unit, _SOURCES[name]) for name, step in less.items())
+    room = f" ({', '.join(how)})" if how else " (a larger carveout of shared memory)"
+    words = f"let SMs hold {needed} blocks at once instead of {now:.0f}, for {count(whole - 1, 'wave')}{room}"
+    return words, "occupancy", numbers
 
 
 def _idle(facts: Facts, idle: float) -> Evidence:
@@ -272,7 +300,7 @@ def partition_imbalance(facts: Facts) -> Found | None:
 def low_occupancy(facts: Facts) -> Found | None:
     """Say that the launch allows few warps on an SM, and what would allow more."""
     allowed = facts.counter("theoretical_occupancy")
-    if not allowed or allowed >= facts.limits.full_occupancy_share:
+    if not allowed or allowed >= facts.limits.full_occupancy_share or _is_full_by_design(facts):
         return None
     if (larger := _larger_blocks(facts)) is not None:
         return larger
@@ -298,6 +326,17 @@ def low_occupancy(facts: Facts) -> Found | None:
     )
 
 
+def _is_full_by_design(facts: Facts) -> bool:
+    """Return whether a few warps fill an SM: those of warpgroup matrix instructions, or of tiles that TMA copies."""
+    has_wgmma = facts.counter("smem_wgmma_bytes") or any(name.endswith("_wgmma") for name in facts.pipes)
+    waits = stall_shares(facts)
+    return (
+        bool(has_wgmma)
+        or bool(waits.get("gmma") or waits.get("warpgroup_arrive"))
+        or works_by_warpgroups(facts.kernel.warp_opcodes)
+    )
+
+
 def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
     """Offer both ways to hide waiting, more warps and more work a thread, the one with evidence first, and its kind."""
     shares = shares_of(facts.levels, facts.pipes)
@@ -308,7 +347,7 @@ def _either_way(facts: Facts, raise_it: str) -> tuple[str, MoveKind]:
     if are_long and stalls["wait"] > facts.limits.dominant_stall:
         more = "give each thread more independent work, as warps wait on fixed latencies most"
         return f"{more}; or {raise_it}", "inflight"
-    if busiest not in DELIVERY or shares[busiest] < facts.limits.contributing_share:
+    if busiest not in DELIVERY or shares[busiest] < facts.limits.bound_share:
         return f"{raise_it}; or keep the warps as they are and give each thread more independent work", "occupancy"
     label = resource_label(busiest, facts.kernel.gpu)
     more = f"let each thread compute more results from what it loads, as {label} is {percent(shares[busiest])} busy"
@@ -417,8 +456,8 @@ _SOURCES = {
 
 def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
     """Say that the SM could set aside more shared memory than it did for this launch."""
-    held, most = set_aside_bytes(facts.kernel.counters), facts.counter("sm_smem_bytes")
-    block, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes") or 0.0
+    held, most = set_aside_bytes(facts.kernel), sm_smem_bytes(facts.kernel)
+    block, driver = block_smem_bytes(facts.kernel.counters), facts.counter("smem_driver_bytes") or 0.0
     if held is None or most is None or not block or most // block <= blocks:
         return None
     now = f"{si(block - driver, 'B')} of shared memory per block allow {count(int(blocks), 'block')} per SM"
@@ -426,9 +465,10 @@ def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
         f"{now} in the {si(held, 'B')} that the SM reserved, and it can reserve {si(most, 'B')}, enough for "
         f"{most // block:.0f} (the carveout preference)"
     )
+    source = facts.kernel.counter_sources.get("sm_smem_bytes", "CUDA C++ Programming Guide")
     numbers = (
         Evidence("shared memory reserved", held, "B", "launch__shared_mem_config_size"),
-        Evidence("shared memory an SM can reserve", most, "B", facts.kernel.counter_sources.get("sm_smem_bytes", "")),
+        Evidence("shared memory an SM can reserve", most, "B", source),
     )
     return _Limit(words, numbers, ratio(min(most // block, room), blocks))
 
@@ -444,17 +484,30 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     kind: MoveKind = "balance"
     fill, held = "", f"achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}"
     is_alone, block = allows_one_block(facts), facts.counter("block_size")
+    is_tail = waves is not None and allowed * (tail_share(waves) or 0.0) >= _MOST_OF_A_GAP * (allowed - achieved)
     if is_small:  # `small_grid` says what there is to say
         kind = "blocks"
         fill = f"launch more blocks than the {significant(waves)} waves of this grid"
     elif is_alone and block:
         kind = "shape"
         fill = f"reduce the block size, such as to {MANY_THREADS} threads, as one block of {block:,.0f} fills an SM"
-    elif (each := _instructions_a_warp(facts)) is not None and each.value < facts.limits.short_warp_instructions:
+    elif (each := instructions_a_warp(facts)) is not None and each.value < facts.limits.short_warp_instructions:
         evidence.append(each)
         executed = count(round(each.value), "instruction")
         kind = "elements"
         fill = f"loop over several elements per thread, as each warp executes only {executed}"
+    elif is_tail and waves is not None:
+        evidence.append(facts.measured("waves", "waves"))
+        fill, kind, numbers = _fill_last_wave(facts, waves)
+        evidence += numbers
+        fill = f"{fill}, as the last of {significant(waves)} waves leaves the slots empty"
+    elif waves is not None and waves >= _MANY_WAVES and (even := _are_even(facts)) is not None:
+        evidence += [facts.measured("waves", "waves"), even]
+        kind = "elements"
+        fill = (
+            "loop over several elements per thread, as blocks start and end often, or their warps end apart, while SMs "
+        )
+        fill += f"are even ({significant(even.value)}x the mean at most in {significant(waves)} waves)"
     return Found(
         evidence=tuple(evidence),
         move=f"{fill}: {held}"
@@ -468,6 +521,21 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     )
 
 
+_MANY_WAVES, _EVEN = 8.0, 1.02
+"""After so many waves SMs that differ by less have been given blocks evenly."""
+
+
+def _are_even(facts: Facts) -> Evidence | None:
+    """Return the busiest SM over the mean where all are equally busy; None where they are not, or nobody knows."""
+    mean, most = facts.counter("sm_cycles_active_avg"), facts.counter("sm_cycles_active_max")
+    if not mean or not most or not 1 <= most / mean < _EVEN:
+        return None
+    sources = [facts.kernel.counter_sources.get(f"sm_cycles_active_{end}", "") for end in ("max", "avg")]
+    return Evidence("busiest SM over the mean", most / mean, "x", " / ".join(sources))
+
+
+_MOST_OF_A_GAP = 0.5
+"""A last wave that leaves half of the slots empty which are empty in the mean is why they are."""
 MANY_THREADS = 256
 """Threads of a block from which several fit on every SM."""
 
@@ -476,22 +544,6 @@ def allows_one_block(facts: Facts) -> bool:
     """Return whether an SM holds one large block at a time: until its last warp is done, nothing takes its place."""
     limits, threads = block_limits(facts.kernel), facts.counter("block_size")
     return bool(limits) and limits[0][1] == 1 and (threads or 0.0) > MANY_THREADS
-
-
-def _instructions_a_warp(facts: Facts) -> Evidence | None:
-    """Return how many instructions a warp executes: counted by opcode, or else by address, or else in all."""
-    executed = float(sum(facts.kernel.warp_opcodes.values()))
-    source = "sass__inst_executed_per_opcode_with_modifier_all"
-    if not executed:
-        executed, source = facts.kernel.code_totals.get("warp_inst", 0.0), "inst_executed"
-    if not executed and facts.counter("executed_inst"):
-        counted = facts.measured("executed_inst", "inst")
-        executed, source = counted.value, counted.source
-    blocks, block = facts.counter("grid_size"), facts.counter("block_size")
-    each = ratio(executed or None, blocks * warps_of(block) if blocks and block else None)
-    if each is None:
-        return None
-    return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
 
 
 _HALF = 0.5

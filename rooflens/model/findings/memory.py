@@ -18,8 +18,8 @@ from rooflens.model.hotspots import STALL, hottest, places
 from rooflens.model.records import Confidence, Evidence, Kernel, MoveKind, Severity, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import SOC_CAPABILITIES, shares_of, uses_shared_memory
-from rooflens.model.roofline.occupancy import MOST_REGISTERS, warps_of
+from rooflens.model.roofline.levels import LSU_INPUT, SOC_CAPABILITIES, WHOLE, shares_of, uses_shared_memory
+from rooflens.model.roofline.occupancy import MOST_REGISTERS, SM_REGISTERS, warps_of
 from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.limit import local_part
@@ -83,6 +83,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
     if use is None:
         return None
     waste = _waste(facts, side, 1 - use.used, use.sectors)
+    is_much = use.sectors is not None or (excess := _excess_of_all(facts)) is None or excess >= least
     is_shifted = use.apart and _is_shifted(facts, side, use)
     fills_cache = facts.limiter is not None and facts.limiter.resource in _CACHES
     verb, hold = "read", "stage tiles through shared memory"
@@ -111,7 +112,7 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         gain=speedup(facts, waste),
         where=places(facts.kernel, f"{side}_excess_sectors"),
         confidence=use.confidence,
-        severity=weigh(facts, waste) if use.apart and (fills_cache or not is_shifted) else "note",
+        severity=weigh(facts, waste) if use.apart and is_much and (fills_cache or not is_shifted) else "note",
         kind=kind,
     )
 
@@ -260,7 +261,9 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
         own, other = totals[f"{side}_sectors"], totals.get(f"{other_side}_sectors", 0.0)
         local = totals.get("local_sectors", 0.0)
     part = wasted * (own / (own + other + local) if own else 1.0)
-    parts = {"l1": part, "l2": part}
+    if sectors is None and (excess := _excess_of_all(facts)) is not None:
+        part = min(part, excess)
+    parts = {"l1": _of_l1(facts, part), "l2": part}
     moved_bytes, ideal = counters.get("dram_bytes"), counters.get("global_ideal_sectors")
     if ideal is None and sectors:
         ideal = sectors * (1 - wasted) + other_sectors
@@ -268,6 +271,27 @@ def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> W
     if surplus > 0:
         parts["dram"] = min(part, surplus)
     return Waste(parts, waits=part, stalls=_STALLS[side])
+
+
+def _excess_of_all(facts: Facts) -> float | None:
+    """Return the part of all global sectors that no access needs, 0 to 1: no more of them is waste of one side."""
+    touched, ideal = facts.counter("global_touched_sectors"), facts.counter("global_ideal_sectors")
+    return max(0.0, 1 - ideal / touched) if touched and ideal is not None else None
+
+
+def _of_l1(facts: Facts, part: float) -> float:
+    """Return which part of L1's work goes with a part of its sectors, 0 to 1.
+
+    An instruction passes its input once, however many sectors it touches: where the input is full, it stays so.
+    """
+    level = facts.levels["l1"]
+    stages, input_share = dict(level.stages), level.stages.get(LSU_INPUT)
+    if not level.share or not input_share:
+        return part
+    if (whole := stages.pop(WHOLE, None)) is not None and whole > input_share * _ONE_MORE:
+        stages[WHOLE] = whole
+    left = max(share if name == LSU_INPUT else share * (1 - part) for name, share in stages.items())
+    return max(0.0, 1 - left / level.share)
 
 
 class _Conflicts(Struct, frozen=True):
@@ -451,8 +475,6 @@ _BY_REGISTER = re.compile(r"\bLDC\b.*\[U?R\d")
 _PARAMETERS_BY_LOAD = (9, 0)
 """From here on compilers load parameters, too, and not only what is indexed."""
 
-_SM_REGISTERS = 65536
-"""Registers an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
 _REGISTER_STEP = 8
 """Registers are handed out in eights: a cap may leave up to seven of them unused."""
 
@@ -522,7 +544,7 @@ def register_cap(kernel: Kernel) -> int | None:
     threads = kernel.counters.get("block_size")
     if not threads:
         return None
-    cap = _SM_REGISTERS // (warps_of(int(threads)) * WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
+    cap = SM_REGISTERS // (warps_of(int(threads)) * WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
     return min(MOST_REGISTERS, cap)
 
 

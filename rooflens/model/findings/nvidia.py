@@ -13,8 +13,8 @@ from rooflens.format import percent
 from rooflens.model.findings.rule import gain_of
 from rooflens.model.records import Evidence, Finding, MoveKind, Rule
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
-NVIDIA_RULE = "nvidia_rule"
 _WHOLE_PCT = 100.0
 
 _COVERED: tuple[tuple[str, str, frozenset[str]], ...] = (

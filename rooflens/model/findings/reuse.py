@@ -6,11 +6,16 @@ memory, several results a thread, 16-byte loads, tiles of warps.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rooflens.format import percent, significant
+from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.memory import access_bytes
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup
-from rooflens.model.records import Evidence, Kernel, MoveKind, ratio
+from rooflens.model.records import Bottleneck, Evidence, Kernel, MoveKind, ratio
+from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import uses_shared_memory
+from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label
@@ -31,39 +36,42 @@ _A_STEP_OF_WARPS = 0.75
 
 def low_reuse(facts: Facts) -> Found | None:
     """Say that the units that deliver operands are full while arithmetic waits, and name the next step of reuse."""
-    kernel, limiter = facts.kernel, facts.limiter
-    if limiter is None or limiter.resource not in DELIVERY or uses_tensor_cores(kernel.warp_opcodes):
+    limiter = facts.limiter
+    if limiter is None or uses_tensor_cores(facts.kernel.warp_opcodes):
         return None
+    if limiter.resource is None:
+        return _by_requests(facts, limiter)
+    if limiter.resource not in DELIVERY:
+        return None
+    return _by_pipes(facts, limiter) if "no_flop_counters" in facts.flags else _by_operations(facts, limiter)
+
+
+def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
+    """Judge by the bytes that threads fetch for each multiply-add."""
+    kernel = facts.kernel
     arithmetic = [pipe for pipe in facts.pipes.values() if pipe.is_arithmetic and pipe.unit == "FLOP" and pipe.amount]
     share = max((pipe.share or 0.0 for pipe in arithmetic), default=0.0)
     fused, delivered = sum(pipe.amount or 0.0 for pipe in arithmetic) / 2, _delivered_bytes(facts)
     again = ratio(delivered, facts.levels["dram"].amount_bytes)
-    if not fused or delivered is None or share < _LEAST_ARITHMETIC:
+    if not fused or delivered is None or share < _LEAST_ARITHMETIC or (again is not None and again < _SERVED_AGAIN):
         return None
     each = delivered / fused
     # Threads that reuse operands as well as they can, by wide loads, share them with the rest of their warp next.
     is_wide = bool(executed(kernel.warp_opcodes, {"LDS"})) and not _is_narrow(kernel)
     is_last = each < _OPERAND_BYTES / 2 and uses_shared_memory(kernel) and is_wide
-    if share >= limiter.share * (_A_STEP_OF_WARPS if is_last else _A_RUNG):
+    is_near = share >= limiter.share * (_A_STEP_OF_WARPS if is_last else _A_RUNG)
+    if is_near or (each < _OPERAND_BYTES / 2 and not is_last):
         return None
-    if again is not None and again < _SERVED_AGAIN:
-        return None
-    full = (
-        f"{resource_label(limiter.resource, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of the "
-    )
-    full += f"arithmetic peak, {significant(each)} bytes fetched per multiply-add"
-    if each < _OPERAND_BYTES / 2 and not is_last:
-        return None
+    full = f"{resource_label(limiter.resource, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of "
+    full += f"the arithmetic peak, {significant(each)} bytes fetched per multiply-add"
     kind: MoveKind = "results"
-    move = f"let each thread compute several results, such as 2 x 2, from what it loads: {full}"
-    if is_last:
-        move = f"arrange the threads of a warp as a tile, such as 8 x 4, so that they share what they load: {full}"
-    elif not uses_shared_memory(kernel):
+    if not is_last and not uses_shared_memory(kernel):
         kind = "tile"
-        move = f"tile it in shared memory, so that a block loads each value once: {full}"
-    elif each < _OPERAND_BYTES and _is_narrow(kernel):
+    elif not is_last and each < _OPERAND_BYTES and _is_narrow(kernel):
         kind = "wide"
-        move = f"load 16 bytes at once from shared memory: {full}"
+    of_warps = "arrange the threads of a warp as a tile, such as 8 x 4, so that they share what they load"
+    from_shared = " from shared memory" if kind == "wide" else ""
+    move = f"{of_warps if is_last else _STEPS[kind]}{from_shared}: {full}"
     spared = 1 - _A_STEP_OF_WARPS if is_last else _A_RUNG
     parts = dict.fromkeys(DELIVERY, spared)
     loads, every = executed(kernel.warp_opcodes, _LOADS), sum(kernel.warp_opcodes.values())
@@ -76,6 +84,85 @@ def low_reuse(facts: Facts) -> Found | None:
         move=move,
         bears_on=frozenset({limiter.resource or ""}),
         gain=speedup(facts, Waste(parts)),
+        confidence="medium",
+        severity="limiter",
+        kind=kind,
+    )
+
+
+_MULTIPLIERS = ("fma", "fp64_pipe")
+"""Pipes that multiply and add: busy ones are arithmetic, or index arithmetic, where no operations are counted."""
+
+
+def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
+    """Judge by the shares of pipes, where no operations are counted: L1 serves again what comes from L2."""
+    kernel = facts.kernel
+    busy = {name: share for name in _MULTIPLIERS if (share := facts.share(name)) is not None}
+    if not busy or (facts.share("tensor_pipe") or 0.0) > TENSOR_NOISE_SHARE:
+        return None
+    pipe = max(busy, key=lambda name: busy[name])
+    refilled = facts.levels["l1"].stages.get("from_l2", facts.share("l2"))
+    if refilled is None or not _LEAST_ARITHMETIC <= busy[pipe] < limiter.share * _A_RUNG:
+        return None
+    if refilled * _SERVED_AGAIN > limiter.share:
+        return None
+    full = f"{resource_label(limiter.resource, kernel.gpu)} is {percent(limiter.share)} busy while the "
+    full += (
+        f"{resource_label(pipe)} is {percent(busy[pipe])} busy, and what L2 sends keeps its path {percent(refilled)}"
+    )
+    kind: MoveKind = "results" if uses_shared_memory(kernel) else "tile"
+    return Found(
+        evidence=(
+            Evidence("arithmetic pipe", busy[pipe], "share", facts.pipes[pipe].source),
+            Evidence("refilled from L2", refilled, "share", "l1tex__m_xbar2l1tex_read_sectors, else lts__throughput"),
+        ),
+        move=f"{_STEPS[kind]}: {full}",
+        bears_on=frozenset({limiter.resource or ""}),
+        gain=speedup(facts, Waste(dict.fromkeys(DELIVERY, _A_RUNG))),
+        confidence="medium",
+        severity="limiter",
+        kind=kind,
+    )
+
+
+_STEPS: Mapping[MoveKind, str] = {
+    "tile": "tile it in shared memory, so that a block loads each value once",
+    "results": "let each thread compute several results, such as 2 x 2, from what it loads",
+    "wide": "load 16 bytes at once",
+}
+_LOADS_A_RESULT = 8.0
+"""A thread that loads so many values for each that it stores goes over operands, as a product does."""
+_SEVERAL = 4.0
+_SECTORS_OF_SINGLE_VALUES = 4.0
+
+
+def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
+    """Judge by the loads that each stored value takes, where only NVIDIA's per cent of the SM is known."""
+    kernel, counters = facts.kernel, facts.kernel.counters
+    names = ("global_load_requests", "global_store_requests", "global_load_sectors", "grid_size", "block_size")
+    known = [counters.get(name) for name in names]
+    loads, stores, sectors, blocks, threads = (value or 0.0 for value in known)
+    again = ratio(sectors * SECTOR_BYTES, facts.levels["dram"].amount_bytes)
+    if not stores or not blocks or not threads or again is None or again < _SERVED_AGAIN:
+        return None
+    results, each, width = stores / (blocks * warps_of(threads)), loads / stores, sectors / loads
+    if results < 1 or each < _LOADS_A_RESULT:
+        return None
+    parts = [counters.get(f"smem_{part}_per_block_bytes") for part in ("static", "dynamic")]
+    is_tiled = bool(counters.get("smem_conflict_bytes")) or any(parts)
+    kind: MoveKind = "results"
+    if not is_tiled and not uses_shared_memory(kernel):
+        kind = "tile"
+    elif results >= _SEVERAL and width <= _SECTORS_OF_SINGLE_VALUES:
+        kind = "wide"
+    return Found(
+        evidence=(
+            Evidence("loads a result", each, "loads/store", "requests of global loads / of global stores"),
+            Evidence("results a thread", results, "stores/thread", "requests of global stores / warps"),
+            Evidence("bytes loaded over DRAM's", again, "x", "sectors of global loads x 32 / bytes of DRAM"),
+        ),
+        move=f"{_STEPS[kind]}: a thread loads {significant(each)} values for each of the {significant(results)} that "
+        f"it stores, {significant(again)}x the bytes of DRAM, and the SM is {percent(limiter.share)} busy",
         confidence="medium",
         severity="limiter",
         kind=kind,
@@ -103,6 +190,12 @@ REUSE: tuple[FindingRule, ...] = (
         "operands fetched again and again",
         "results",
         low_reuse,
-        (("thread_opcodes", "warp_opcodes"), ("dfma_threads",), ("ffma_threads",)),
+        (
+            ("thread_opcodes", "warp_opcodes"),
+            ("dfma_threads",),
+            ("ffma_threads",),
+            *(("l1_lsu_input_share", busy) for busy in ("fma_busy_share", "fma_share")),
+            ("global_load_requests", "global_store_requests", "global_load_sectors", "dram_bytes"),
+        ),
     ),
 )

@@ -163,10 +163,22 @@ def loads_unseen(facts: Facts, units: Iterable[str]) -> bool:
 
 
 def _is_much_of_the_unmeasured(facts: Facts, waste: Waste) -> bool:
-    """Return whether a waste is much of the work of memory levels of which none was measured: its cost is unknown."""
-    parts = {name: part for name, part in waste.parts.items() if name in LEVELS}
-    most = max(parts.values(), default=0.0)
-    return most >= facts.limits.limiting_waste_share and all(facts.share(name) is None for name in parts)
+    """Return whether a waste is much of what nobody measured, so that its cost is unknown.
+
+    It is much of the work of memory levels of which none was measured, or of busy ones of a kernel that waits where no
+    stall was.
+    """
+    parts, kernel = {name: part for name, part in waste.parts.items() if name in LEVELS}, facts.kernel
+    if all(facts.share(name) is None for name in parts):
+        return max(parts.values(), default=0.0) >= facts.limits.limiting_waste_share
+    if facts.bound != "latency" or kernel.stalls or not waste.stalls or any(map(_is_a_stall, kernel.counters)):
+        return False
+    busy = {name: part for name, part in parts.items() if (facts.share(name) or 0.0) >= facts.limits.contributing_share}
+    return max(busy.values(), default=0.0) >= facts.limits.limiting_waste_share
+
+
+def _is_a_stall(counter: str) -> bool:
+    return counter.startswith("stall_") and counter.endswith(("_cycles", "_share"))
 
 
 def weigh(facts: Facts, waste: Waste) -> Severity:

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from rooflens.format import duration, factor, plain_name, si
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.find import MOST_ADVISED
-from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.records import Analysis, Confidence, Evidence, Finding, Gain, Kernel, Move, MoveKind
 from rooflens.model.verdict.library import library_of
-from rooflens.model.verdict.limit import ALL_ONCE, TRAFFIC
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 from rooflens.model.verdict.thresholds import Thresholds
 
 SIBLING = "sibling_faster"
@@ -86,13 +85,14 @@ def _differ(one: float, other: float) -> float:
 def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Analysis:
     """Add the faster kernel as a finding and a move, after all that say what to change.
 
-    One that is faster than the limit allows moves fewer bytes, or has other types; else it does other work.
+    One that is faster than what is proven to be needed does other work; faster than today's traffic allows, it moves
+    fewer bytes.
     """
     kernel, verdict, time_ns = one.kernel, one.verdict, other.kernel.duration_ns or 0.0
     times = (kernel.duration_ns or 0.0) / time_ns
     changes = "types" if _main_type(one) != _main_type(other) else None
     if changes is None and verdict.limit.factor is not None and times > verdict.limit.factor:
-        if verdict.limit.by not in {TRAFFIC, ALL_ONCE}:
+        if verdict.limit.proven:
             return one
         changes = "bytes"
     name = _name(other.kernel, kernel)

@@ -18,9 +18,9 @@ from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
 from rooflens.model.hotspots import STALL, places
-from rooflens.model.records import Evidence, MoveKind
+from rooflens.model.records import Evidence, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
-from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
+from rooflens.model.roofline.opcodes import copies_asynchronously, executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.sentences import resource_label, wait_words
 from rooflens.model.verdict.thresholds import Thresholds
@@ -116,6 +116,22 @@ def stall_shares(facts: Facts) -> dict[str, float]:
     return shares
 
 
+def instructions_a_warp(facts: Facts) -> Evidence | None:
+    """Return how many instructions a warp executes: counted by opcode, or else by address, or else in all."""
+    executed = float(sum(facts.kernel.warp_opcodes.values()))
+    source = "sass__inst_executed_per_opcode_with_modifier_all"
+    if not executed:
+        executed, source = facts.kernel.code_totals.get("warp_inst", 0.0), "inst_executed"
+    if not executed and facts.counter("executed_inst"):
+        counted = facts.measured("executed_inst", "inst")
+        executed, source = counted.value, counted.source
+    blocks, block = facts.counter("grid_size"), facts.counter("block_size")
+    each = ratio(executed or None, blocks * warps_of(block) if blocks and block else None)
+    if each is None:
+        return None
+    return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
+
+
 def is_usual_wait(facts: Facts, shares: Mapping[str, float]) -> bool:
     """Return whether fixed latencies take no more cycles than is usual; False if that was not measured.
 
@@ -143,7 +159,7 @@ _QUEUED: tuple[tuple[str, tuple[str, ...], str, MoveKind, tuple[str, ...]], ...]
         "instructions",
         ("xu", "mio"),
     ),
-    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles", "elements", ("l1", "mio")),
+    ("shuffles", ("SHFL",), "let each thread reduce several values before it shuffles", "instructions", ("l1", "mio")),
     ("conversions", ("I2F", "F2I", "F2F", "FRND"), "convert fewer values between types", "instructions", ("xu", "mio")),
 )
 """What goes through the memory input/output queue: name, opcodes, what to do about it and its kind, what it fills."""
@@ -186,6 +202,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data loaded from global, local or texture memory."""
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
+    copies = copies and not copies_asynchronously(facts.kernel.warp_opcodes)
     copying = " or by copying the next tile with cp.async" if copies else ""
     do = f"keep more loads in flight, by unrolling so that several are issued before the first is used{copying}"
     if _is_tiled(facts):

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rooflens.model.bounds import Bound
+from rooflens.model.bounds import Bound, bound_of
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.published import Attainable, attainable
@@ -18,7 +18,8 @@ from rooflens.model.predict.rows import pipes_for
 from rooflens.model.records import LEVELS, Analysis, Kernel, Pipe, Run, ratio, timed
 from rooflens.model.roofline.datasheets import Datasheet, datasheet_of
 
-Limiter = tuple[Bound, str | None]
+Limiter = tuple[str, str | None]
+"""Class as it is shown, an open one apart from the sure one, and resource."""
 Topic = Literal["scope", "work", "type", "bytes", "time", "limiter"]
 
 _ONE_OF_EACH = re.compile(r"(?:^|\s)--filter-mode[ =]per-launch-config(?:\s|$)")
@@ -263,7 +264,7 @@ def _main_limiter(analyses: Iterable[Analysis]) -> tuple[Limiter | None, float |
     """Find the limiter of most of the time, with its share of the time."""
     times_ns: defaultdict[Limiter, float] = defaultdict(float)
     for analysis in analyses:
-        times_ns[analysis.verdict.bound, analysis.verdict.resource] += analysis.gpu_time_ns or 0.0
+        times_ns[analysis.verdict.shown_class, analysis.verdict.resource] += analysis.gpu_time_ns or 0.0
     total_ns = sum(times_ns.values())
     if not total_ns:
         return None, None
@@ -273,7 +274,7 @@ def _main_limiter(analyses: Iterable[Analysis]) -> tuple[Limiter | None, float |
 
 def is_expected(limiter: Limiter, prediction: Prediction) -> bool:
     """Compare limiters: `tensor_bf16` is expected of `tensor_bf16_wgmma` too, and any resource where none is named."""
-    bound, resource = limiter
+    bound, resource = bound_of(limiter[0]), limiter[1]
     if prediction.resource is None:
         return bound == prediction.bound
     return bound == prediction.bound and belongs(resource, prediction.resource)

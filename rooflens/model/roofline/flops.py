@@ -130,6 +130,11 @@ class Flops:
         return sum(work.ops for work in parts) / time_s
 
 
+def has_newer_instruction(kernel: Kernel) -> bool:
+    """Return whether the chip has matrix instructions besides mma, which do the same work in less time."""
+    return kernel.capability in _NEWER_INSTRUCTION
+
+
 def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
     """Give the dense peaks of a tensor type by instruction, where a chip has two with roofs of their own.
 

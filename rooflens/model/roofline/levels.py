@@ -248,7 +248,7 @@ def _settle_dram(stages: dict[str, float], kernel: Kernel) -> None:
         stages[WHOLE] = said
 
 
-def _active_part(counters: Mapping[str, float]) -> float | None:
+def active_part(counters: Mapping[str, float]) -> float | None:
     """Return the part of the elapsed cycles in which the mean SM had work, 0 to 1; None where not known."""
     active = counters.get("sm_cycles_active_avg")
     elapsed = counters.get("sm_cycles_elapsed_avg") or counters.get("elapsed_cycles")
@@ -265,7 +265,7 @@ def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     41 where memory instructions equal the SM.
     """
     memory, pipes, compute = (counters.get(f"sol_{name}") for name in ("memory", "sm_memory_share", "compute"))
-    of_active, part = counters.get("sol_l1_active_share"), _active_part(counters)
+    of_active, part = counters.get("sol_l1_active_share"), active_part(counters)
     if WHOLE not in stages and of_active is not None and part is not None:
         # It is the busiest of several parts, and not all of them idle while their SM has no work.
         may_be_all = part >= _NEARLY_ALL and memory is not None

@@ -126,7 +126,25 @@ def next_step(kernel: Kernel, limiter: str) -> Step | None:
     scheduler; shared memory comes in units of 128 bytes (256 before compute capability 8.0), the driver's part in it.
     """
     find = _STEPS.get(limiter)
-    return find(kernel.counters) if find else None
+    return find(kernel) if find else None
+
+
+def step_to(kernel: Kernel, resource: str, blocks: int) -> Step | None:
+    """Return what one resource must become for an SM to hold so many blocks; None where it cannot, or is not known."""
+    counters = kernel.counters
+    if resource == "registers":
+        used, size = counters.get("registers_per_thread"), counters.get("block_size")
+        held = counters.get("sm_registers", SM_REGISTERS)
+        fewer = range(MOST_REGISTERS // _SAME_REGISTERS * _SAME_REGISTERS, _FEWEST_REGISTERS - 1, -_SAME_REGISTERS)
+        if not used or not size:
+            return None
+        to = next((count for count in fewer if blocks_by_registers(count, size, held) >= blocks), None)
+        return None if to is None else Step(used, to, blocks, "registers")
+    most, block, driver = sm_smem_bytes(kernel), block_smem_bytes(counters), counters.get("smem_driver_bytes", 0.0)
+    if resource != "shared memory" or most is None or block is None:
+        return None
+    to_bytes = most // blocks // _SMEM_UNIT * _SMEM_UNIT - driver
+    return Step(block - driver, to_bytes, blocks, "B") if to_bytes > 0 else None
 
 
 def warps_of(threads: float) -> int:
@@ -134,6 +152,22 @@ def warps_of(threads: float) -> int:
     return math.ceil(threads / WARP_THREADS)
 
 
+SM_REGISTERS = 65536
+"""Registers of an SM, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
+_SM_SMEM_BYTES: Mapping[str, float] = {
+    capability: kibibytes * 1024.0
+    for kibibytes, capabilities in (
+        (64, ("6.0", "7.5")),
+        (96, ("5.2", "6.1", "7.0", "7.2")),
+        (100, ("8.6", "8.9", "12.0", "12.1")),
+        (164, ("8.0", "8.7")),
+        (228, ("9.0", "10.0", "10.3", "11.0")),
+    )
+    for capability in capabilities
+}
+"""Shared memory that an SM can set aside, by compute capability (the same table)."""
+_SMEM_UNIT = 256
+"""Shared memory is given to a block in so many bytes at most at a time."""
 _REGISTER_UNIT = 256
 _SAME_REGISTERS = 8
 """Registers are given to a warp 256 at a time: this many values for a thread take as many."""
@@ -150,9 +184,16 @@ def blocks_by_registers(registers: float, block_size: float, sm_registers: float
     return int(warps // warps_of(block_size))
 
 
-def _fewer_registers(counters: Mapping[str, float]) -> Step | None:
+def _fewer_registers(kernel: Kernel) -> Step | None:
+    counters = kernel.counters
     registers, block, held = (counters.get(name) for name in ("registers_per_thread", "block_size", "sm_registers"))
-    return _fewer_registers_of(registers, block, held) if registers and block and held else None
+    if not registers or not block:
+        return None
+    if held is None:  # what every SM has, if that explains the launch's limit
+        held, limit = SM_REGISTERS, counters.get("blocks_limit_registers")
+        if blocks_by_registers(registers, block, held) != limit:
+            return None
+    return _fewer_registers_of(registers, block, held)
 
 
 @lru_cache(maxsize=1024)
@@ -164,20 +205,36 @@ def _fewer_registers_of(registers: float, block: float, held: float) -> Step | N
     return None if to is None else Step(registers, to, blocks_by_registers(to, block, held), "registers")
 
 
-def set_aside_bytes(counters: Mapping[str, float]) -> float | None:
+def sm_smem_bytes(kernel: Kernel) -> float | None:
+    """Return the shared memory that an SM can set aside, by the report or CUDA's table; None where neither has it."""
+    stated = kernel.counters.get("sm_smem_bytes")
+    return _SM_SMEM_BYTES.get(kernel.compute_capability or "") if stated is None else stated
+
+
+def block_smem_bytes(counters: Mapping[str, float]) -> float | None:
+    """Return the shared memory that a block takes, as allocated or as its parts add up; None where one is not known."""
+    parts = [counters.get(f"smem_{part}") for part in ("static_per_block_bytes", "dynamic_per_block_bytes")]
+    allocated = counters.get("smem_per_block_bytes")
+    if allocated is not None or None in parts:
+        return allocated
+    return sum(part or 0.0 for part in parts) + counters.get("smem_driver_bytes", 0.0)
+
+
+def set_aside_bytes(kernel: Kernel) -> float | None:
     """Return the shared memory of an SM by which the launch's limit was worked out; None where it fits neither.
 
     It is what the SM set aside for this launch, or all that it could.
     """
-    block, limit = counters.get("smem_per_block_bytes"), counters.get("blocks_limit_smem")
-    candidates = (counters.get("sm_smem_bytes"), counters.get("smem_config_bytes"))
+    block, limit = block_smem_bytes(kernel.counters), kernel.counters.get("blocks_limit_smem")
+    candidates = (sm_smem_bytes(kernel), kernel.counters.get("smem_config_bytes"))
     if not block or limit is None:
         return None
     return next((held for held in candidates if held is not None and held // block == limit), None)
 
 
-def _less_shared_memory(counters: Mapping[str, float]) -> Step | None:
-    held, block = set_aside_bytes(counters), counters.get("smem_per_block_bytes")
+def _less_shared_memory(kernel: Kernel) -> Step | None:
+    counters = kernel.counters
+    held, block = set_aside_bytes(kernel), block_smem_bytes(counters)
     limit, driver = counters.get("blocks_limit_smem"), counters.get("smem_driver_bytes", 0.0)
     if held is None or block is None or limit is None:
         return None
@@ -186,7 +243,8 @@ def _less_shared_memory(counters: Mapping[str, float]) -> Step | None:
     return Step(block - driver, to, limit + 1, "B") if to > 0 else None
 
 
-def _fitting_block(counters: Mapping[str, float]) -> Step | None:
+def _fitting_block(kernel: Kernel) -> Step | None:
+    counters = kernel.counters
     block, held = counters.get("block_size"), counters.get("sm_warps")
     if not block or not held:
         return None
@@ -195,7 +253,8 @@ def _fitting_block(counters: Mapping[str, float]) -> Step | None:
     return None if to is None else Step(block, to * WARP_THREADS, held // to, "threads")
 
 
-def _larger_block(counters: Mapping[str, float]) -> Step | None:
+def _larger_block(kernel: Kernel) -> Step | None:
+    counters = kernel.counters
     block, held, slots = (counters.get(name) for name in ("block_size", "sm_warps", "blocks_limit_blocks"))
     if not block or not held or not slots:
         return None
@@ -203,7 +262,7 @@ def _larger_block(counters: Mapping[str, float]) -> Step | None:
     return Step(block, to, slots, "threads") if to > block else None
 
 
-_STEPS: Mapping[str, Callable[[Mapping[str, float]], Step | None]] = {
+_STEPS: Mapping[str, Callable[[Kernel], Step | None]] = {
     "registers": _fewer_registers,
     "shared memory": _less_shared_memory,
     "warps a block": _fitting_block,

@@ -156,6 +156,22 @@ def is_tcgen05(opcode: str) -> bool:
     return _TCGEN05.match(opcode) is not None
 
 
+_BY_WARPGROUP = ("HGMMA", "IGMMA", "BGMMA", "QGMMA", "UTMALDG", "UBLKCP", "UTCHMMA", "UTCQMMA", "UTCOMMA", "UTCIMMA")
+
+
+def works_by_warpgroups(table: Mapping[str, int]) -> bool:
+    """Return whether warpgroups multiply, or TMA copies: such a kernel fills an SM with few warps, by design."""
+    return any(count and opcode.startswith(_BY_WARPGROUP) for opcode, count in table.items())
+
+
+_COPIES = ("LDGSTS", "UBLKCP", "UTMALDG")
+
+
+def copies_asynchronously(table: Mapping[str, int]) -> bool:
+    """Return whether copies go to shared memory past registers, by cp.async or TMA."""
+    return any(count and opcode.startswith(_COPIES) for opcode, count in table.items())
+
+
 def executed(table: Mapping[str, int], opcodes: Collection[str]) -> float:
     """Return how many instructions of an opcode table are of the opcodes named, whatever their modifiers."""
     return float(sum(count for opcode, count in table.items() if opcode.partition(".")[0] in opcodes))

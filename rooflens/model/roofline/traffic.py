@@ -35,6 +35,8 @@ class Traffic(Struct, frozen=True):
         global_memory: Sectors that the bytes of global accesses fill, and sectors that the accesses touch, in bytes.
         load_sectors_per_request: Sectors that one request of a global load touches, mean; 4 bytes a thread need 4.
         store_sectors_per_request: The same of global stores.
+        load_bytes_per_sector: Bytes that global loads use of each sector they touch, mean, 0 to 32.
+        store_bytes_per_sector: The same of global stores.
         l1_hit_rate: Part of the sectors that L1 held, 0 to 1.
         l2_hit_rate: Part of the sectors that L2 held, 0 to 1.
         l2_bytes: Bytes between the SMs and L2.
@@ -47,6 +49,8 @@ class Traffic(Struct, frozen=True):
     global_memory: Useful | None = None
     load_sectors_per_request: float | None = None
     store_sectors_per_request: float | None = None
+    load_bytes_per_sector: float | None = None
+    store_bytes_per_sector: float | None = None
     l1_hit_rate: float | None = None
     l2_hit_rate: float | None = None
     l2_bytes: float | None = None
@@ -63,6 +67,8 @@ def find_traffic(kernel: Kernel) -> Traffic:
         global_memory=_useful(kernel, "global_ideal_sectors", "global_touched_sectors", SECTOR_BYTES),
         load_sectors_per_request=_ratio(kernel, "global_load_sectors", "global_load_requests"),
         store_sectors_per_request=_ratio(kernel, "global_store_sectors", "global_store_requests"),
+        load_bytes_per_sector=counters.get("global_load_bytes_per_sector"),
+        store_bytes_per_sector=counters.get("global_store_bytes_per_sector"),
         l1_hit_rate=counters.get("l1_hit_rate"),
         l2_hit_rate=counters.get("l2_hit_rate"),
         l2_bytes=counters.get("l2_bytes"),

@@ -343,6 +343,7 @@ def kernels_from_batch(
         "hotspots": [
             hotspots.get(run_id, _NO_SPOTS).get(index, ()) for run_id, index in zip(run_ids, indices, strict=True)
         ],
+        "inside": repeat(None, len(indices)),  # a store keeps no machine code
         **{what: _sizes(batch, what) for what in ("grid", "block")},
         **{name: values_of(columns[name]) for name in _AS_IS},
     }

@@ -16,8 +16,13 @@ from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import Kernel, Level, Move, MoveKind, ratio
 from rooflens.model.roofline.datasheets import memory_label
-from rooflens.model.roofline.levels import PER_CENTS_OF_L1
-from rooflens.model.roofline.opcodes import executed, opcode_group, thread_flop, uses_tensor_cores
+from rooflens.model.roofline.opcodes import (
+    copies_asynchronously,
+    executed,
+    opcode_group,
+    thread_flop,
+    uses_tensor_cores,
+)
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 from rooflens.model.verdict.thresholds import default_thresholds
 
@@ -152,6 +157,11 @@ def _has_no_usual_function(kernel: Kernel) -> bool:
     return _has_no_exponential(kernel) and _has_no_reciprocal(kernel) and _has_no_conversion(kernel)
 
 
+def _copies(kernel: Kernel) -> bool:
+    """Return whether it copies to shared memory past registers already, by opcode or by what copies bring."""
+    return copies_asynchronously(kernel.warp_opcodes) or bool(kernel.counters.get("smem_async_bytes"))
+
+
 _STORE_LESS = Move("write fewer bytes: fuse it with the kernel that reads them, or use a narrower type", "fuse")
 _STORE_WIDER = Move("store wider: one 16-byte access instead of four", "wide")
 
@@ -178,7 +188,7 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
             unless=_is_coalesced,
         ),
         _Move("load wider: vector loads", "wide", only_if=_is_coalesced),
-        _Move("copy tiles to shared memory with cp.async", "tile", (8, 0)),
+        _Move("copy tiles to shared memory with cp.async", "tile", (8, 0), unless=_copies),
     ),
     "lsu": (
         _Move("load wider: one 16-byte access instead of four", "wide", unless=_loads_nothing),
@@ -290,9 +300,8 @@ def memory_moves(
             only = full if at_roof else f"move less{moved}"
             first = Move(f"{only}: fuse with a neighbour so that intermediates stay on chip", "fuse")
         case "l2":
-            tile = "tile into shared memory so that a block loads each byte once"
-            first = Move(_fewer_reloads(tile, "l2", "dram", levels), "tile")
-        case "l1" | "lsu" if levels["l1"].stages.keys() <= PER_CENTS_OF_L1 and _declares_shared_memory(kernel):
+            first = _at_l2(kernel, levels)
+        case "l1" | "lsu" if _declares_shared_memory(kernel):
             busy = f": the path of its loads and stores is {percent(levels['l1'].share or 0.0)} busy"
             first = Move(f"let each thread compute several results, such as 2 x 2, from what it loads{busy}", "results")
         case "l1":
@@ -307,6 +316,31 @@ def memory_moves(
         case _:
             return others
     return (first, *others)
+
+
+def _at_l2(kernel: Kernel, levels: Mapping[str, Level]) -> Move:
+    """Choose the move for a full L2: a tile, where there is one a larger one, and L1 where loads go past it."""
+    tiles = _declares_shared_memory(kernel)
+    if tiles and _passes_l1_by(kernel):
+        of_l1, of_l2 = (percent(kernel.counters[name]) for name in ("l1_hit_rate", "l2_hit_rate"))
+        keep = "let L1 keep what the blocks of an SM share, by plain loads or `cp.async.ca` in place of `.cg`"
+        return Move(f"{keep}: L1 serves {of_l1} of its sectors, L2 {of_l2} of those that reach it", "cache")
+    if tiles:
+        larger = "use larger tiles, with more results a thread, so that blocks load each byte less often"
+        return Move(_fewer_reloads(larger, "l2", "dram", levels), "results")
+    return Move(
+        _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels), "tile"
+    )
+
+
+_MISSES_L1, _HITS_L2 = 0.05, 0.9
+"""Loads that hardly ever hit L1, and nearly always L2, go past L1 or are read by one SM each time."""
+
+
+def _passes_l1_by(kernel: Kernel) -> bool:
+    """Return whether L1 serves next to none of the sectors that L2 serves again and again."""
+    of_l1, of_l2 = (kernel.counters.get(name) for name in ("l1_hit_rate", "l2_hit_rate"))
+    return of_l1 is not None and of_l2 is not None and of_l1 < _MISSES_L1 and of_l2 >= _HITS_L2
 
 
 def _declares_shared_memory(kernel: Kernel) -> bool:

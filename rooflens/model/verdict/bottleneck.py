@@ -40,7 +40,7 @@ _ROUNDED = 0.02
 _ONE_UNIT = 0.0002
 """Two per cents that are equal to the digits printed are of one unit."""
 _SEVERAL = 2
-_COMPUTE_PER_CENTS = ("sol_compute", "sol_instructions_share")
+COMPUTE_PER_CENTS = ("sol_compute", "sol_instructions_share")
 _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """Chips with two halves of L2: what one misses, the other may hold."""
 _COUNTED = tuple(
@@ -159,7 +159,7 @@ def _compute_stand_in(facts: Facts) -> Bottleneck | None:
     load and store instructions, which both of NVIDIA's sides hold, belongs to memory.
     """
     counters = facts.kernel.counters
-    known = [counters[name] for name in _COMPUTE_PER_CENTS if name in counters]
+    known = [counters[name] for name in COMPUTE_PER_CENTS if name in counters]
     per_cent = max(known, default=None)
     most = per_cent
     if per_cent is not None and _is_of_loads_and_stores(counters, per_cent):

@@ -8,6 +8,7 @@ holds nothing else.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
+    COMPUTE_PER_CENTS,
     busiest_unit,
     compute_bottleneck,
     in_order,
@@ -32,7 +34,7 @@ from rooflens.model.verdict.collecting import not_profiled
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.library import caller_moves, library_of
 from rooflens.model.verdict.limit import find_limit
-from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
+from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     bottleneck_words,
@@ -71,6 +73,9 @@ WHAT_FILLS_A_UNIT = frozenset(
         "uncoalesced_global_store",
         "local_memory",
         "low_reuse",
+        "passed_through_global",
+        "few_elements",
+        "reduction_without_shuffles",
         "conversions",
         "integer_divisions",
         "indexed_constants",
@@ -126,11 +131,11 @@ def decide(facts: Facts) -> Facts:
 
 def _unseen(
     facts: Facts, bound: Bound, limiter: Bottleneck | None, memory: Bottleneck | None, compute: Bottleneck | None
-) -> tuple[str, ...]:
+) -> tuple[Bound, ...]:
     """Return the sides that were not measured where one of them may be busier than all that was.
 
-    A kernel that waits may be at one of them, and one whose pipes are busy, but not full, at memory. Shares of L1 alone
-    do not count as memory.
+    A kernel that waits may be at one of them, and one whose limiter is busy, but not full, at the other side. Shares of
+    L1 alone do not count as memory.
     """
     is_memory_seen = (
         any(facts.share(name) is not None for name in ("dram", "l2"))
@@ -138,9 +143,15 @@ def _unseen(
         or (memory is not None and memory.resource == "dram")
         or (facts.levels["dram"].bytes_per_s is not None and datasheet_of(facts.kernel.gpu) is not None)
     )
+    # NVIDIA's per cent of the SM may be that of loads and stores: then the pipes are no busier.
+    is_compute_seen = compute is not None or any(facts.counter(name) is not None for name in COMPUTE_PER_CENTS)
     if limiter is None and bound in {"latency", "overhead"}:
-        return (*(() if is_memory_seen else ("memory",)), *(() if compute else ("compute",)))
-    is_full = limiter is not None and (facts.share(limiter.resource or "") or 0.0) >= facts.limits.at_roof_share
+        return (*(() if is_memory_seen else ("memory",)), *(() if is_compute_seen else ("compute",)))
+    if limiter is None:
+        return ()
+    if bound == "memory":
+        return ("compute",) if not is_compute_seen and limiter.share < facts.limits.at_roof_share else ()
+    is_full = (facts.share(limiter.resource or "") or 0.0) >= facts.limits.at_roof_share
     return ("memory",) if bound == "compute" and not is_memory_seen and not is_full else ()
 
 
@@ -222,7 +233,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
     sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
     is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
     doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
-    if bound == "unknown" or is_stood_in or (facts.unseen and facts.waiting is None):
+    if bound == "unknown" or is_stood_in or facts.or_bound:
         doubts = len(_CONFIDENCE)
     moves = _moves(facts, costing, unmeasured=unmeasured)
     return Verdict(
@@ -236,6 +247,7 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
         moves=moves,
         bottleneck=limiter or busiest_unit(facts),
+        or_bound=facts.or_bound,
     )
 
 
@@ -257,26 +269,61 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
 
 
 def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[Move, ...]:
-    """Choose the moves: those of the findings, else those for the limiter, and last how to collect more.
+    """Choose the moves: by what each brings alone, those for the limiter among them, and last how to collect more.
 
-    Where it was not measured why a kernel waits, only what limits it comes before how to learn that. The full unit
-    goes first where nothing says what fills it, and filling it further is not the aim: DRAM below its roof is yet to be
-    filled, and so is a unit that is full for a part of the run only.
+    The full unit has a move of its own where nothing says what fills it, and filling it further is not the aim: DRAM
+    below its roof is yet to be filled, and so is a unit that is full for a part of the run only. A kernel of which
+    nothing is known has to be collected first.
     """
-    kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
+    kernel, command_line = facts.kernel, facts.outside.command_line
     if kernel.failed:
-        return advice.failed_moves(kernel, facts.outside.command_line)
+        return advice.failed_moves(kernel, command_line)
     if (library := library_of(kernel)) is not None:
-        asked = advice.collect_moves(kernel, facts.outside.command_line) if facts.bound == "unknown" else ()
-        return (*caller_moves(facts, library), *asked)
-    of_findings = tuple(
-        Move(finding.move, finding.kind, finding.id, finding.where, finding.gain) for finding in costing
+        moves = caller_moves(facts, library)
+        return (*moves, *advice.collect_moves(kernel, command_line)) if facts.bound == "unknown" else moves
+    untold = {finding.id: _UNTOLD if finding.severity == "limiter" else 1.0 for finding in costing}
+    wasted = [
+        finding.gain.factor if finding.gain else _UNTOLD
+        for finding in costing
+        if finding.id in WHAT_FILLS_A_UNIT and finding.kind in _WASTE and finding.severity == "limiter"
+    ]
+    at_limiter = _at_limiter(facts, costing)
+    moves = (
+        *at_limiter,
+        *(Move(finding.move, finding.kind, finding.id, finding.where, finding.gain) for finding in costing),
     )
-    if unmeasured and not_profiled(kernel.compute_capability) is None:
-        sure = costing if "memory" not in facts.unseen else [one for one in costing if one.id not in FEW_WARPS]
-        limiting = sum(finding.severity == "limiter" for finding in sure)
-        collect = advice.collect_moves(kernel, facts.outside.command_line)
-        return (*of_findings[:limiting], *collect, *of_findings[limiting:])
+
+    def rank(move: Move) -> tuple[bool, float, bool]:
+        of_limiter = math.inf if facts.at_roof else _UNTOLD
+        factor, is_rewriting = move.gain.factor if move.gain else untold.get(move.finding or "", of_limiter), False
+        if unmeasured and move.finding in FEW_WARPS and any(one.kind in _WASTE for one in costing):
+            return False, -1.0, True  # nothing says that it is for warps that the kernel waits
+        if wasted and facts.limiter is not None and move.kind in _REWRITING:
+            factor, is_rewriting = min(factor, *wasted), True
+        return move.finding == NVIDIA_RULE, -factor, is_rewriting
+
+    moves = tuple({move.text: move for move in sorted(moves, key=rank)}.values())
+    is_open = unmeasured and not_profiled(kernel.compute_capability) is None
+    is_one_sided = "memory" in facts.unseen and facts.limiter is not None
+    asked = advice.collect_moves(kernel, command_line)
+    if facts.bound == "unknown":
+        return (*asked, *moves)
+    is_told = moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags)
+    return moves if is_told else (*moves, *asked)
+
+
+_MEASURED = re.compile(r"\d ?%|\dx\b|\d [kMGT]?(?:B|FLOP)\b")
+"""A number of the kernel in a move: a share, a factor or an amount, and no `2 x 2` or `16-byte`."""
+_WASTE = frozenset({"coalesce", "pad", "spill", "divergence", "shape"})
+_REWRITING = frozenset({"tile", "results", "elements", "shuffle"})
+"""What a full unit does in vain goes before what needs another kernel: that would waste as much."""
+_UNTOLD = 1.25
+"""A move of the limiter without a modelled gain goes before those that bring less, and before all where it is full."""
+
+
+def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
+    """Choose the moves for a full unit: all of them where no finding costs time, one where none says what fills it."""
+    kernel, levels, limiter = facts.kernel, facts.levels, facts.limiter
     at_limiter: tuple[Move, ...] = ()
     if limiter is not None and (facts.bound == "memory" or limiter.resource in levels):
         level = "lsu" if is_lsu_full(levels, limiter.resource) else limiter.resource
@@ -289,18 +336,15 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     elif limiter is not None:
         at_limiter = advice.compute_moves(kernel, limiter.resource, limiter.share, at_roof=facts.at_roof)
     is_filling = facts.full_for_a_while or (limiter is not None and limiter.resource == "dram" and not facts.at_roof)
-    is_limiter_first = not is_filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
     if costing:
-        at_limiter = at_limiter[:1] if is_limiter_first else ()
-    if limiter is not None and at_limiter and not any(map(str.isdigit, at_limiter[0].text)):
-        busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
-        at_limiter = (replace(at_limiter[0], text=f"{at_limiter[0].text}: {busy} busy"), *at_limiter[1:])
-    moves = (*at_limiter, *of_findings)
-    if "memory" in facts.unseen and limiter is not None:
-        return (*advice.collect_moves(kernel, facts.outside.command_line), *moves)
-    is_lacking = not _LACKING.isdisjoint(facts.flags)
-    collect = advice.collect_moves(kernel, facts.outside.command_line) if is_lacking or not moves else ()
-    return tuple({move.text: move for move in (*moves, *collect)}.values())
+        is_told = is_filling or any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
+        at_limiter = () if is_told else at_limiter[:1]
+    if limiter is None:
+        return at_limiter
+    busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
+    return tuple(
+        move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy} busy") for move in at_limiter
+    )
 
 
 def _queued_share(facts: Facts) -> float:

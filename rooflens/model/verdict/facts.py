@@ -26,7 +26,7 @@ class Facts(Struct, frozen=True):
         limiter: The unit that bounds it; None for latency, overhead and unknown.
         at_roof: The limiter is full.
         top_share: The largest share of any unit, 0 to 1; None where none is known, or an unseen one may be larger.
-        unseen: Sides, `memory` and `compute`, that were not measured and may be what limits it.
+        unseen: Sides that were not measured and may be busier than all that was; named as their classes are.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
     """
 
@@ -44,9 +44,17 @@ class Facts(Struct, frozen=True):
     limiter: Bottleneck | None = None
     at_roof: bool = False
     top_share: float | None = None
-    unseen: tuple[str, ...] = ()
+    unseen: tuple[Bound, ...] = ()
     full_for_a_while: bool = False
     limit: Limit = Limit()
+
+    @property
+    def or_bound(self) -> tuple[Bound, ...]:
+        """The classes that a side which was not measured could turn the kernel's into.
+
+        Gaps in its program that outweigh its time do so whatever its units do.
+        """
+        return () if self.waiting is not None else self.unseen
 
     @property
     def waiting(self) -> InProgram | None:

@@ -18,7 +18,8 @@ _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "cuBLAS",
         re.compile(
-            r"\bcublas|\bnvjet_|^(?:ampere|volta|turing|maxwell|pascal|hopper|sm\d+)_\w*gemm|gemv2[TN]_kernel|gemvNSP"
+            r"\bcublas|\bKernel2<\s*(?:class |struct )?cutlass_\d|\bnvjet_|gemv2[TN]_kernel|gemvNSP"
+            r"|^(?:ampere|volta|turing|maxwell|pascal|hopper|sm\d+)_\w*gemm"
         ),
     ),
     ("CUTLASS", re.compile(r"^[^<(]*\bcutlass(?:_|::|\d)|\bGemmUniversal<|\bCollectiveMma<")),

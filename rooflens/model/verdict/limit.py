@@ -1,28 +1,40 @@
 """The limit: what no change of a kernel can beat that keeps its arithmetic, its types and the bytes that it needs.
 
-    T_math = sum over types of FLOP_i / peak_i        T_needed = bytes needed / peak of DRAM
-    floor = max(T_math, T_needed, the shortest launch)        limit = t / floor
+    floor = the longest of what is proven to be needed        limit = t / floor
 
-Each side is a lower bound, so a side that is partly known, or not at all, leaves the limit too high and never too low.
-Where operations are not counted, the share of a pipe that does nothing but arithmetic stands for them. The bytes needed
-are the workload's by formula, else those measured at DRAM less what is waste: local memory, and the bytes of the
-sectors that no thread asked for, and at most all of memory, read and written once. Traffic that a larger tile would
-spare is no floor either.
+Proven are a workload's compulsory bytes by formula, operations that are counted, NVIDIA's per cent of a peak (which is
+made of counted operations, and rounded), and how busy a pipe is that does nothing but arithmetic. Each is a lower
+bound, so a side that is partly known, or not at all, leaves the limit too high and never too low.
+
+Measured traffic is no proof: it holds what is read again, and what a full cache lost. Less local memory and the bytes
+of sectors that no thread asked for, it says what no change can beat that leaves the traffic as it is. Where that is the
+longer floor it stands in the limit's place, and says that it is not proven; so do instructions on integers and the
+shortest launch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import NS_PER_S, SECTOR_BYTES
 from rooflens.model.failed import failure_words
-from rooflens.model.records import Kernel, Limit, ratio
+from rooflens.model.records import FAR, Kernel, Limit, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.roofline.flops import SCALAR_COUNTERS, TENSOR_NOISE_SHARE
-from rooflens.model.roofline.levels import device_dram_share
+from rooflens.model.roofline.flops import (
+    SCALAR_COUNTERS,
+    TENSOR_NOISE_SHARE,
+    Work,
+    has_newer_instruction,
+    instruction_peaks,
+)
+from rooflens.model.roofline.levels import active_part, device_dram_share
 from rooflens.model.roofline.opcodes import opcode_group, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.nvidia_rules import read_nvidia
 
 _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")
 """Opcodes that reach global memory past the accesses whose addresses are looked at: TMA, bulk copies, textures."""
@@ -34,14 +46,32 @@ _NOTHING_BUT_PRODUCTS = 0.95
 """Multiply-adds in the arithmetic of a matrix product; stencils add and multiply apart as well."""
 _OF_A_DIVISION = 7
 """fp64 instructions of a division at least: where some are divisions, a seventh of the pipe's work is left."""
-_MOST_WITHOUT_ARITHMETIC = 100.0
-"""Where operations are not counted, a limit beyond that says only that the kernel is not about its traffic."""
-_PURE_PIPES: Mapping[str, str] = {"tensor_pipe": "tensor", "fp16_pipe": "FP16"}
-"""Pipes that do nothing but arithmetic, and what it is called. FP64's does divisions too, and FMA's addresses."""
+_MOST_WITHOUT_ARITHMETIC = 50.0
+"""Where operations are not counted, traffic of less than 2 % of the time says only that the kernel is not about it."""
+_HALF_A_PER_CENT = 0.005
+"""NVIDIA rounds its per cents of a peak to whole ones: 19 % are 18.5 % at least."""
 
-ARITHMETIC, INTEGERS, TRAFFIC, LAUNCH = "arithmetic", "integer arithmetic", "DRAM traffic", "the shortest launch"
-ALL_ONCE = "all of DRAM once"
-"""The whole memory read and written once: what is moved beyond that is moved again."""
+ARITHMETIC, TRAFFIC = "arithmetic", "traffic"
+INTEGERS, LAUNCH = "integer arithmetic", "the shortest launch"
+DRAM_TRAFFIC = f"DRAM {TRAFFIC}"
+_GLOBAL_USE = ("global_load_bytes_per_sector", "global_store_bytes_per_sector")
+_INNER = {"l2": f"L2 {TRAFFIC}", "l1": f"L1 {TRAFFIC}"}
+
+
+class _Side(Struct, frozen=True):
+    """One reason why a kernel takes so long at least.
+
+    Attributes:
+        proven: No change gets below it that keeps the arithmetic, the types and the needed bytes.
+    """
+
+    floor_ns: float
+    by: str
+    proven: bool = False
+
+    def is_far_from(self, time_ns: float) -> bool:
+        """Return whether a kernel takes so much longer that this says hardly anything of it."""
+        return time_ns > FAR * self.floor_ns
 
 
 def find_limit(facts: Facts) -> Limit:
@@ -51,101 +81,193 @@ def find_limit(facts: Facts) -> Limit:
         return Limit(missing=failure_words(facts.kernel))
     if not time_ns:
         return Limit(missing="`gpu__time_duration.sum`")
-    math_ns, math_by, is_about = _math(facts, time_ns)
-    needed_ns, needed_by = _needed(facts, time_ns)
-    if math_ns is not None and needed_ns is not None and _is_tiled_away(facts, math_ns, needed_ns):
-        needed_ns = None
-    integer_ns = _integer_share(facts) * time_ns or None
-    floors = [(math_ns, math_by), (needed_ns, needed_by), (integer_ns, INTEGERS)]
-    known = [(floor_ns, by) for floor_ns, by in floors if floor_ns is not None]
-    if not known:
+    known = arithmetic = list(_arithmetic(facts, time_ns))
+    moved = _bytes(facts, time_ns)
+    is_read_again = moved is not None and not moved.proven and _is_read_again(facts, arithmetic, moved.floor_ns)
+    if moved is not None and not is_read_again:
+        known = [*known, moved]
+    if integer_share := _integer_share(facts):
+        known = [*known, _Side(integer_share * time_ns, INTEGERS)]
+    if not arithmetic and not is_read_again and all(side.is_far_from(time_ns) for side in known):
+        known = [*known, *_inner_traffic(facts, time_ns)]
+    if not known and moved is None:
         if facts.levels["dram"].amount_bytes is not None:
             return Limit(missing="a peak of DRAM: `--gpu NAME` gives the published one")
         return Limit(missing="`dram__bytes_read.sum` and `dram__bytes_write.sum`")
-    floor_ns, by = max((*known, (facts.limits.shortest_launch_ns, LAUNCH)))
-    if math_ns is None and time_ns > _MOST_WITHOUT_ARITHMETIC * floor_ns:
+    floor = _longest((*known, _Side(facts.limits.shortest_launch_ns, LAUNCH)))
+    proven = [side for side in known if side.proven]
+    if proven and floor.is_far_from(time_ns):
+        floor = _longest(proven)
+    if not known or (not arithmetic and not _is_idle(facts) and time_ns > _MOST_WITHOUT_ARITHMETIC * floor.floor_ns):
         what = "a floor of its integer work" if facts.flops.complete else "counts of its arithmetic"
         return Limit(missing=f"{what} (`sass__inst_executed_per_opcode_with_modifier_all`)")
     # What a share or a rounded counter puts above the time is the time.
-    floor_ns = min(floor_ns, time_ns)
-    return Limit(time_ns / floor_ns, floor_ns, by, about=by == INTEGERS or (is_about and by == math_by))
+    floor_ns = min(floor.floor_ns, time_ns)
+    return Limit(time_ns / floor_ns, floor_ns, floor.by, proven=floor.proven)
 
 
-def _math(facts: Facts, time_ns: float) -> tuple[float | None, str, bool]:
-    """Return what the arithmetic needs at its peaks, what it is, and whether that is about.
+def _is_idle(facts: Facts) -> bool:
+    """Return whether every pipe of the SMs is so seldom busy that what is not counted is far from any limit, too."""
+    shares = [pipe.share for pipe in facts.pipes.values() if pipe.share is not None]
+    return facts.compute is not None and FAR * max((facts.compute.share, *shares)) < 1
+
+
+def _longest(sides: Iterable[_Side]) -> _Side:
+    """Return the side that takes longest; of equal ones one that is proven."""
+    return max(sides, key=lambda side: (side.floor_ns, side.proven))
+
+
+def _arithmetic(facts: Facts, time_ns: float) -> Iterator[_Side]:
+    """Yield what the arithmetic of each pipe needs at its peak: pipes work at the same time, so no two add up.
 
     Operations of one type that are not counted do not make those of another any faster.
     """
-    work = [one for one in facts.flops.work if one.ops and one.is_counted and one.peak_ops_per_s]
-    parts = {one.key: one.ops / (one.peak_ops_per_s or 1.0) * NS_PER_S for one in work}
-    if facts.flops.complete and (parts or not facts.flops.work):
-        name = max(parts, key=parts.__getitem__, default="")
-        label = f"{_label(name)} {ARITHMETIC}".strip()
-        return (sum(parts.values()) if parts else None), label, any(one.source == "estimated" for one in work)
-    shares = {"tensor_pipe": facts.tensor_share, "fp16_pipe": facts.share("fp16_pipe")}
-    parts |= {pipe: share * time_ns for pipe, share in shares.items() if share and share > TENSOR_NOISE_SHARE}
-    side = facts.compute
-    named = side.resource if side is not None else None
-    if side is not None and named is not None and named in _PURE_PIPES and named not in parts:
-        parts[named] = side.share * time_ns  # of the pipe that NVIDIA's sentence names
-    if "fp64" not in parts and facts.share("fp64_pipe"):
+    kernel, flops = facts.kernel, facts.flops
+    work = [one for one in flops.work if one.ops and one.is_counted and one.peak_ops_per_s]
+    needs = {one.key: one.ops / _peak(kernel, one) * NS_PER_S for one in work}
+    tensor = [one for one in work if one.key.startswith("tensor")]
+    if tensor:  # they share one pipe
+        top = max(tensor, key=lambda one: needs[one.key])
+        is_counted = all(one.source != "estimated" for one in tensor) or not has_newer_instruction(kernel)
+        yield _Side(sum(needs[one.key] for one in tensor), f"{_label(top.key)} {ARITHMETIC}", is_counted)
+    yield from (
+        _Side(needs[one.key], f"{_label(one.key)} {ARITHMETIC}", proven=True) for one in work if one not in tensor
+    )
+    if flops.complete and (work or not flops.work):
+        return
+    yield from _of_pipes(facts, time_ns, {one.key for one in work})
+
+
+def _of_pipes(facts: Facts, time_ns: float, counted: set[str]) -> Iterator[_Side]:
+    """Yield how long the pipes were busy that do nothing but arithmetic, and NVIDIA's per cents of their peaks."""
+    kernel, side = facts.kernel, facts.compute
+    named = side.share if side is not None and side.resource == "tensor_pipe" else None
+    of_time, of_active = facts.share("tensor_pipe"), facts.counter("tensor_active_share")
+    part = active_part(kernel.counters)
+    if of_time is None and of_active is not None and part is not None:
+        of_time = of_active * part
+    share = of_time or of_active or named or 0.0
+    if share > TENSOR_NOISE_SHARE:
+        # Warp-wide mma keeps the pipe of a chip with newer instructions busy for longer than these would.
+        is_proven = of_time is not None and not has_newer_instruction(kernel)
+        yield _Side(share * time_ns, f"tensor {ARITHMETIC}", is_proven)
+    half = facts.share("fp16_pipe") or (side.share if side is not None and side.resource == "fp16_pipe" else 0.0)
+    if half > TENSOR_NOISE_SHARE:  # it also loads constants
+        yield _Side(half * time_ns, f"FP16 {ARITHMETIC}")
+    double = facts.share("fp64_pipe")
+    if "fp64" not in counted and double:
         lanes = min(1.0, (facts.counter("threads_per_inst") or WARP_THREADS) / WARP_THREADS)
-        parts["fp64"] = (facts.share("fp64_pipe") or 0.0) * lanes * time_ns / _OF_A_DIVISION
-    if not parts:
-        return None, "", False
-    top = max(parts, key=parts.__getitem__)
-    label = _PURE_PIPES.get(top) or _label(top)
-    return max(parts.values()), f"{label} {ARITHMETIC}", top == "tensor_pipe" and facts.share(top) is None
+        yield _Side(double * lanes * time_ns / _OF_A_DIVISION, f"FP64 {ARITHMETIC}", proven=True)
+    nvidia = read_nvidia(kernel.rules)
+    for dtype, per_cent in (("fp32", nvidia.fp32_pct_of_peak), ("fp64", nvidia.fp64_pct_of_peak)):
+        if dtype not in counted and per_cent is not None and (least := per_cent / 100 - _HALF_A_PER_CENT) > 0:
+            yield _Side(least * time_ns, f"{dtype.upper()} {ARITHMETIC}", proven=True)
+
+
+def _peak(kernel: Kernel, work: Work) -> float:
+    """Return the highest peak of a type: another instruction of the same chip may do the same work faster."""
+    plain = work.key.removesuffix("_wgmma").removesuffix("_tcgen05")
+    return max((work.peak_ops_per_s or 1.0, *instruction_peaks(kernel, plain).values()))
 
 
 def _label(key: str) -> str:
     return key.replace("_", " ") if key.startswith("tensor") else key.upper()
 
 
-def _needed(facts: Facts, time_ns: float) -> tuple[float | None, str]:
-    """Return how long DRAM takes at its peak for the bytes that the kernel needs, None where unknown, and for which.
+def _bytes(facts: Facts, time_ns: float) -> _Side | None:
+    """Return how long DRAM takes at its peak for the bytes of a kernel; None where unknown.
 
-    That is never more than to read and write once all that the GPU's memory holds.
+    The workload's by formula are proven, unless fewer crossed DRAM, as in a cache that was warm. Else they are those
+    that did.
     """
-    needed_ns, gpu = _needed_of_traffic(facts, time_ns), datasheet_of(facts.kernel.gpu)
-    if needed_ns is None or gpu is None or gpu.dram_size is None:
-        return needed_ns, TRAFFIC
-    once_ns = 2 * gpu.dram_size.value / gpu.dram_bandwidth.value * NS_PER_S
-    return (once_ns, ALL_ONCE) if once_ns <= needed_ns else (needed_ns, TRAFFIC)
+    needed, peak, measured = facts.outside.compulsory_bytes, _dram_peak(facts), facts.counter("dram_bytes")
+    if needed is None:
+        moved_ns = _traffic_ns(facts, time_ns)
+        return None if moved_ns is None else _Side(moved_ns, DRAM_TRAFFIC)
+    if measured is not None:
+        needed = min(needed, measured + _stayed(facts))
+    return _Side(needed / peak * NS_PER_S, "compulsory bytes", proven=True) if peak else None
 
 
-def _needed_of_traffic(facts: Facts, time_ns: float) -> float | None:
-    """Return how long DRAM takes at its peak for what was moved and is no waste; the published peak is none too low."""
+def _dram_peak(facts: Facts) -> float | None:
+    """Return the peak of DRAM in bytes per second, None where a share stands for it; a published one is not too low."""
     gpu = datasheet_of(facts.kernel.gpu)
     peak = facts.counter("device_dram_peak_bytes_per_s") or facts.counter("dram_peak_bytes_per_s")
-    if peak is None and facts.levels["dram"].share is None and gpu is not None:
-        peak = gpu.dram_bandwidth.value
-    needed_bytes = _needed_bytes(facts)
-    if needed_bytes is not None and peak:
-        return needed_bytes / peak * NS_PER_S
+    if peak is None and gpu is not None and (facts.levels["dram"].share is None or facts.outside.compulsory_bytes):
+        return gpu.dram_bandwidth.value
+    return peak
+
+
+def _traffic_ns(facts: Facts, time_ns: float) -> float | None:
+    """Return how long DRAM takes at its peak for what was moved and is no waste."""
+    peak, moved_bytes = _dram_peak(facts), _moved_bytes(facts)
+    if moved_bytes is not None and peak:
+        return moved_bytes / peak * NS_PER_S
     share = facts.levels["dram"].share
     if share is None and facts.memory is not None and facts.memory.resource == "dram":
         share = facts.memory.share  # of the bytes that are known to cross it
     if share is None:
         return None
-    return device_dram_share(facts.kernel, share) * time_ns * (1 - (local_part(facts.kernel) or 0.0))
+    measured = facts.counter("dram_bytes")
+    wanted = ratio(moved_bytes, measured) if measured is not None else 1 - (local_part(facts.kernel) or 0.0)
+    return device_dram_share(facts.kernel, share) * time_ns * min(1.0, 1.0 if wanted is None else wanted)
 
 
-def _needed_bytes(facts: Facts) -> float | None:
-    """Return the least of the bytes proven enough at DRAM; None where none are known.
+def _moved_bytes(facts: Facts) -> float | None:
+    """Return the bytes at DRAM that are no proven waste; None where none are known.
 
-    They are DRAM's own, with the output that stayed in L2 and without local memory; the sectors that all global
-    accesses would fill, where all are looked at; and the workload's by formula.
+    They are DRAM's own, with the output that stayed in L2 and without local memory; at most the sectors that all global
+    accesses would fill, where all are looked at.
     """
-    amounts = [] if facts.outside.compulsory_bytes is None else [facts.outside.compulsory_bytes]
     measured, asked = facts.counter("dram_bytes"), facts.counter("global_ideal_sectors")
     passes_by = any(opcode.startswith(_OTHER_PATHS) for opcode in facts.kernel.warp_opcodes)
+    amounts = []
     if asked and not passes_by and not (facts.counter("tex_inst") or 0.0) > 0:
         amounts.append(asked * SECTOR_BYTES)
     if measured is not None:
-        stayed = facts.counter("l2_write_bytes") or 0.0 if "dram_writes_stay_in_l2" in facts.flags else 0.0
-        amounts.append((measured * _used(facts) + stayed) * (1 - (local_part(facts.kernel) or 0.0)))
+        amounts.append((measured * _used(facts) + _stayed(facts)) * (1 - (local_part(facts.kernel) or 0.0)))
     return min(amounts, default=None)
+
+
+def _stayed(facts: Facts) -> float:
+    return facts.counter("l2_write_bytes") or 0.0 if "dram_writes_stay_in_l2" in facts.flags else 0.0
+
+
+def _inner_traffic(facts: Facts, time_ns: float) -> Iterator[_Side]:
+    """Yield how long L2 takes for its traffic or, where that is little, too, L1: where DRAM has next to nothing to do.
+
+    A cache that is full tells nothing: what fills it is what a change would spare. Neither does L1 where warps or
+    sectors are partly empty.
+    """
+    asked_part = _asked_part(facts)
+    for name, by in _INNER.items():
+        busy = (facts.share(name) or 0.0) * (asked_part if name == "l2" else 1.0)
+        if 0 < busy < facts.limits.at_roof_share and not (name == "l1" and _is_wasteful(facts, asked_part)):
+            side = _Side(busy * time_ns, by)
+            yield side
+            if not side.is_far_from(time_ns):
+                return
+
+
+def _asked_part(facts: Facts) -> float:
+    """Return which part of the sectors its threads ask for in global memory; 1 where that is unknown.
+
+    What DRAM moves beyond all that was asked for went through the caches, too.
+    """
+    asked = facts.counter("global_ideal_sectors")
+    of_touched = ratio(asked, facts.counter("global_touched_sectors"))
+    of_moved = ratio(asked, (facts.counter("dram_bytes") or 0.0) / SECTOR_BYTES)
+    return min((1.0, *(part for part in (of_touched, of_moved) if part is not None)))
+
+
+def _is_wasteful(facts: Facts, asked_part: float) -> bool:
+    """Return whether warps are known to have idle threads, or accesses to fetch what nobody asks for."""
+    block, least = facts.kernel.block, 1 - facts.limits.limiting_waste_share
+    is_partial = block is not None and math.prod(block) % WARP_THREADS != 0
+    is_diverged = (facts.counter("threads_per_inst") or WARP_THREADS) < facts.limits.active_threads
+    used = [] if facts.counter("global_touched_sectors") else _GLOBAL_USE
+    is_scattered = any((facts.counter(name) or SECTOR_BYTES) < least * SECTOR_BYTES for name in used)
+    return is_partial or is_diverged or asked_part < least or is_scattered
 
 
 _READ_ONCE = 3.0
@@ -168,20 +290,24 @@ def _used(facts: Facts) -> float:
 _SIDES = ("load", "store")
 
 
-def _is_tiled_away(facts: Facts, math_ns: float, needed_ns: float) -> bool:
-    """Return whether larger tiles would spare traffic: a matrix product whose operands are read again and again.
+def _is_read_again(facts: Facts, arithmetic: Sequence[_Side], moved_ns: float) -> bool:
+    """Return whether traffic is known to be spared by keeping what is read on chip: then it is no floor at all.
 
-    L2 tells how often it is asked for what DRAM delivers, and DRAM itself where more crosses it than it holds. Where
-    neither is known, matrix work that takes a good part of the time of its traffic moves more than a tiled product
-    would.
+    Nobody needs to read more than the memory holds, or to move more than that twice. And larger tiles spare the traffic
+    of a matrix product whose operands are read again and again: L2 tells how often it is asked for what DRAM delivers.
+    Where that is not known, matrix work that takes a good part of the time of its traffic moves more than a tiled
+    product would.
     """
-    if needed_ns <= math_ns or facts.outside.compulsory_bytes is not None or not _is_matrix_product(facts):
+    gpu = datasheet_of(facts.kernel.gpu)
+    if gpu is not None and gpu.dram_size is not None:
+        held, moved = gpu.dram_size.value, moved_ns / NS_PER_S * gpu.dram_bandwidth.value
+        if (facts.counter("dram_read_bytes") or 0.0) > held or moved > 2 * held:
+            return True
+    math_ns = max((side.floor_ns for side in arithmetic), default=moved_ns)
+    if moved_ns <= math_ns or not _is_matrix_product(facts):
         return False
-    moved_bytes, gpu = facts.levels["dram"].amount_bytes, datasheet_of(facts.kernel.gpu)
-    if moved_bytes is not None and gpu and gpu.dram_size and moved_bytes > gpu.dram_size.value:
-        return True
-    asked = ratio(facts.levels["l2"].amount_bytes, moved_bytes)
-    return math_ns >= _NEAR_THE_RIDGE * needed_ns if asked is None else asked >= _ASKED_AGAIN
+    asked = ratio(facts.levels["l2"].amount_bytes, facts.levels["dram"].amount_bytes)
+    return math_ns >= _NEAR_THE_RIDGE * moved_ns if asked is None else asked >= _ASKED_AGAIN
 
 
 def _is_matrix_product(facts: Facts) -> bool:

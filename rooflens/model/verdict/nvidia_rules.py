@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping
 from rooflens.model.records import Level, Nvidia, Rule, Verdict
 from rooflens.model.verdict.bottleneck import is_lsu_full
 
+NVIDIA_RULE = "nvidia_rule"
+"""The finding that stands for a rule of NVIDIA's which none of ours covers."""
+
 _ACHIEVED = re.compile(
     r"achieved\s+(?:close to\s+)?(?P<fp32>[\d.]+)% of this device's fp32 peak performance"
     r"\s+and\s+(?:close to\s+)?(?P<fp64>[\d.]+)% of its fp64 peak",

@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from rooflens.format import duration, factor, percent, si, significant
+from rooflens.format import MISSING, duration, factor, percent, si, significant
+from rooflens.model.bounds import Bound, is_open
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Limit, Verdict, ratio
+from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.bottleneck import both_sides, in_order
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.limit import LAUNCH
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
@@ -60,7 +62,9 @@ def limiter_words(bound: str, resource: str | None, *gpus: str | None) -> str:
         return bound
     if bound == "balanced":
         return f"near two limits ({resource_label(resource, *gpus)} nearest)"
-    return resource_label(resource) if resource == "issue" else f"{bound} at {resource_label(resource, *gpus)}"
+    if resource == "issue":
+        return f"{resource_label(resource)}{'?' if is_open(bound) else ''}"
+    return f"{bound} at {resource_label(resource, *gpus)}"
 
 
 def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: str = "") -> str:
@@ -84,10 +88,31 @@ def _sides_words(sides: Sequence[Bottleneck | None], *gpus: str | None, missing:
 
 
 def limit_factor_words(limit: Limit) -> str:
-    """Say the limit with the side that sets it: `limit 2.1x (DRAM traffic)`; empty where it is unknown."""
+    """Say the limit with the side that sets it: `limit 2.1x (FP32 arithmetic)`; empty where it is unknown.
+
+    One that is not proven is not called a limit: `at today's traffic 3.0x (DRAM)`.
+    """
     if limit.factor is None:
         return ""
-    return f"limit {'about ' if limit.about else ''}{factor(limit.factor)} ({limit.by})"
+    unit, _, what = limit.by.rpartition(" ")
+    if limit.proven or (limit.is_far and limit.by == LAUNCH):
+        return f"far from any limit ({limit.by})" if limit.is_far else f"limit {factor(limit.factor)} ({limit.by})"
+    if limit.is_far:
+        return f"far from any limit of its {what} ({unit})"
+    if limit.by == LAUNCH:
+        return f"at the length of {LAUNCH} {factor(limit.factor)}"
+    return f"at today's {what} {factor(limit.factor)} ({unit})"
+
+
+TODAY = "~ at today's traffic, no proven limit"
+"""What the sign before a factor means in `limit_cell`."""
+
+
+def limit_cell(limit: Limit, missing: str = MISSING) -> str:
+    """Say the limit where only a number fits: `2.1x`, `~3.0x` where it is not proven, `far` where it is no news."""
+    if limit.factor is None:
+        return missing
+    return f"{'' if limit.proven else '~'}{'far' if limit.is_far else factor(limit.factor)}"
 
 
 def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
@@ -100,17 +125,27 @@ def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
     return f"{duration(time_ns)} \u2192 {how} {duration(time_ns / gain.factor)} ({factor(gain.factor)}{changes})"
 
 
+def bytes_part(level: Level) -> str:
+    """Write which part of a level's roof its bytes are, where a stage of it is busier than that; else empty."""
+    if binding_stage(level) is None or not level.bytes_per_s or not level.peak_bytes_per_s:
+        return ""
+    return percent(level.bytes_per_s / level.peak_bytes_per_s)
+
+
+def level_share_words(level: Level) -> str:
+    """Write how busy a level is; where a stage sets that, which one, and what its bytes are of its roof."""
+    share, stage, by_bytes = percent(level.share or 0.0), binding_stage(level), bytes_part(level)
+    return f"{share} ({stage_label(stage)} stage{f'; by bytes {by_bytes}' if by_bytes else ''})" if stage else share
+
+
 def stage_full_words(analysis: Analysis) -> str:
     """Say why a kernel at a level's limit is below its roof: a stage of it is full, its bandwidth is not."""
     limiter = analysis.verdict.bottleneck
     level = analysis.levels.get(limiter.resource or "") if limiter else None
     stage = binding_stage(level) if level else None
-    if limiter is None or level is None or stage is None or not level.bytes_per_s or not level.peak_bytes_per_s:
+    if limiter is None or level is None or stage is None or not (part := bytes_part(level)):
         return ""
-    name, part = (
-        resource_label(limiter.resource, analysis.kernel.gpu),
-        percent(level.bytes_per_s / level.peak_bytes_per_s),
-    )
+    name = resource_label(limiter.resource, analysis.kernel.gpu)
     return (
         f"The {stage_label(stage)} stage fills up before the bandwidth does: by bytes {name} is at {part} of its roof."
     )
@@ -194,9 +229,9 @@ def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
         head, joint, numbers = "Memory-bound", "at", _of_the_level(facts, limiter)
     else:
         head, joint, numbers = "Limited" if resource == "issue" else "Compute-bound", "by", _of_the_pipe(facts, limiter)
-        if facts.unseen:
-            unseen = "; or memory-bound, as use of memory is not measured"
-            return f"Possibly {head[0].lower()}{head[1:]} {joint} {where}: {numbers}{unseen}"
+    if facts.or_bound:
+        other = f"or {_classes(facts.or_bound)}, as {unmeasured_words(facts.or_bound)}"
+        return f"{_possibly(head)} {joint} {where}: {numbers}; {other}"
     return f"{head}: {where} is full, {numbers}" if facts.at_roof else f"{head} {joint} {where}: {numbers}"
 
 
@@ -246,7 +281,7 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
         if facts.waiting is not None:
             gap, time = duration(facts.waiting.gap_ns), duration(facts.waiting.time_ns)
             what = f"the GPU is idle for {gap} around a launch of {time}"
-        return f"Overhead-bound: {what}; {idle}"
+        return f"{_head_of(facts, 'Overhead-bound')}: {what}; {idle}"
     ready = kernel.counters.get("eligible_warps_per_cycle")
     few = [] if ready is None or ready >= _ENOUGH_READY else [f"only {significant(ready)} warps ready per scheduler"]
     why = [cause.title for cause in causes[:2]]
@@ -258,8 +293,26 @@ def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: boo
     time_ns = kernel.duration_ns
     if time_ns is not None and facts.limits.overhead_duration_ns <= time_ns < facts.limits.short_duration_ns:
         why.append(f"of its {duration(time_ns)} about {_START_AND_END} are start and end")
-    head = "Latency-bound" if not missing else f"Possibly latency-bound, or {'- or '.join(missing)}-bound"
-    return f"{head}: {'; '.join((idle, *few, *why))}"
+    return f"{_head_of(facts, 'Latency-bound')}: {'; '.join((idle, *few, *why))}"
+
+
+def _head_of(facts: Facts, head: str) -> str:
+    """Name the class of a kernel without a limiter, and the others that are possible."""
+    return f"{_possibly(head)}, or {_classes(facts.or_bound)}" if facts.or_bound else head
+
+
+def _possibly(head: str) -> str:
+    return f"Possibly {head[0].lower()}{head[1:]}"
+
+
+def _classes(bounds: Sequence[Bound]) -> str:
+    """Write `memory- or compute-bound`."""
+    return f"{'- or '.join(bounds)}-bound"
+
+
+def unmeasured_words(or_bound: Sequence[Bound]) -> str:
+    """Say what was not measured of a kernel whose class is open: `memory was not measured`; empty of a sure one."""
+    return f"{' and '.join(or_bound)} {'were' if len(or_bound) > 1 else 'was'} not measured" if or_bound else ""
 
 
 def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
@@ -273,13 +326,11 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
     for name, level in facts.levels.items():
         if level.share is None or level.share < _SHOWN_SHARE:
             continue
-        line = f"{_spoken(name, kernel.gpu)} {percent(level.share)}"
+        line = f"{_spoken(name, kernel.gpu)} {level_share_words(level)}"
         if level.amount_bytes is not None and level.peak_bytes_per_s is not None and level.bytes_per_s is not None:
             rate, peak = si(level.bytes_per_s, "B/s"), si(level.peak_bytes_per_s, "B/s")
             line += f": {si(level.amount_bytes, 'B')} at {rate} of {peak}"
             line += f", attainable {si(level.attainable_per_s, 'B/s')}" if level.attainable_per_s else ""
-            stage = binding_stage(level)
-            line += f"; its {stage_label(stage)} stage is the busiest" if stage else ""
         lines.append(line)
     lines += _disagreements(facts)
     if facts.bound == "latency":

@@ -190,7 +190,7 @@ def _dot(row: Row, side: str, analysis: Analysis, place: Place, drawn: tuple[flo
     return Dot(
         place.intensity_flop_per_byte,
         height,
-        analysis.verdict.bound,
+        analysis.verdict.shown_class,
         row.name,
         part=min(part, 1.0),
         is_filled=side == "after",
@@ -261,7 +261,7 @@ def _over_sides(ladder: Ladder, kernel: Ladder) -> Iterator[dict[str, Any]]:
                 "side": ladder.labels[at],
                 "time": time_ns,
                 "words": fmt.duration(time_ns),
-                "bound": rung.analysis.verdict.bound,
+                "bound": rung.analysis.verdict.shown_class,
                 "limiter": limiter(rung.analysis),
                 "apart": bool(rung.apart),
                 "last": at == last,

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
-from rooflens.model.bounds import Bound
+from rooflens.model.bounds import ShownClass
 from rooflens.model.compare.compare import Change, Outcome, Timing
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.sentences import change_sentence, factor_words, total_noun
@@ -33,7 +33,7 @@ class Limiter(Struct, frozen=True):
         share: How much of that peak is used.
     """
 
-    bound: Bound
+    bound: ShownClass
     near: str
     share: float | None
     at_roof: bool
@@ -100,10 +100,10 @@ class Row(Struct, frozen=True):
         return limiter(self.change.base), limiter(self.change.head)
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> ShownClass:
         """Class of its verdict after the change, or before it where the kernel is gone."""
         analysis = self.change.head or self.change.base
-        return analysis.verdict.bound if analysis else "unknown"
+        return analysis.verdict.shown_class if analysis else "unknown"
 
 
 class Program(Struct, frozen=True):
@@ -152,7 +152,7 @@ def limiter(analysis: Analysis | None) -> Limiter | None:
     verdict = analysis.verdict
     nearest = verdict.bottleneck
     near = resource_label(nearest.resource, analysis.kernel.gpu) if nearest else ""
-    return Limiter(verdict.bound, near, nearest.share if nearest else None, verdict.at_roof)
+    return Limiter(verdict.shown_class, near, nearest.share if nearest else None, verdict.at_roof)
 
 
 def limiter_words(found: Limiter) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from rooflens.format import unbroken
-from rooflens.report.html.theme import LOOKS
+from rooflens.model.bounds import bound_of
+from rooflens.report.html.theme import LOOKS, css_class, is_hollow
 
 
 def facts_line(words: Sequence[str]) -> Markup:
@@ -31,13 +32,13 @@ def code_spans(text: str) -> Markup:
 
 
 def shape(bound: str) -> Markup:
-    """Draw the sign of a verdict class."""
-    hollow = " hollow" if bound == "unknown" else ""
-    sign = f'<svg class="shape{hollow}" style="color:var(--{bound})" viewBox="0 0 12 12" aria-hidden="true">'
+    """Draw the sign of a verdict class, hollow where it is open."""
+    hollow = " hollow" if is_hollow(bound) else ""
+    sign = f'<svg class="shape{hollow}" style="color:var(--{bound_of(bound)})" viewBox="0 0 12 12" aria-hidden="true">'
     return Markup(f'{sign}<path d="{LOOKS[bound].path}"/></svg>')  # noqa: S704 -- of our own table of looks
 
 
 def bar(share: float | None, kind: str) -> Markup:
     """Draw a share, 0 to 1, as a bar in the colour of its kind."""
     width = 100 * min(share or 0.0, 1.0)
-    return Markup('<span class="bar {}"><i style="width:{:.2f}%"></i></span>').format(kind, width)
+    return Markup('<span class="bar {}"><i style="width:{:.2f}%"></i></span>').format(css_class(kind), width)

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from rooflens.model.bounds import SHOWN_CLASSES, bound_of, is_open
+
 FONT = '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
 
 
@@ -26,7 +28,7 @@ class Look(Struct, frozen=True):
     path: str
 
 
-LOOKS: Mapping[str, Look] = {
+_LOOKS = {
     "memory": Look("#0072B2", "#56A8DE", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
     "compute": Look("#D55E00", "#F28A4B", "square", "M2 2h8v8H2z"),
     "latency": Look("#CC79A7", "#E3A3C6", "triangle-up", "M6 1.4 11 10.4H1z"),
@@ -35,7 +37,22 @@ LOOKS: Mapping[str, Look] = {
     "unknown": Look("#8A8A8A", "#A6ABB1", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
     "communication": Look("#009E73", "#46C79F", "triangle-down", "M6 10.6 1 1.6H11z"),
 }
-"""By verdict, and by regime of a forecast; no page shows both `balanced` and `communication`."""
+LOOKS: Mapping[str, Look] = {
+    **{shown: _LOOKS[bound_of(shown)] for shown in SHOWN_CLASSES},
+    "communication": _LOOKS["communication"],
+}
+"""By verdict, and by regime of a forecast; no page shows both `balanced` and `communication`. An open class looks like
+the sure one, but is hollow or hatched (`is_hollow`)."""
+
+
+def is_hollow(shown: str) -> bool:
+    """Return whether the sign of a class is drawn hollow: nothing is known to be its limiter, or another one may be."""
+    return is_open(shown) or shown == "unknown"
+
+
+def css_class(shown: str) -> str:
+    """Return the classes by which style sheets know a class of verdicts: `latency`, `latency open`."""
+    return f"{bound_of(shown)} open" if is_open(shown) else shown
 
 
 class Inks(Struct, frozen=True):
@@ -56,7 +73,7 @@ DARK = Inks(page="#101419", surface="#171c22", ink="#e9edf1", muted="#a0aab4", l
 def css_variables(inks: Inks, *, dark: bool) -> str:
     """Write one theme as CSS custom properties, so that HTML and charts share every colour."""
     neutral = {name: getattr(inks, name) for name in Inks.__struct_fields__}
-    bounds = {bound: look.dark if dark else look.light for bound, look in LOOKS.items()}
+    bounds = {bound: look.dark if dark else look.light for bound, look in _LOOKS.items()}
     return "".join(f"--{name}:{colour};" for name, colour in (neutral | bounds).items())
 
 

@@ -14,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens import format as fmt
-from rooflens.model.bounds import Bound
 from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.measured import Checked, Prediction, Rule, Topic, is_expected
 from rooflens.model.verdict.sentences import limiter_words, resource_label
@@ -155,7 +154,7 @@ def _block(key: str, checked: Checked, sources: Mapping[str, str]) -> Block:
     )
 
 
-def _limiter_look(bound: Bound | None, resource: str | None) -> tuple[str, str] | None:
+def _limiter_look(bound: str | None, resource: str | None) -> tuple[str, str] | None:
     """Return the class, for its colour and shape, and the words of a limiter."""
     return (bound, limiter_words(bound, resource)) if bound else None
 

@@ -175,7 +175,7 @@ def _entries(content: Content) -> Iterator[Entry]:
         yield Entry(shown[place] if is_shown else ranked(place + 1, kernel), "", is_shown)
         parts = list(parted(kernel))
         if len(parts) > 1:
-            yield from (Entry(ranked(place + 1, part), part.representative.bound, shown=False) for part in parts)
+            yield from (Entry(ranked(place + 1, part), part.representative.shown_class, shown=False) for part in parts)
 
 
 def _versions(content: Content) -> Counter[str]:

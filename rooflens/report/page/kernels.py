@@ -16,7 +16,7 @@ from rooflens.model.catalogue import Quantity, kernel_quantities, quantities
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.work import MainWork, Unit, main_work
 from rooflens.model.summary import KernelSummary, Launch, known_sum
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label
 from rooflens.report.content import Content
 from rooflens.report.html.embed import json_block
 from rooflens.report.labels import UNITS
@@ -122,7 +122,10 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
         Column("roof", "Of its roof", "Rate over its lowest roof (fraction)", _roof, hint=_ROOF_HINT),
     )
     rest = (one for one in kernel_quantities().values() if one.key.page and one not in (time, share, launches))
-    return *own, *(_column(one, shown=one.key.page == BASIC) for one in rest)
+    made = {one.name: _column(one, shown=one.key.page == BASIC) for one in rest}
+    limit = made["verdict_limit_factor"]
+    made[limit.key] = replace(limit, cell=_limit, hint=f"{limit.hint}; {TODAY}")
+    return *own, *made.values()
 
 
 def _column(one: Quantity, *, shown: bool) -> Column:
@@ -192,6 +195,11 @@ def _report(row: Subject) -> Cell:
     return Cell(fmt.cut_middle(row.label, LABEL_WIDTH), row.label)
 
 
+def _limit(row: Subject) -> Cell:
+    limit = row.analysis.verdict.limit
+    return Cell(limit_cell(limit), "" if limit.factor is None else _raw(limit.factor))
+
+
 def _gpu(row: Subject) -> Cell:
     """Leave out the maker's name, which all GPUs share."""
     gpu = row.group.gpu
@@ -204,7 +212,7 @@ def _launches(row: Subject) -> Cell:
 
 
 def _bound(row: Subject) -> Cell:
-    words = "failed" if row.failed else row.analysis.verdict.bound
+    words = "failed" if row.failed else row.analysis.verdict.shown_class
     return Cell(words, words)
 
 
@@ -243,10 +251,10 @@ def longest_share(groups: Iterable[KernelSummary]) -> float:
 
 def time_parts(group: KernelSummary, longest: float) -> list[tuple[str, float]]:
     """Part the bar of a kernel by verdict: widths as fractions of the longest bar."""
-    total_ns = known_sum(group.bound_ns.values())
+    total_ns = known_sum(group.class_ns.values())
     if not total_ns or not group.time_share:
         return []
-    return [(bound, group.time_share / longest * ns / total_ns) for bound, ns in group.bound_ns.items()]
+    return [(bound, group.time_share / longest * ns / total_ns) for bound, ns in group.class_ns.items()]
 
 
 MAX_LAUNCHES = 50

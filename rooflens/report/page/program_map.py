@@ -79,4 +79,4 @@ def _cell(group: KernelSummary, launches: list[Launch], total_ns: float) -> Cell
     time_ns = sum(launch.duration_ns or 0.0 for launch in launches)
     won_ns = sum(launch.winnable_ns or 0.0 for launch in launches)
     part = time_ns / total_ns if total_ns else 0.0
-    return Cell(group, time_ns, part, won_ns / time_ns if time_ns else 0.0, launches[0].bound)
+    return Cell(group, time_ns, part, won_ns / time_ns if time_ns else 0.0, launches[0].shown_class)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.bounds import BOUNDS
+from rooflens.model.bounds import SHOWN_CLASSES
 from rooflens.model.records import LEVELS
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limit_words, resource_label
@@ -99,7 +99,7 @@ def selectors(content: Content, figures: Sequence[RooflineFigure], anchors: Sequ
     counts = Counter[str]()
     for row in rows:
         counts[row["bound"]] += row["n"]
-    chips = tuple(Chip(bound, counts[bound]) for bound in (*BOUNDS, FAILED) if counts[bound])
+    chips = tuple(Chip(bound, counts[bound]) for bound in (*SHOWN_CLASSES, FAILED) if counts[bound])
     chips = chips if len(chips) > 1 else ()
     levels = _levels(figures)
     pickers = [picker for picker in _pickers(content, rows) if len(picker.choices) > 1]
@@ -216,7 +216,7 @@ def _item(content: Content, launch: Launch) -> dict[str, Any]:
         "name": fmt.cut_middle(launch.shown, NAME_WIDTH),
         "gpu": launch.gpu,
         "r": content.report_labels.get(kernel.digest, ""),
-        "bound": FAILED if launch.failed else launch.bound,
+        "bound": FAILED if launch.failed else launch.shown_class,
         "precision": precision(launch),
         "range": place_of(launch.analysis),
         "process": kernel.process or "",

@@ -18,7 +18,6 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.bounds import Bound
 from rooflens.model.predict.measured import Checked
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, ratio, timed
 from rooflens.model.roofline.roofs import Roof, level_roofs, pipe_roofs
@@ -62,7 +61,7 @@ class Step(Struct, frozen=True):
     checked: Checked
 
     @property
-    def bound(self) -> Bound:
+    def bound(self) -> str:
         """Class of the verdict that holds for most of its time."""
         limiter = self.checked.measured.limiter
         return limiter[0] if limiter else "unknown"
@@ -487,7 +486,7 @@ def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Map
     return plane.plane.specify(layers, datasets(plane, groups), title=title, subtitle=subtitle, picked="")
 
 
-def _dots(bounds: set[Bound]) -> alt.Chart:
+def _dots(bounds: set[str]) -> alt.Chart:
     picked = alt.condition("indexof(datum.ks, picked) >= 0", alt.value(4), alt.value(1.5))
     look: dict[str, Any] = {"filled": True, "opacity": 1, "size": DOT_AREA_PX2, "strokeWidth": 1.5, "cursor": "pointer"}
     at = axes("Arithmetic intensity at DRAM (FLOP/B)")

@@ -12,11 +12,12 @@ from typing import Any
 import altair as alt
 
 from rooflens import format as fmt
-from rooflens.model.bounds import BOUNDS, Bound
+from rooflens.model.bounds import SHOWN_CLASSES
 from rooflens.model.summary import Launch
 from rooflens.report.content import Content
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent
+from rooflens.report.plane.legend import fill_opacity
 from rooflens.report.plane.marks import LIT_BAR, Spec, layered, specify, unchecked, values
 from rooflens.report.plane.names import short_names
 
@@ -31,7 +32,7 @@ FULL_WIDTH = 160
 LAST = 1_000_000
 """Order of the kernels that are not drawn: after all others."""
 
-_COLOURS: Mapping[str, Any] = {"scale": alt.Scale(domain=list(BOUNDS)), "legend": None}
+_COLOURS: Mapping[str, Any] = {"scale": alt.Scale(domain=list(SHOWN_CLASSES)), "legend": None}
 
 
 @unchecked
@@ -71,11 +72,11 @@ def time_pieces(content: Content) -> list[dict[str, Any]]:
     names = short_names(kernels, NAME_WIDTH - (REPORT_WIDTH if reports else 0))
     pieces = []
     for launch in launches:
-        of_launch = {launch.bound: launch.duration_ns or 0.0}
-        parts = summed[launch.group_key].bound_ns if content.aggregated else of_launch
+        of_launch = {launch.shown_class: launch.duration_ns or 0.0}
+        parts = summed[launch.group_key].class_ns if content.aggregated else of_launch
         label = _label(launch, names[launch.gpu, launch.name], reports)
         pieces += [_piece(launch, label, bound, time_ns) for bound, time_ns in parts.items()]
-    others = content.other.bound_ns if content.other else {}
+    others = content.other.class_ns if content.other else {}
     return pieces + [
         {"k": "", "g": "", "o": LAST, "name": "", "label": "", "bound": bound, "ns": time_ns}
         for bound, time_ns in others.items()
@@ -88,7 +89,7 @@ def _label(launch: Launch, name: str, reports: Mapping[str, str]) -> str:
     return f"{name}, {fmt.cut_middle(report, REPORT_WIDTH)}" if report else name
 
 
-def _piece(launch: Launch, label: str, bound: Bound, time_ns: float) -> dict[str, Any]:
+def _piece(launch: Launch, label: str, bound: str, time_ns: float) -> dict[str, Any]:
     return {
         "k": launch.key,
         "g": launch.group_key,
@@ -154,7 +155,7 @@ def _stacked(bars: alt.Chart, total_ns: float) -> alt.Chart:
         .transform_joinaggregate(longest="max(total)")
         .transform_calculate(part="datum.ns / datum.longest")
         .transform_window(main="first_value(bound)", groupby=["i"], sort=largest, frame=[None, None])
-        .transform_calculate(b=f"indexof({list(BOUNDS)}, datum.bound)")
+        .transform_calculate(b=f"indexof({list(SHOWN_CLASSES)}, datum.bound)")
         .transform_stack(as_=["x", "x2"], stack="part", groupby=["i"], sort=[alt.SortField("b", "ascending")])
         .transform_calculate(
             timeText=f"{_duration('datum.total')} + '  ' + {percent(f'datum.total / {total_ns!r}')}",
@@ -189,14 +190,14 @@ def _layers(count: int) -> list[alt.Chart]:
 
 def _symbols(words: alt.Chart, y: alt.Y) -> alt.Chart:
     """Draw the shape of the verdict with most of the kernel's time before its name."""
-    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
+    shapes = alt.Scale(domain=list(SHOWN_CLASSES), range=[LOOKS[shown].shape for shown in SHOWN_CLASSES])
     drawn: alt.Chart = words.mark_point(filled=True, size=70, strokeWidth=1.5, opacity=LIT_BAR).encode(
         y,
         x=alt.value(6),
         shape=alt.Shape("main:N", scale=shapes, legend=None),
         fill=alt.Fill("main:N", **_COLOURS),
         stroke=alt.Stroke("main:N", **_COLOURS),
-        fillOpacity=alt.condition("datum.main === 'unknown'", alt.value(0), alt.value(1)),
+        fillOpacity=fill_opacity("main"),
     )
     return drawn
 
@@ -209,6 +210,8 @@ def _bars(scale: alt.Scale) -> alt.Chart:
         y=alt.Y("top:Q", axis=None, scale=scale),
         y2=alt.Y2("bottom"),
         fill=alt.Fill("bound:N", **_COLOURS),
+        stroke=alt.Stroke("bound:N", **_COLOURS),
+        fillOpacity=fill_opacity(),
         tooltip=[alt.Tooltip("title:N", title="Kernel"), alt.Tooltip("pieceText:N", title="Time")],
     )
     return drawn

@@ -7,9 +7,20 @@ from typing import Any
 
 import altair as alt
 
-from rooflens.model.bounds import BOUNDS
-from rooflens.report.html.theme import LOOKS
+from rooflens.model.bounds import SHOWN_CLASSES
+from rooflens.report.html.theme import LOOKS, is_hollow
 from rooflens.report.labels import BOUND_LABELS
+
+_HOLLOW = [shown for shown in LOOKS if is_hollow(shown)]
+
+
+def fill_opacity(field: str = "bound") -> Any:
+    """Fill the sign of a sure class, and leave that of an open one hollow.
+
+    Args:
+        field: What the rows call the class.
+    """
+    return alt.condition(f"indexof({_HOLLOW}, datum.{field}) >= 0", alt.value(0), alt.value(1))
 
 
 def verdict_channels(present: Collection[str], *, wraps: bool = True) -> dict[str, Any]:
@@ -19,7 +30,7 @@ def verdict_channels(present: Collection[str], *, wraps: bool = True) -> dict[st
         present: Verdicts, or regimes, of everything that is drawn, in any order.
         wraps: Whether the legend takes several lines in a narrow drawing; the page then sets the signal `w`.
     """
-    known = [bound for bound in LOOKS if bound in BOUNDS or bound in present]
+    known = [bound for bound in LOOKS if bound in SHOWN_CLASSES or bound in present]
     cases = " : ".join(f"datum.value === '{bound}' ? '{BOUND_LABELS[bound]}'" for bound in known)
     legend: dict[str, Any] = {
         "title": None,

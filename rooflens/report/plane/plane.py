@@ -10,7 +10,7 @@ from typing import TypeGuard
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from rooflens.model.bounds import BOUNDS, Bound
+from rooflens.model.bounds import SHOWN_CLASSES, ShownClass
 from rooflens.model.records import LEVELS, Analysis, Level
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof, level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
@@ -156,10 +156,10 @@ class Plane(Struct, frozen=True):
         return tuple(unit for unit in UNITS.values() if unit in present)
 
     @property
-    def bounds(self) -> tuple[Bound, ...]:
-        """Verdict classes of everything that is placed."""
-        present = {p.launch.bound for p in self.placed}
-        return tuple(bound for bound in BOUNDS if bound in present)
+    def bounds(self) -> tuple[ShownClass, ...]:
+        """Verdict classes of everything that is placed, as they are shown."""
+        present = {p.launch.shown_class for p in self.placed}
+        return tuple(shown for shown in SHOWN_CLASSES if shown in present)
 
     @property
     def levels(self) -> tuple[str, ...]:

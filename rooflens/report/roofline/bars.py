@@ -17,7 +17,7 @@ from rooflens.model.roofline.work import main_work
 from rooflens.model.summary import Launch, median_launch
 from rooflens.model.verdict.sentences import limit_words
 from rooflens.report.plane import expressions as text
-from rooflens.report.plane.legend import verdict_channels
+from rooflens.report.plane.legend import fill_opacity, verdict_channels
 from rooflens.report.plane.marks import LIT_BAR, QUIET, Style, layered, of_kernels
 from rooflens.report.plane.plane import Plane
 from rooflens.report.roofline.rows import rounded
@@ -271,7 +271,7 @@ def _symbols(plane: Plane, up: alt.Y) -> alt.Chart:
             **verdict_channels(plane.bounds),
             x=alt.value(SYMBOL_PX // 3),
             y=up,
-            fillOpacity=alt.condition("datum.bound === 'unknown'", alt.value(0), alt.value(1)),
+            fillOpacity=fill_opacity(),
         )
     )
 

@@ -21,6 +21,7 @@ from typing import Any
 import altair as alt
 
 from rooflens import format as fmt
+from rooflens.model.bounds import is_open
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.marks import HEIGHT, WIDTH, Param, Spec, layered, specify, stacked, titled, unchecked, values
@@ -81,6 +82,8 @@ def _subtitle(plane: Plane) -> str:
     roofs = plane.level_roofs + plane.pipe_roofs
     if any(p.launch.estimated for p in plane.points):
         notes.append("hollow: FLOPs estimated")
+    if any(map(is_open, plane.bounds)):
+        notes.append("hollow and ?: a side was not measured, which could turn the verdict over")
     if any(roof.spread for roof in roofs):
         notes.append("bands: roofs differ between launches")
     if any(roof.attainable for roof in roofs):

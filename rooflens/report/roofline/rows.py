@@ -11,7 +11,8 @@ from typing import Any
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO, Roof
 from rooflens.model.summary import Launch
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.model.verdict.sentences import bottleneck_words, resource_label, unmeasured_words
+from rooflens.report.html.theme import is_hollow
 from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
 from rooflens.report.plane.plane import Plane, Point
 from rooflens.report.roofline.selection import GAP_FROM, USUAL, name_offsets
@@ -54,7 +55,7 @@ def _kernel_row(launch: Launch, peers: int, report: str) -> Row:
     row = {
         "k": launch.key,
         "name": fmt.cut_middle(launch.shown, NAME_WIDTH),
-        "bound": launch.bound,
+        "bound": launch.shown_class,
         "time": rounded(launch.time_share or 0.0),
         "timeText": _time_text(launch),
         "verdict": _verdict_text(launch),
@@ -63,7 +64,7 @@ def _kernel_row(launch: Launch, peers: int, report: str) -> Row:
         "peers": peers,
         "report": fmt.cut_middle(report, REPORT_WIDTH),
         "flags": ", ".join(flag_name(flag) for flag in launch.cautions),
-        "hollow": 1 if launch.estimated or launch.bound == "unknown" else None,
+        "hollow": 1 if launch.estimated or is_hollow(launch.shown_class) else None,
     }
     return {key: value for key, value in row.items() if value not in {None, ""}}
 
@@ -81,7 +82,8 @@ def _verdict_text(launch: Launch) -> str:
     verdict = launch.analysis.verdict
     resource = f": {resource_label(verdict.resource, launch.gpu)}" if verdict.resource else ""
     cause = f", {stall_label(verdict.cause)}" if verdict.cause else ""
-    return f"{BOUND_LABELS[launch.bound]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}"
+    lacks = f", {unmeasured_words(verdict.or_bound)}" if verdict.or_bound else ""
+    return f"{BOUND_LABELS[launch.shown_class]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}{lacks}"
 
 
 def point_rows(plane: Plane) -> list[Row]:

@@ -125,7 +125,8 @@ FINDINGS = fixed(
     Key("changed", items(FINDING), "on both sides with other numbers, or outweighed now", value=_that("changed")),
     Key("new", items(FINDING), "was not there", value=_that("new")),
     Key("untold", TEXTS, "that one side's report cannot have"),
-    Key("limit", NUMBER, "how much faster at most, as the base said", "factor"),
+    Key("limit", NUMBER, "how much faster at most, as the base said", "factor", value=attrgetter("limit.factor")),
+    Key("limit_proven", TRUTH, "nothing that keeps the work beats it", value=attrgetter("limit.proven")),
     Key("speedup_reached", NUMBER, "how much faster it became", "factor", value=attrgetter("reached")),
 )
 
@@ -148,10 +149,12 @@ KERNEL = fixed(
     Key("intensity", _by_level("intensity_flop_per_byte"), "FLOP per byte", "FLOP/B", value=lambda one: one),
     Key("share", _by_level("share"), "of each level's peak", "share", value=lambda one: one),
     Key("bound", choice(*BOUNDS), "class of its limit", value=attrgetter("verdict.bound")),
+    Key("or_bound", TEXTS, "classes that an unmeasured side could turn it into", value=attrgetter("verdict.or_bound")),
     Key("resource", TEXT_OR_NULL, "level or pipe of it", value=attrgetter("verdict.resource")),
     Key("at_roof", TRUTH, "the limit is reached", value=attrgetter("verdict.at_roof")),
     Key("gain", NUMBER, "of its first move", "factor", value=gain_of),
     Key("limit", NUMBER, "how much faster at most", "factor", value=attrgetter("verdict.limit.factor")),
+    Key("limit_proven", TRUTH, "nothing that keeps the work beats it", value=attrgetter("verdict.limit.proven")),
 )
 
 CHANGE = fixed(

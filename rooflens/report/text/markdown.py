@@ -9,10 +9,10 @@ from msgspec.structs import asdict
 
 from rooflens import __version__
 from rooflens import format as fmt
-from rooflens.model.bounds import Bound
+from rooflens.model.bounds import ShownClass
 from rooflens.model.roofline.work import main_work
-from rooflens.model.summary import KernelSummary, bound_times_ns, known_sum, notes, time_part
-from rooflens.model.verdict.sentences import bottleneck_words
+from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, notes, time_part
+from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, unmeasured_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import (
@@ -66,7 +66,8 @@ _MOST_REASONS = 3
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak. Of several launches "
     "the median one is judged and placed. AI: FLOPs over bytes moved. Gain: about what the first move brings. "
-    "Limit: what no change beats that keeps the arithmetic, the types and the bytes that are needed. "
+    "Limit: what no change beats that keeps the arithmetic, the types and the bytes that are needed; "
+    f"{TODAY}; far: above 10x. "
     f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
 
@@ -184,7 +185,7 @@ def _row(group: KernelSummary, *, mixed: bool) -> tuple[Words, ...]:
         bottleneck_words(group.representative.bottleneck, group.gpu, missing=fmt.MISSING),
         fmt.intensity(work.intensity(group.analysis.levels["dram"]), UNITS[work.unit]),
         fmt.factor(verdict.gain.factor if verdict.gain else None),
-        fmt.factor(verdict.limit.factor),
+        limit_cell(verdict.limit),
     )
 
 
@@ -194,18 +195,21 @@ def _rest(groups: Sequence[KernelSummary], *, mixed: bool) -> tuple[str, ...]:
         *(("",) if mixed else ()),
         fmt.duration(known_sum(group.duration_ns for group in groups)),
         fmt.percent(time_part(groups)),
-        _classes(bound_times_ns(launch for group in groups for launch in group.launches)),
+        _classes(class_times_ns(launch for group in groups for launch in group.launches)),
         *[fmt.MISSING] * 4,
     )
 
 
 def _verdict(group: KernelSummary) -> str:
-    """Name the verdict; with its share where launches differ."""
-    words = _classes(group.bound_ns) if group.bound_ns else group.representative.bound
-    return f"{words}, at the roof" if group.analysis.verdict.at_roof else words
+    """Name the verdict, with what was not measured of an open one; with its share where launches differ."""
+    words = _classes(group.class_ns) if group.class_ns else group.representative.shown_class
+    verdict = group.analysis.verdict
+    if len(group.class_ns) <= 1 and verdict.or_bound:
+        words = f"{words}, {unmeasured_words(verdict.or_bound)}"
+    return f"{words}, at the roof" if verdict.at_roof else words
 
 
-def _classes(times_ns: Mapping[Bound, float]) -> str:
+def _classes(times_ns: Mapping[ShownClass, float]) -> str:
     total_ns = sum(times_ns.values())
     ordered = sorted(times_ns.items(), key=lambda item: -item[1])
     if len(ordered) == 1:

@@ -15,7 +15,7 @@ from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
 from rooflens.model.summary import ORDER, KernelSummary, Launch, asks_first, first_move, in_order, place_of_move
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
 from rooflens.report.findings import costing
 from rooflens.report.labels import UNITS, flag_label
@@ -23,8 +23,8 @@ from rooflens.report.summary import most_first, worth_a_line
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
-MARKS = "? medium, ?? low confidence"
-LEGEND = (ORDER, f"{MARKS}; `rooflens about columns`")
+MARKS = "class?: may be another; ? medium, ?? low confidence"
+LEGEND = (ORDER, f"limit: {TODAY}; far: over 10x", f"{MARKS}; `rooflens about columns`")
 """Lines that explain the table's order and marks; printed below it."""
 
 _NAME = Column("kernel", fit="name", least=18, most=48)
@@ -139,7 +139,7 @@ def shown(one: Quantity, value: Any) -> str:
     if one.kind == "text":
         return str(value)
     if one.kind in {"texts", "counts"}:
-        return " ".join(map(str, value))
+        return " ".join(map(str, value)) or _MISSING
     return quantity(value, one.key.unit)
 
 
@@ -151,15 +151,15 @@ def _cells(kernel: KernelSummary, total_ns: float, *, has_program: bool) -> tupl
     intensity = work.intensity(analysis.levels["dram"])
     alone_ns = analysis.in_program.time_ns if analysis.in_program else None
     launch_ns = (alone_ns, analysis.kernel.duration_ns) if has_program else ()
-    factors = (verdict.gain.factor if verdict.gain else None, verdict.limit.factor)
     return (
         duration(kernel.duration_ns) if kernel.duration_ns is not None else _MISSING,
         percent(share) if share is not None else _MISSING,
         *(duration(one) if one is not None else _MISSING for one in launch_ns),
         f"{significant(intensity)} {UNITS[work.unit]}/B" if intensity is not None else _MISSING,
         _achieved(kernel.representative, work),
-        Span(verdict_words(analysis), analysis.verdict.bound),
-        *(factor(one) if one is not None else _MISSING for one in factors),
+        Span(verdict_words(analysis), verdict.shown_class),
+        factor(verdict.gain.factor) if verdict.gain else _MISSING,
+        limit_cell(verdict.limit, _MISSING),
         Span(first_move(analysis).partition(": ")[0], "dim"),
     )
 
@@ -182,7 +182,10 @@ def _achieved(launch: Launch, work: MainWork) -> str:
 
 
 def verdict_words(analysis: Analysis) -> str:
-    """Write the class with what makes it so, and its doubt: `memory: L1 full`, `compute: FP64 70 % ??`."""
+    """Write the class with what makes it so, what was not measured, and its doubt: `memory: L1 full`.
+
+    An open one: `latency?: waits for global memory, memory was not measured ??`.
+    """
     verdict, gpu = analysis.verdict, analysis.kernel.gpu
     if verdict.bound in {"memory", "compute", "balanced"}:
         full = verdict.at_roof and verdict.resource is not None
@@ -191,7 +194,8 @@ def verdict_words(analysis: Analysis) -> str:
     else:
         why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
     doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
-    return f"{verdict.bound}: {why}{doubt}" if why else f"{verdict.bound}{doubt}"
+    why = ", ".join(filter(None, (why, unmeasured_words(verdict.or_bound))))
+    return f"{verdict.shown_class}: {why}{doubt}" if why else f"{verdict.shown_class}{doubt}"
 
 
 def _waits(analysis: Analysis) -> str:

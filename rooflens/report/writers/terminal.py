@@ -32,7 +32,7 @@ _NOTHING = {"", "-", MISSING}
 _BREAKS = "/\\_,:;<>()[]-.="
 """Signs behind which a word breaks that is longer than a line."""
 
-_CODES: dict[Style, str] = {
+_CODES: dict[str, str] = {
     "strong": "1",
     "dim": "2",
     "memory": "34",
@@ -120,7 +120,7 @@ class _Paper:
         return "".join(self._set(text, style) for text, style in runs)
 
     def _set(self, text: str, style: Style) -> str:
-        number = _CODES.get(style) if self._colour and text else None
+        number = _CODES.get(style, _CODES.get(style.removesuffix("?"))) if self._colour and text else None
         return f"\x1b[{number}m{text}\x1b[0m" if number else text
 
     def _table(self, table: Table) -> Iterator[str]:

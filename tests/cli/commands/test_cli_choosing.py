@@ -17,6 +17,8 @@ from rooflens.errors import InputError
 from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 
+pytestmark = pytest.mark.if_changed("collecting")
+
 PROGRAM = (sys.executable, "-Sc", "open('started', 'a').write('x')")
 """Counts how often it is started: one letter each time."""
 ATTENTION = (

@@ -15,6 +15,8 @@ from rooflens.cli.group import main
 from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 
+pytestmark = pytest.mark.if_changed("collecting")
+
 COMMAND = ("--", "torchrun", "--nproc-per-node", "2", "train.py", "--lr", "1")
 
 

@@ -20,6 +20,8 @@ from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.ingest.reports.read import read_bytes
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES, unpacked
 
+pytestmark = pytest.mark.if_changed("reading")
+
 resource = pytest.importorskip("resource")
 
 _MOST_BYTES = 1 << 30

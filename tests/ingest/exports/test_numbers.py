@@ -9,6 +9,8 @@ from support.loops import for_all
 
 from rooflens.ingest.exports.numbers import Printed, Style, instance_counts, parse, split_instances, style_of
 
+pytestmark = pytest.mark.if_changed("reading")
+
 POINT, COMMA = Style("."), Style(",")
 
 

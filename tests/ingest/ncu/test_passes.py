@@ -20,6 +20,8 @@ from rooflens.model.counters.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.tensor import tensor_counters
 
+pytestmark = pytest.mark.if_changed("collecting")
+
 DOC = Path(__file__).parents[3] / "docs" / "explanation" / "passes.md"
 each_chip = for_all("chip", CHIPS)
 ONE_OF_EACH = list(dict.fromkeys(min(family) for _, family in FAMILIES))

@@ -22,7 +22,10 @@ from rooflens.ingest.ncu.run import Collected, check_place, collect, reset_clock
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
 
-pytestmark = pytest.mark.filterwarnings(r"ignore:.*ncu\.log:pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.if_changed("collecting"),
+    pytest.mark.filterwarnings(r"ignore:.*ncu\.log:pytest.PytestUnraisableExceptionWarning"),
+]
 """A signal may come between the opening of ncu's log and the `with` that closes it."""
 
 

@@ -15,6 +15,8 @@ from rooflens.errors import InputError
 from rooflens.ingest.timelines.chrome import read_trace
 from rooflens.model.timeline import BusyEvent, KernelEvent
 
+pytestmark = pytest.mark.if_changed("reading")
+
 
 def _step() -> list[Event]:
     """Return a forward pass of two modules, each with one kernel, in a range."""

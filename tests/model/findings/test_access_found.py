@@ -7,7 +7,7 @@ from support.findings import at_limiter, make_facts, unsaid
 from support.loops import for_all
 
 from rooflens.model.findings.memory import access_bytes, uncoalesced_global_load, uncoalesced_global_store
-from rooflens.model.records import Hotspot
+from rooflens.model.records import LEVELS, Hotspot, Level
 
 
 def _totals(excess: float, side: str = "load", sectors: float = 1e6) -> dict[str, float]:
@@ -210,3 +210,39 @@ def test_sectors_of_atomics_are_no_stores() -> None:
     for opcode, said in (("RED.E.ADD", False), ("STG.E", True)):
         facts = make_facts(kernel={"code_totals": totals, "warp_opcodes": {opcode: 10}})
         assert (uncoalesced_global_store(facts) is not None) is said
+
+
+@pytest.mark.parametrize(("request_share", "factor"), [(0.9, None), (0.45, 2.0), (0.6, 1.5)])
+def test_unused_sectors_do_not_pass_the_input_of_l1(request_share: float, factor: float | None) -> None:
+    """An instruction passes it once, whatever it touches: half of the sectors spare half of the data path alone."""
+    stages = {"lsu_input": request_share, "data": 0.9}
+    levels = {name: Level() for name in LEVELS} | {"l1": Level(share=0.9, stages=stages)}
+    facts = make_facts({"global_load_bytes_per_sector": 16.0}, levels=levels, top_share=0.9, **at_limiter("l1", 0.9))
+    found = uncoalesced_global_load(facts)
+    assert found is not None
+    assert found.gain == (factor and pytest.approx(factor))
+    assert (found.severity == "note") is (factor is None)
+
+
+@pytest.mark.parametrize(("ideal", "severity"), [(985.0, "note"), (500.0, "limiter")])
+def test_one_side_wastes_no_more_than_both_do(ideal: float, severity: str) -> None:
+    """Stores use 16 of 32 bytes, but of all 1,000 sectors 15 are unnecessary: they are few."""
+    counters = {
+        "global_store_bytes_per_sector": 16.0,
+        "global_touched_sectors": 1000.0,
+        "global_ideal_sectors": ideal,
+    }
+    found = uncoalesced_global_store(make_facts(counters, {"l2": 0.9}, **at_limiter("l2", 0.9)))
+    assert found is not None
+    assert found.severity == severity
+
+
+def test_waste_of_busy_units_counts_where_no_stall_was_measured() -> None:
+    """Half of the sectors at a third of L2 are part of a wait that nobody measured; measured waits tell themselves."""
+    counters = {"global_load_bytes_per_sector": 16.0}
+    shares = {"l2": 0.33, "issue": 0.4}
+    unmeasured = uncoalesced_global_load(make_facts(counters, shares))
+    measured = uncoalesced_global_load(make_facts({**counters, "stall_wait_cycles": 1.0}, shares))
+    assert unmeasured is not None
+    assert measured is not None
+    assert (unmeasured.severity, measured.severity) == ("contributes", "note")

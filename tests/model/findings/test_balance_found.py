@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings import at_limiter, findings_of, make_facts, unsaid
 
-from rooflens.model.findings.launch import load_imbalance, partition_imbalance, small_grid, tail_wave
+from rooflens.model.findings.launch import load_imbalance, low_occupancy, partition_imbalance, small_grid, tail_wave
 from rooflens.model.records import Phases
 
 
@@ -197,3 +197,60 @@ def test_a_grid_of_one_block_leads_although_its_factor_cannot_be_told() -> None:
     assert limiters[0].gain is None
     assert limiters[1].gain is not None
     assert limiters[1].gain.factor == pytest.approx(1.65, rel=0.01)
+
+
+_SHORT_OF_ONE_WAVE = {
+    "waves": 1.1,
+    "sm_cycles_active_avg": 700.0,
+    "sm_cycles_elapsed_avg": 1000.0,
+    "grid_size": 128.0,
+    "sm_count": 58.0,
+    "block_size": 512.0,
+    "registers_per_thread": 62.0,
+    "blocks_limit_registers": 2.0,
+    "blocks_limit_smem": 2.0,
+    "blocks_limit_warps": 3.0,
+    "smem_static_per_block_bytes": 40_000.0,
+    "smem_dynamic_per_block_bytes": 0.0,
+    "smem_driver_bytes": 1024.0,
+}
+"""128 blocks on 58 SMs that hold two each: three each would be one wave."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "capability", "kind"),
+    [
+        ({}, "8.9", "occupancy"),
+        ({"blocks_limit_warps": 2.0}, "8.9", "balance"),  # no more warps fit
+        ({"smem_static_per_block_bytes": 90_000.0}, "8.9", "balance"),  # a third of the tile would be left
+        ({}, "9.9", "balance"),  # nobody knows the shared memory of its SMs
+        ({"waves": 2.6, "grid_size": 300.0}, "8.9", "occupancy"),  # three each make two waves of three
+    ],
+)
+def test_a_last_wave_goes_where_sms_can_hold_as_many_blocks_as_spare_it(
+    changes: dict[str, float], capability: str, kind: str
+) -> None:
+    """Three blocks of 512 threads leave 40 registers each, and 33 kB of the 102 kB of an SM."""
+    found = tail_wave(
+        make_facts({**_SHORT_OF_ONE_WAVE, **changes}, {"l1": 0.3}, kernel={"compute_capability": capability})
+    )
+    assert found is not None
+    assert found.kind == kind
+    assert ("let SMs hold 3 blocks at once instead of 2" in found.move) is (kind == "occupancy")
+    if not changes and kind == "occupancy":
+        assert "at most 40 registers per thread, now 62" in found.move
+        assert "at most 33.0 kB of shared memory per block, now 40.0 kB" in found.move
+
+
+@pytest.mark.parametrize("opcode", ["HGMMA.64x128x16.F32", "UTMALDG.2D", "UBLKCP"])
+def test_kernels_of_warpgroups_and_tma_are_not_told_to_raise_occupancy(opcode: str) -> None:
+    """A few of their warps fill an SM by design: neither a low occupancy nor a last wave asks for more of them."""
+    counters = {**_SHORT_OF_ONE_WAVE, "theoretical_occupancy": 0.25}
+    kernel = {"compute_capability": "8.9", "warp_opcodes": {opcode: 100, "IADD3": 900}}
+    facts = make_facts(counters, {"l1": 0.3}, kernel=kernel)
+    tail = tail_wave(facts)
+    assert low_occupancy(facts) is None
+    assert tail is not None
+    assert tail.kind == "balance"
+    plain = make_facts(counters, {"l1": 0.3}, kernel={**kernel, "warp_opcodes": {"HMMA.16816.F32": 100}})
+    assert low_occupancy(plain) is not None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.reuse import low_reuse
-from rooflens.model.records import LEVELS, Level, Pipe
+from rooflens.model.records import LEVELS, Bottleneck, Level, Pipe
 
 _PRODUCTS = 1_000_000
 """Multiply-adds of each kernel: 2 MFLOP."""
@@ -100,3 +100,65 @@ def test_dram_that_limits_is_no_matter_of_delivery() -> None:
     """Only levels and pipes that bring operands to the threads carry less where they are kept."""
     facts = _facts({"LDS": 2 * _PRODUCTS}, _SHARED)
     assert low_reuse(replace(facts, **at_limiter("dram", 0.9))) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "shared", "begins"),
+    [
+        ({}, 0.0, "tile it in shared memory"),
+        ({}, 4096.0, "let each thread compute several results"),
+        ({"fma": 0.5}, 4096.0, None),
+        ({"from_l2": 0.3}, 4096.0, None),
+        ({"tensor_pipe": 0.3}, 4096.0, None),
+    ],
+)
+def test_pipes_tell_where_no_operations_are_counted(
+    changes: dict[str, float], shared: float, begins: str | None
+) -> None:
+    """L1 90 % busy at 20 % of the FMA pipe and 5 % from L2; an FMA, an L2 or a tensor pipe half as busy is no reuse."""
+    stages = {"lsu_input": 0.9, "from_l2": changes.get("from_l2", 0.05)}
+    levels = {name: Level() for name in LEVELS} | {"l1": Level(share=0.9, stages=stages)}
+    busy = {"fma": 0.2, **{name: share for name, share in changes.items() if name != "from_l2"}}
+    facts = make_facts(
+        {"smem_static_per_block_bytes": shared, "smem_dynamic_per_block_bytes": 0.0},
+        levels=levels,
+        pipes={name: Pipe(None, "cycle", "counter", share=share) for name, share in busy.items()},
+        flags=("no_flop_counters",),
+        **at_limiter("l1", 0.9),
+    )
+    found = low_reuse(facts)
+    assert (found.move if found else "").startswith(begins or "") is True
+    assert (found is not None) is (begins is not None)
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+    assert low_reuse(replace(facts, flags=())) is None  # operations are counted, and there are none
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({}, "results"),
+        ({"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0}, "tile"),
+        ({"global_store_requests": 1600.0, "global_load_requests": 25_600.0, "global_load_sectors": 102_400.0}, "wide"),
+        ({"global_load_requests": 700.0}, None),
+        ({"dram_bytes": 1e7}, None),
+        ({"global_store_requests": 50.0}, None),
+    ],
+)
+def test_requests_tell_where_only_the_sm_is_known_to_be_busy(changes: dict[str, float], kind: str | None) -> None:
+    """100 warps store once each and load 64 times; few loads, new bytes or one store a block are no operands."""
+    counters = {
+        "global_load_requests": 6400.0,
+        "global_load_sectors": 25_600.0,
+        "global_store_requests": 100.0,
+        "grid_size": 25.0,
+        "block_size": 128.0,
+        **changes,
+    }
+    levels = {name: Level() for name in LEVELS} | {"dram": Level(amount_bytes=changes.get("dram_bytes", 20_000.0))}
+    facts = make_facts(counters, levels=levels, bound="compute", limiter=Bottleneck(None, 0.9), top_share=0.9)
+    found = low_reuse(facts)
+    assert (found and found.kind) == kind
+    if found is not None:
+        assert "the SM is 90 % busy" in found.move
+        assert unsaid(found.evidence, found.move) == []

@@ -31,12 +31,13 @@ def self_join() -> list[Analysis]:
 
 
 def test_a_small_part_is_not_the_cause(self_join: list[Analysis]) -> None:
-    """An occupancy of 88 % explains 1 / 0.88 of 7.8 times: the cause was not measured, and how to comes first."""
+    """An occupancy of 88 % explains 1 / 0.88 of 7.8 times: the cause was not measured, and how to is the last move."""
     one = next(one for one in self_join if one.kernel.function_name == "kernelUniqueKeys")
     assert one.kernel.counters["achieved_occupancy"] == pytest.approx(0.88, abs=0.01)
     assert one.verdict.cause == "cause not measured"
     assert "why warps wait was not measured, and low achieved occupancy is a part of it at most" in one.verdict.sentence
-    assert "--kernel kernelUniqueKeys --launch-count 1" in one.verdict.advice[0]
+    assert [move.kind for move in one.verdict.moves] == ["balance", "collect"]
+    assert "--kernel kernelUniqueKeys --launch-count 1" in one.verdict.advice[-1]
 
 
 def test_a_limiter_of_a_small_part_comes_first_and_is_not_the_cause(self_join: list[Analysis]) -> None:

@@ -21,6 +21,8 @@ _CODE = re.compile(
 
 _NAMES = {
     "ampere_sgemm_128x64_nn": "cuBLAS",
+    "void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_128x128_32x5_tn_align8>(Params)": "cuBLAS",
+    "Kernel2<cutlass_75_simt_sgemm_128x64_8x2_nn_align1>": "cuBLAS",
     "volta_h884gemm_256x64_ldg8_nn": "cuBLAS",
     "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64": "cuBLAS",
     "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTT": "cuBLAS",

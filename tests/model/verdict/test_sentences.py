@@ -9,7 +9,13 @@ from rooflens.model.analyze import analyze
 from rooflens.model.records import LEVELS, Gain, Limit, Outside
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.unprofiled import InProgram
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, stage_full_words
+from rooflens.model.verdict.sentences import (
+    gain_words,
+    limit_cell,
+    limit_factor_words,
+    resource_label,
+    stage_full_words,
+)
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
 
@@ -229,11 +235,33 @@ def test_a_gain_says_what_it_brings_and_what_it_changes(gain: Gain | None, words
 
 
 def test_a_limit_names_the_side_that_sets_it() -> None:
-    """A factor with its side; about, where its floor is; nothing where it is unknown."""
-    assert limit_factor_words(Limit(2.1, 5e6, "DRAM traffic")) == "limit 2.1x (DRAM traffic)"
-    about = Limit(2.1, 5e6, "tensor arithmetic", about=True)
-    assert limit_factor_words(about) == "limit about 2.1x (tensor arithmetic)"
-    assert not limit_factor_words(Limit(missing="`gpu__time_duration.sum`"))
+    """A factor with its side where it is proven, and nothing where it is unknown."""
+    limit = Limit(2.1, 5e6, "FP32 arithmetic", proven=True)
+    assert (limit_factor_words(limit), limit_cell(limit)) == ("limit 2.1x (FP32 arithmetic)", "2.1x")
+    nothing = Limit(missing="`gpu__time_duration.sum`")
+    assert (limit_factor_words(nothing), limit_cell(nothing, "-")) == ("", "-")
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        ("DRAM traffic", "at today's traffic 3.0x (DRAM)"),
+        ("integer arithmetic", "at today's arithmetic 3.0x (integer)"),
+        ("the shortest launch", "at the length of the shortest launch 3.0x"),
+    ],
+)
+def test_what_is_not_proven_is_not_called_a_limit(by: str, said: str) -> None:
+    """It is said of what the kernel does today, and marked where only a number fits."""
+    limit = Limit(3.0, 5e6, by)
+    assert (limit_factor_words(limit), limit_cell(limit)) == (said, "~3.0x")
+
+
+def test_above_ten_no_factor_is_said() -> None:
+    """A kernel that far away is far from any limit, and where only traffic is known from that of its traffic."""
+    proven, traffic = Limit(10.1, 5e6, "FP32 arithmetic", proven=True), Limit(140.0, 5e6, "DRAM traffic")
+    assert (limit_factor_words(proven), limit_cell(proven)) == ("far from any limit (FP32 arithmetic)", "far")
+    assert (limit_factor_words(traffic), limit_cell(traffic)) == ("far from any limit of its traffic (DRAM)", "~far")
+    assert limit_factor_words(Limit(10.0, 5e6, "FP32 arithmetic", proven=True)).startswith("limit 10x")
 
 
 def test_a_full_stage_below_its_roof_is_explained() -> None:

@@ -10,7 +10,7 @@ from support.loops import for_all
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.find import RULES
-from rooflens.model.records import Finding, Outside, Rule, Verdict
+from rooflens.model.records import Finding, Gain, Outside, Rule, Severity, Verdict
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
@@ -145,15 +145,15 @@ def test_a_busy_pipe_may_not_be_the_limit_where_memory_was_not_measured(
     assert found.at_roof is at_roof
     if says.startswith("Possibly"):
         assert found.confidence == "low"
-        assert "is not measured" in found.sentence
+        assert "not measured" in found.sentence
 
 
-def test_more_warps_come_after_collecting_where_memory_was_not_measured() -> None:
-    """Neither occupancy nor instructions of a unit without a name come first where DRAM may be full."""
+def test_what_collects_more_is_the_last_move() -> None:
+    """What collects more is the last move, wherever something is known, and the only one where nothing is."""
     few = {"theoretical_occupancy": 0.2, "blocks_limit_registers": 2.0}
-    assert COLLECT in verdict({"alu": 0.2}, few).advice[0]
-    assert COLLECT not in verdict({"alu": 0.2, "dram": 0.2}, few).advice[0]
-    assert COLLECT in verdict({}, {"sol_compute": 0.97}).advice[0]
+    assert [move.kind for move in verdict({"alu": 0.2}, few).moves] == ["occupancy", "collect"]
+    assert [move.kind for move in verdict({}, {"sol_compute": 0.97}).moves] == ["collect", "collect"]
+    assert [move.kind for move in verdict({}, {}).moves] == ["collect"]
 
 
 @pytest.mark.parametrize(
@@ -704,3 +704,45 @@ def test_a_side_without_a_name_is_not_named_twice(counters: dict[str, float]) ->
         head = text.partition(". ")[0]
         assert head.count("busiest unit") <= 1
         assert "busiest pipe: busiest" not in text
+
+
+def test_moves_fall_by_what_they_bring_and_collecting_is_last() -> None:
+    """What is not modelled stands behind what is, and a kernel of which nothing is known is collected first."""
+    findings = [
+        Finding("tail_wave", "title", "limiter", (), "first 10 %", "balance", Gain(1.1)),
+        Finding("low_occupancy", "title", "contributes", (), "then 5 %", "occupancy", Gain(1.7)),
+        Finding("thread_divergence", "title", "contributes", (), "last", "divergence"),
+    ]
+    lacking = make_case({"issue": 0.3}, flags=("partial_counters",))
+    assert [move.kind for move in write_verdict(decide(lacking), findings).moves] == [
+        *("occupancy", "balance", "divergence", "collect"),
+    ]
+    unknown = write_verdict(decide(make_case({})), findings[:1])
+    assert (unknown.bound, [move.kind for move in unknown.moves]) == ("unknown", ["collect", "balance"])
+
+
+@pytest.mark.parametrize(("fills", "kinds"), [(True, ["pad", "tile"]), (False, ["tile", "pad"])])
+def test_what_a_full_unit_does_in_vain_goes_before_another_kernel(*, fills: bool, kinds: list[str]) -> None:
+    """Conflicts of 1.3x go before a tile of 2x where they limit; a tile would have them, too."""
+    severity: Severity = "limiter" if fills else "contributes"
+    findings = [
+        Finding("low_reuse", "title", "limiter", (), "tile 50 %", "tile", Gain(2.0)),
+        Finding("bank_conflicts", "title", severity, (), "pad 30 %", "pad", Gain(1.3)),
+    ]
+    assert [move.kind for move in write_verdict(decide(make_case({"l1": 0.7})), findings).moves] == kinds
+
+
+@pytest.mark.parametrize("shares", [{"l1": 0.7}, {"l2": 0.9}, {"dram": 0.95}, {"alu": 0.9}, {"fp32": 0.7}, {"xu": 0.9}])
+def test_moves_of_a_limiter_each_hold_a_number(shares: dict[str, float]) -> None:
+    """Every one of them says how busy the unit is, or another number of the kernel."""
+    moves = reach(decide(make_case(shares))).moves
+    assert [move.text for move in moves if move.kind != "collect" and "%" not in move.text] == []
+
+
+@pytest.mark.parametrize(
+    ("of_l1", "tiles", "kind"), [(0.03, True, "cache"), (0.4, True, "results"), (0.03, False, "tile")]
+)
+def test_a_full_l2_is_told_the_next_step_and_not_the_one_taken(of_l1: float, *, tiles: bool, kind: str) -> None:
+    """A kernel with tiles of its own is told larger ones, or to go through L1 where nothing hits it."""
+    held = {"smem_static_per_block_bytes": 4096.0 * tiles, "l1_hit_rate": of_l1, "l2_hit_rate": 0.99}
+    assert reach(decide(make_case({"l2": 0.9}, held))).moves[0].kind == kind

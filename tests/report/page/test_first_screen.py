@@ -299,7 +299,7 @@ def test_an_entry_has_what_the_first_move_brings_and_the_limit(gain: Gain, said:
     """Alone on the page or ranked, a kernel of 1 ms has its two numbers and no other factor."""
     one, other = samples.every_verdict()[:2]
     kernel = replace(one.kernel, counters={"duration_ns": 1e6})
-    limit = Limit(2.5, 4e5, "DRAM traffic")
+    limit = Limit(2.5, 4e5, "FP32 arithmetic", proven=True)
     known = replace(
         one, kernel=kernel, verdict=replace(one.verdict, limit=limit, moves=(Move("coalesce", "coalesce", gain=gain),))
     )

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
+import pytest
 from msgspec.structs import replace
 from support import samples
 
@@ -16,6 +17,8 @@ from rooflens.report.content import MAX_FAILED, MAX_KERNELS, MAX_LAUNCHES, build
 from rooflens.report.page import first_screen as many
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.page import render_page
+
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
 
 
 def launches(count: int, kernels: int) -> list[Analysis]:

@@ -17,6 +17,8 @@ from rooflens.model.predict.forecast import Row
 from rooflens.report.forecast.plane import predict_spec
 from rooflens.report.page.sweeps import sweep_spec
 
+pytestmark = pytest.mark.if_changed("imports", "fixtures")
+
 WIDTHS = (250, 270, 300, 490, 560, 640, 700, 740, 800)
 """Ends and middles of the usual widths of every class of sizes."""
 

@@ -15,7 +15,7 @@ from support.snapshots import check_snapshot
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
+from rooflens.report.html.theme import DARK, LIGHT, LOOKS, is_hollow, vega_config
 from rooflens.report.page.time_chart import time_spec
 from rooflens.report.roofline.chart import default_level
 from rooflens.report.roofline.layers import LEVEL_DASHES
@@ -167,9 +167,9 @@ def test_levels_shown_together_are_named() -> None:
 
 
 def test_roofs_differ_by_dash_and_verdicts_by_shape() -> None:
-    """No meaning rests on colour: every level has a dash of its own, every verdict a shape or a hollow one."""
+    """No meaning rests on colour: every level has a dash of its own, every verdict a shape, an open one hollow."""
     assert len(set(LEVEL_DASHES.values())) == 4
-    known = [look.shape for bound, look in LOOKS.items() if bound != "unknown"]
+    known = [look.shape for bound, look in LOOKS.items() if not is_hollow(bound)]
     assert len(set(known)) == len(known)
 
 

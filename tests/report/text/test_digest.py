@@ -86,9 +86,10 @@ def test_a_block_begins_with_gain_and_limit() -> None:
     """1.10 ms in two launches are 2.20: the gain is that of all of them, and what a move changes stands beside it."""
     one = samples.analysis(samples.Sample("k", "memory", 1100, "dram", {"dram": 1e9}))
     move = Move("do it in half of the bytes", "precision", gain=Gain(4.0, changes="types"))
-    one = replace(one, verdict=replace(one.verdict, limit=Limit(2.5, 4.4e5, "DRAM traffic"), moves=(move,)))
+    limit = Limit(2.5, 4.4e5, "FP32 arithmetic", proven=True)
+    one = replace(one, verdict=replace(one.verdict, limit=limit, moves=(move,)))
     text = digest([report([one, one])])
-    assert "\n- 2.20 ms \u2192 about 550 \u00b5s (4.0x, changes the types), limit 2.5x (DRAM traffic)\n" in text
+    assert "\n- 2.20 ms \u2192 about 550 \u00b5s (4.0x, changes the types), limit 2.5x (FP32 arithmetic)\n" in text
     assert set(re.findall(r"[\d.]+x", text)) == {"4.0x", "2.5x"}
 
 

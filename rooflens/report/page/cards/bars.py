@@ -12,7 +12,7 @@ from rooflens.model.records import Analysis, Kernel, Level, Pipe, ratio
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.opcodes import opcode_group
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.verdict.sentences import resource_label, stage_label
+from rooflens.model.verdict.sentences import bytes_part, resource_label, stage_label
 from rooflens.report.labels import UNITS, stall_label
 
 MIN_SHARE = 0.01
@@ -94,11 +94,12 @@ def _level_bar(label: str, level: Level, work: MainWork) -> Bar:
     per_byte = [] if intensity is None else [fmt.intensity(intensity, UNITS[work.unit])]
     amount = [] if level.amount_bytes is None else [fmt.si(level.amount_bytes, "B")]
     attainable = [] if level.attainable_per_s is None else [f"attainable {fmt.si(level.attainable_per_s, 'B/s')}"]
+    by_bytes = bytes_part(level) if stage else ""
     return Bar(
         label=label,
         share=level.share,
         part=f"{stage_label(stage)} stage" if stage else "",
-        rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
+        rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s") + (f" ({by_bytes})" if by_bytes else ""),
         amount=", ".join([*amount, *per_byte, *attainable]),
         mark=ratio(level.attainable_per_s, level.peak_bytes_per_s),
     )

@@ -12,7 +12,13 @@ from rooflens.model.knowledge.families import family_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.summary import Launch, by_stake
-from rooflens.model.verdict.sentences import NOT_MEASURED, limit_factor_words, limiter_words, without_move
+from rooflens.model.verdict.sentences import (
+    NOT_MEASURED,
+    limit_factor_words,
+    limiter_words,
+    unmeasured_words,
+    without_move,
+)
 from rooflens.report.content import FIRST_KEPT, Content
 from rooflens.report.findings import ShownFinding, shown
 from rooflens.report.labels import BOUND_LABELS
@@ -149,7 +155,7 @@ def carded(content: Content) -> tuple[Launch, ...]:
 
 def _look(launch: Launch) -> tuple[object, ...]:
     """Tell apart what a card would show: the kernel, its verdict and its grid."""
-    return launch.group_key, launch.bound, launch.analysis.kernel.grid
+    return launch.group_key, launch.shown_class, launch.analysis.kernel.grid
 
 
 def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Card:
@@ -200,7 +206,8 @@ def _limiter(launch: Launch) -> str:
     verdict = launch.analysis.verdict
     if launch.failed:
         return "failed"
-    return limiter_words(BOUND_LABELS[verdict.bound], verdict.resource, launch.gpu)
+    words = limiter_words(BOUND_LABELS[verdict.shown_class], verdict.resource, launch.gpu)
+    return f"{words}, {unmeasured_words(verdict.or_bound)}" if verdict.or_bound else words
 
 
 def _facts(launch: Launch) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from rooflens import format as fmt
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.traffic import Flow, Link, Traffic, find_links, find_traffic
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.how_it_runs import memory_facts
 from rooflens.report.page.cards.bars import Bar
 
 _USEFUL_SHARE = 0.95
@@ -17,9 +18,6 @@ _USEFUL_SHARE = 0.95
 
 _USED_SHARE = 0.01
 """Shared memory below this part of its peak is hardly used: its conflicts say nothing."""
-
-_EVEN = 1.05
-"""Up to this factor the addresses of shared-memory accesses fit the banks."""
 
 
 class Memory(Struct, frozen=True):
@@ -33,7 +31,7 @@ def memory(analysis: Analysis, *, has_chart: bool = False) -> Memory:
     """Compare asked and moved bytes as far as the report holds them; a memory chart says how often caches hit."""
     traffic = find_traffic(analysis.kernel)
     wasteful = tuple(bar for bar in _bars(analysis, traffic) if bar.share is None or bar.share <= _USEFUL_SHARE)
-    return Memory(wasteful, tuple(_facts(traffic, has_chart=has_chart)))
+    return Memory(wasteful, tuple(memory_facts(traffic, has_hits=not has_chart)))
 
 
 def _bars(analysis: Analysis, traffic: Traffic) -> Iterator[Bar]:
@@ -64,22 +62,6 @@ def _replays(conflicts: float | None) -> str:
     if conflicts is None:
         return ""
     return f"{fmt.percent(conflicts)} of it replays of bank conflicts" if conflicts else "no bank conflicts"
-
-
-def _facts(traffic: Traffic, *, has_chart: bool) -> Iterator[str]:
-    loads, stores = traffic.load_sectors_per_request, traffic.store_sectors_per_request
-    touched = [f"{what} {fmt.significant(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]
-    if touched:
-        yield f"sectors per request: {', '.join(touched)} (coalesced, 4 bytes per thread take 4, 16 bytes take 16)"
-    if traffic.shared_excess is not None and traffic.shared_excess > _EVEN:
-        yield f"shared-memory accesses need {fmt.factor(traffic.shared_excess)} the wavefronts that their bytes need"
-    rates = () if has_chart else (("L1", traffic.l1_hit_rate), ("L2", traffic.l2_hit_rate))
-    hits = [f"{name} {fmt.percent(rate)}" for name, rate in rates if rate is not None]
-    if hits:
-        yield f"sector hit rates: {', '.join(hits)}"
-    if traffic.l2_bytes and traffic.dram_bytes is not None:
-        ratio = fmt.significant(traffic.dram_bytes / traffic.l2_bytes)
-        yield f"DRAM moves {ratio} B per byte between the SMs and L2"
 
 
 WIDTH = 352

@@ -101,7 +101,7 @@ def _headline(launch: Launch) -> str:
 def _ours(launch: Launch) -> str:
     """Say the verdict with its reason, where NVIDIA's rule says another one."""
     verdict = launch.analysis.verdict
-    label = BOUND_LABELS[verdict.bound]
+    label = BOUND_LABELS[verdict.shown_class]
     if verdict.bound == "unknown":
         return f"{label}, for {verdict.cause}" if verdict.cause else label
     if verdict.resource and verdict.bottleneck:

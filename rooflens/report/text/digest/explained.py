@@ -12,9 +12,16 @@ from rooflens.model.needs import untold
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
+from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes
 from rooflens.model.verdict.bottleneck import both_sides
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.verdict.sentences import (
+    gain_words,
+    level_share_words,
+    limit_factor_words,
+    resource_label,
+    without_move,
+)
 from rooflens.report.document import (
     Block,
     Bullets,
@@ -33,6 +40,17 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.findings import code_of, costing, shown
+from rooflens.report.how_it_runs import memory_facts, occupancy_facts, warp_facts
+from rooflens.report.inside import (
+    body_words,
+    class_words,
+    depth,
+    inside_line,
+    loop_label,
+    number,
+    shown_loops,
+    wait_words,
+)
 from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.program import in_program_lines
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
@@ -138,7 +156,8 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
     gain = gain_words(verdict.gain, analysis.kernel.duration_ns)
     words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
-    floor = f"; the floor is {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
+    what = "the floor is" if limit.proven else f"{limit.by} alone takes"
+    floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
     return (
         paragraph(
             (strong(plain(without_move(verdict))), f" Confidence {verdict.confidence}."),
@@ -173,6 +192,20 @@ def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
     return (Heading("How busy each unit is"), *parts, *few) if parts or few else ()
 
 
+def _running(_: AnalyzedReport, analysis: Analysis) -> Document:
+    """List what was measured of warps, accesses and occupancy, so that a reader can check the judgement above."""
+    kernel = analysis.kernel
+    sections = (
+        ("Warps", warp_facts(kernel)),
+        ("Memory", memory_facts(find_traffic(kernel))),
+        ("Occupancy", occupancy_facts(kernel)),
+    )
+    lines: list[Words] = [
+        f"{name}: {plain('; '.join(known))}." for name, measured in sections if (known := tuple(measured))
+    ]
+    return (Heading("How it runs"), bullets(lines)) if lines else ()
+
+
 def _label(analysis: Analysis, name: str) -> str:
     return resource_label(name, analysis.kernel.gpu)
 
@@ -185,9 +218,10 @@ def _stated(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
 
 
 def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
-    label = _label(analysis, name)
+    label, said = _label(analysis, name), fmt.percent(share)
     if name in LEVELS:
         level, sources = analysis.levels[name], level_sources(analysis, name)
+        said = level_share_words(level)
         rate, peak = fmt.si(level.bytes_per_s, "B/s"), fmt.si(level.peak_bytes_per_s, "B/s")
     else:
         pipe, sources = analysis.pipes[name], pipe_sources(analysis, name)
@@ -195,7 +229,7 @@ def _unit(analysis: Analysis, name: str, share: float) -> tuple[Words, ...]:
             fmt.si(value, f"{UNITS.get(pipe.unit, pipe.unit)}/s") for value in (pipe.amount_per_s, pipe.peak_per_s)
         )
     source = "; ".join(dict.fromkeys(part for part in (sources.amount, sources.peak, sources.share) if part))
-    return label, plain(fmt.percent(share)), rate, peak, code(source) if source else fmt.MISSING
+    return label, plain(said), rate, peak, code(source) if source else fmt.MISSING
 
 
 def _findings(_: AnalyzedReport, analysis: Analysis) -> Document:
@@ -261,7 +295,7 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
     rows = (
         (
             plain(fmt.percent(ratio(spot.measures.get("samples"), total))),
-            _waits(spot),
+            _waits(kernel, spot),
             code(place_label(spot)),
             *((code(code_of(spot)),) if has_code else ()),
         )
@@ -270,9 +304,48 @@ def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> Table:
     return Table(columns if has_code else columns[:-1], tuple(rows))
 
 
-def _waits(hotspot: Hotspot) -> str:
+def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
     reason = leading_stall(hotspot)
-    return plain(stall_label(reason)) if reason else fmt.MISSING
+    words = "; ".join(filter(None, (stall_label(reason) if reason else "", wait_words(kernel, hotspot))))
+    return plain(words) if words else fmt.MISSING
+
+
+def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
+    """Tabulate its loops: how often they run, what part of warps' time they take, and what limits each."""
+    rows = shown_loops(analysis)
+    note = analysis.kernel.inside.note if analysis.kernel.inside else ""
+    if not rows:
+        return (Heading("Loops"), paragraph(plain(f"Not known: {note}."))) if note else ()
+    columns = (
+        Column("loop", fit="name", worth=9, least=20),
+        Column("time", right=True, worth=9),
+        Column("trips", right=True, worth=5),
+        Column("does", worth=8),
+        Column("FLOP/s", right=True, worth=6),
+        Column("FLOP/B of L2", right=True, worth=3),
+        Column("limited by", fit="wrap", worth=7, least=20),
+        Column("a trip", fit="prose", worth=4, least=40),
+    )
+    cells = (
+        (
+            code(f"{'. ' * depth(one, analysis)}{loop_label(one)}"),
+            plain(fmt.percent(one.share if one.loop.kind == "loop" else one.share_self)),
+            number(one.loop.trips) if one.loop.trips is not None else "",
+            plain(one.job),
+            fmt.si(one.flop_per_s, "FLOP/s") if one.flop_per_s else "",
+            fmt.significant(one.intensity) if one.intensity else "",
+            plain(class_words(one, analysis.kernel)),
+            plain(body_words(one)),
+        )
+        for one in rows
+    )
+    line = inside_line(analysis)
+    said = f"{line[:1].upper()}{line[1:]}. " if line else ""
+    return (
+        Heading("Loops"),
+        paragraph(plain(f"{said}Parts are of warps' time, by samples: not of the clock's.")),
+        Table(columns, tuple(cells)),
+    )
 
 
 def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
@@ -326,5 +399,5 @@ def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
     return () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)
 
 
-_SECTIONS = (_head, _verdict, _moves, _lines, _findings, _doubts, _units, _full_name)
+_SECTIONS = (_head, _verdict, _moves, _loops, _lines, _findings, _running, _doubts, _units, _full_name)
 """What an explanation holds, from top to bottom: what to do first, and the counters behind it last."""

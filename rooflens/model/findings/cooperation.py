@@ -1,0 +1,284 @@
+"""Findings about how the threads of a block work together: what they pass on, and how they end in one value.
+
+A block that reduces has few values to store and many steps to take: several elements in each thread make it worth its
+steps, the last of which are those of one warp.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from rooflens.format import percent, significant
+from rooflens.model.counters.execution import WARP_THREADS
+from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, weigh
+from rooflens.model.findings.stalls import instructions_a_warp, stall_shares
+from rooflens.model.records import Evidence, Severity, ratio
+from rooflens.model.roofline.levels import uses_shared_memory
+from rooflens.model.roofline.occupancy import warps_of
+from rooflens.model.roofline.opcodes import executed
+from rooflens.model.verdict.facts import Facts
+
+_SOME_WAIT = 0.02
+"""Warps that wait less than this at barriers may have one at the start alone."""
+_LOADS = ("long_scoreboard", "lg_throttle")
+
+
+def passed_through_global(facts: Facts) -> Found | None:
+    """Say that the threads of a block pass values to one another through global memory, barrier by barrier."""
+    kernel, sectors = facts.kernel, facts.counter("global_load_sectors")
+    fetched = facts.counter("l2_read_miss_bytes")
+    if fetched is None:
+        fetched = facts.counter("dram_read_bytes")
+    waiting = stall_shares(facts).get("barrier", 0.0)
+    if uses_shared_memory(kernel) or not sectors or fetched is None or not facts.counter("global_store_requests"):
+        return None
+    part = 1 - fetched / (sectors * SECTOR_BYTES)
+    if waiting < _SOME_WAIT or part < facts.limits.limiting_waste_share:
+        return None
+    # A kernel that waits does so for these loads, however busy the units are that they pass.
+    parts = {"l2": part, "l1": part} if facts.limiter is not None else {}
+    waste = Waste(parts, waits=part, stalls=_LOADS)
+    return Found(
+        evidence=(
+            Evidence("loaded again", part, "share", "1 - bytes that miss L2 / bytes that loads touch"),
+            Evidence("barrier stalls", waiting, "share", "samples or cycles of the warps"),
+        ),
+        move="exchange values in shared memory, such as to reduce there, as threads of a block seem to pass them on "
+        f"through global memory: {percent(part)} of the bytes that loads touch were touched before, a warp waits at "
+        f"barriers for {percent(waiting)} of its time, and the launch has no shared memory",
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        confidence="medium",
+        severity=weigh(facts, waste),
+    )
+
+
+_VALUES = (4.0, 8.0)
+"""Bytes of what is reduced."""
+_AS_PRINTED = 0.03
+"""A print rounds bytes to three digits."""
+_ONE_STORE = 1.05
+_FEW_ELEMENTS = 4
+"""A thread that adds up as many before the block reduces spends most of its time on loads, as it should."""
+_STEP_INSTRUCTIONS = 8
+"""A step in shared memory with its branch, its barrier and its addresses: with fewer it is unrolled or shuffles."""
+_WARP_STEPS = int(math.log2(WARP_THREADS))
+_ACCESSES_A_STEP, _SHUFFLES_A_STEP = 3, 1
+"""Two loads and a store of shared memory, and the shuffle that stands for them."""
+_TREE_STALLS = ("barrier", "short_scoreboard", "mio_throttle", "wait")
+_TREE_UNITS = ("l1", "smem", "lsu", "mio", "issue", "alu")
+
+
+class _Reduction(Struct, frozen=True):
+    """A block that ends in one value, by steps in shared memory.
+
+    Attributes:
+        elements: Values that a thread loads, in the mean; None where not counted.
+        steps: Of halving, for the threads of a block.
+        instructions: That a warp executes; None where not counted.
+    """
+
+    threads: float
+    elements: Evidence | None
+    steps: int
+    instructions: Evidence | None
+
+
+def _reduction(facts: Facts) -> _Reduction | None:
+    """Recognize a reduction by one value of shared memory a thread, and one value that a block stores."""
+    counters, threads, blocks = facts.kernel.counters, facts.counter("block_size"), facts.counter("grid_size")
+    parts = [counters.get(f"smem_{part}_per_block_bytes") for part in ("static", "dynamic")]
+    if not threads or not blocks or threads <= WARP_THREADS or None in parts:
+        return None
+    held = sum(part or 0.0 for part in parts) / threads
+    value = next((value for value in _VALUES if abs(held / value - 1) <= _AS_PRINTED), None)
+    if value is None or not _stores_one_value(facts, value, blocks):
+        return None
+    names = ("l2_read_miss_bytes", "dram_read_bytes", "dram_bytes")
+    loaded = next((name for name in names if counters.get(name)), None)
+    elements = None
+    if loaded is not None:
+        source = f"{facts.kernel.counter_sources.get(loaded, loaded)} / threads / {value:.0f} B"
+        elements = Evidence("elements a thread", counters[loaded] / (threads * blocks) / value, "elements", source)
+    return _Reduction(threads, elements, math.ceil(math.log2(threads)), instructions_a_warp(facts))
+
+
+def _stores_one_value(facts: Facts, value: float, blocks: float) -> bool:
+    """Return whether a block stores once, or where that is not counted fills one value of each sector it stores.
+
+    So do scattered stores of all threads, but their sectors keep L2 busier than DRAM.
+    """
+    filled, requests = facts.counter("global_store_bytes_per_sector"), facts.counter("global_store_requests")
+    if requests is None and facts.kernel.warp_opcodes:
+        requests = executed(facts.kernel.warp_opcodes, ("STG", "ST"))
+    if requests is not None:
+        return 0 < requests <= _ONE_STORE * blocks
+    l2, dram = facts.share("l2"), facts.share("dram")
+    is_one = filled is not None and abs(filled / value - 1) <= _AS_PRINTED
+    return is_one and l2 is not None and dram is not None and l2 < dram
+
+
+def few_elements(facts: Facts) -> Found | None:
+    """Say that each thread loads few elements for all the steps in which its block reduces them."""
+    block = _reduction(facts)
+    if block is None or block.elements is None or block.elements.value >= _FEW_ELEMENTS:
+        return None
+    waste = Waste(dict.fromkeys(_TREE_UNITS, 0.5), waits=0.5, stalls=_TREE_STALLS)
+    return Found(
+        evidence=(block.elements,),
+        move="add up several elements in each thread before its block reduces them, for fewer blocks: a thread loads "
+        f"{significant(block.elements.value)} elements for {block.steps} steps in blocks of {block.threads:,.0f} "
+        "threads",
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
+        confidence="medium",
+        severity=_at_least(facts, waste),
+    )
+
+
+def reduction_without_shuffles(facts: Facts) -> Found | None:
+    """Say that the last steps of a block's reduction are within one warp, and go through shared memory all the same."""
+    block = _tree(facts)
+    if block is None:
+        return None
+    warps, numbers = warps_of(block.threads), () if block.instructions is None else (block.instructions,)
+    # Half of the warps take part in the first step, half of those in the next one, and one in each of the last steps.
+    accesses = warps + _ACCESSES_A_STEP * (warps - 1 + _WARP_STEPS)
+    part = (_ACCESSES_A_STEP - _SHUFFLES_A_STEP) * _WARP_STEPS / accesses
+    waste = Waste(dict.fromkeys(("l1", "smem", "lsu", "mio"), part), waits=_of_last_warp(block), stalls=_TREE_STALLS)
+    return Found(
+        evidence=(*numbers, Evidence("steps in one warp", _of_last_warp(block), "share", "5 / log2(threads)")),
+        move=f"finish with shuffles: {_WARP_STEPS} of the {block.steps} steps are within one warp, "
+        f"{percent(_of_last_warp(block))} of them, and need no shared memory{_executed(block)}",
+        bears_on=waste.bears_on,
+        gain=speedup(facts, waste),
+        changes="instructions",
+        confidence="medium",
+        severity=_at_least(facts, waste),
+    )
+
+
+def barriers_in_last_warp(facts: Facts) -> Found | None:
+    """Say that the last steps of a block's reduction need no barrier."""
+    block = _tree(facts)
+    if block is None:
+        return None
+    opcodes, blocks = facts.kernel.warp_opcodes, facts.counter("grid_size") or 0.0
+    if opcodes and executed(opcodes, ("BAR",)) < block.steps * warps_of(block.threads) * blocks:
+        return None
+    waste = Waste({}, waits=_of_last_warp(block), stalls=("barrier",))
+    numbers = () if block.instructions is None else (block.instructions,)
+    return Found(
+        evidence=(*numbers, Evidence("steps in one warp", _of_last_warp(block), "share", "5 / log2(threads)")),
+        move="leave the block's barriers out of the last warp, and unroll the steps for a block size known when "
+        f"compiling: {percent(_of_last_warp(block))} of the {block.steps} steps are within one warp{_executed(block)}",
+        bears_on=frozenset({LATENCY, "l1", "smem"}),
+        gain=speedup(facts, waste),
+        changes="instructions",
+        confidence="medium",
+        severity=_at_least(facts, waste),
+    )
+
+
+def _tree(facts: Facts) -> _Reduction | None:
+    """Return the reduction that takes each step in shared memory, branch and barrier included."""
+    block = _reduction(facts)
+    if block is None or block.instructions is None or executed(facts.kernel.warp_opcodes, ("SHFL",)):
+        return None
+    return block if block.instructions.value >= _STEP_INSTRUCTIONS * block.steps else None
+
+
+def _of_last_warp(block: _Reduction) -> float:
+    return min(1.0, _WARP_STEPS / block.steps)
+
+
+def _executed(block: _Reduction) -> str:
+    return f"; a warp executes {block.instructions.value:.0f} instructions for all" if block.instructions else ""
+
+
+def _at_least(facts: Facts, waste: Waste) -> Severity:
+    """Weigh what the steps cost; where neither a full unit nor stalls tell, they cost something."""
+    severity = weigh(facts, waste)
+    is_unknown = not facts.kernel.stalls and not stall_shares(facts) and not facts.at_roof
+    is_delivering = facts.limiter is not None and facts.limiter.resource in _TREE_UNITS
+    return "contributes" if severity == "note" and (is_unknown or is_delivering) else severity
+
+
+_FEW_BYTES = 16.0
+"""A thread that loads more has as much in flight as one wide load brings."""
+_SPARE_WAVES = 2.0
+"""Threads of a grid with fewer waves cannot do the work of several without leaving SMs empty."""
+
+
+def few_bytes_in_flight(facts: Facts) -> Found | None:
+    """Say that threads load little each while DRAM, the busiest unit, is not full, where no stall was measured."""
+    side, waves = facts.memory, facts.counter("waves")
+    if side is None or side.resource != "dram" or facts.at_roof or stall_shares(facts) or facts.full_for_a_while:
+        return None
+    threads = (facts.counter("grid_size") or 0.0) * (facts.counter("block_size") or 0.0)
+    sectors, fill = facts.counter("global_load_sectors"), facts.counter("global_load_bytes_per_sector")
+    each = ratio(sectors and sectors * (fill or SECTOR_BYTES), threads)
+    if each is None or each > _FEW_BYTES or waves is None or waves < _SPARE_WAVES:
+        return None
+    if side.share < facts.limits.contributing_share or (fill or SECTOR_BYTES) < SECTOR_BYTES / 2:
+        return None
+    idle = max(0.0, 1 - side.share / facts.limits.copy_share)
+    return Found(
+        evidence=(
+            Evidence("bytes a thread loads", each, "B", "bytes of the sectors of global loads / threads"),
+            Evidence("DRAM busy", side.share, "share", facts.levels["dram"].source or "dram__throughput"),
+            facts.measured("waves", "waves"),
+        ),
+        move="process several elements per thread, with their loads before the first use, or load 16 bytes at once: a "
+        f"thread loads {significant(each)} bytes, in {significant(waves)} waves, and DRAM is only "
+        f"{percent(side.share)} busy",
+        bears_on=frozenset({LATENCY, "dram"}),
+        gain=facts.without_wait(1 / (1 - idle / 2)) if idle else None,
+        confidence="low",
+    )
+
+
+COOPERATION: tuple[FindingRule, ...] = (
+    FindingRule(
+        "passed_through_global",
+        "values passed on through global memory",
+        "tile",
+        passed_through_global,
+        (
+            ("global_load_sectors", "global_store_requests", "l2_read_miss_bytes"),
+            ("global_load_sectors", "global_store_requests", "dram_read_bytes"),
+        ),
+    ),
+    FindingRule(
+        "few_elements",
+        "few elements a thread in a reduction",
+        "elements",
+        few_elements,
+        tuple(("block_size", name) for name in ("l2_read_miss_bytes", "dram_read_bytes", "dram_bytes")),
+    ),
+    FindingRule(
+        "reduction_without_shuffles",
+        "a reduction that ends in shared memory",
+        "shuffle",
+        reduction_without_shuffles,
+        (("block_size", "executed_inst"), ("block_size", "warp_opcodes")),
+    ),
+    FindingRule(
+        "barriers_in_last_warp",
+        "barriers in the last warp of a reduction",
+        "barrier",
+        barriers_in_last_warp,
+        (("block_size", "executed_inst"), ("block_size", "warp_opcodes")),
+    ),
+    FindingRule(
+        "few_bytes_in_flight",
+        "few bytes in flight",
+        "elements",
+        few_bytes_in_flight,
+        (("global_load_sectors", "grid_size", "block_size", "waves"),),
+    ),
+)

@@ -1,0 +1,1 @@
+"""The inside of a kernel: its loops by machine code, and what each wait waits for."""

@@ -1,0 +1,141 @@
+"""What the body of a loop consists of: the facts from which reuse, width, overlap and unrolling are read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from rooflens.model.counters.execution import WARP_THREADS
+from rooflens.model.hotspots import STALL
+from rooflens.model.inside.code import MachineCode
+from rooflens.model.inside.sass import Instruction
+from rooflens.model.records import Anatomy
+from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
+
+_MULTIPLY_ADDS: Mapping[str, int] = {"FFMA": 1, "FFMA32I": 1, "FFMA2": 2, "DFMA": 1, "HFMA2": 2, "HFMA2_32I": 2}
+"""Opcode -> multiply-adds of one thread instruction."""
+
+_VALUE_BYTES: Mapping[str, float] = {
+    "fp64": 8.0,
+    "fp32": 4.0,
+    "tf32": 4.0,
+    "fp16": 2.0,
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "fp6": 0.75,
+    "fp4": 0.5,
+    "int4": 0.5,
+    "int1": 0.125,
+}
+_LOADS = {"global load": "global", "shared load": "shared"}
+_COPIES = frozenset({"LDGSTS", "UTMALDG", "UBLKCP"})
+_MOVING = frozenset({"integer", "moves and selects", "control", "uniform data path", "constants"})
+_STEP = re.compile(r"\bU?IADD3?\S* (U?R\d+), (?:U?!?P[T\d], )*(U?R\d+), (-?0x[0-9a-f]+)\b")
+"""An addition of a number to a register: `IADD3 R5, R5, 0x4, RZ`."""
+_ADDEND = re.compile(r"[-|]*R(\d+)[^,]*$")
+_MOST_UNROLLED = 128
+
+
+class _Body:
+    """Sums over the instructions of a loop, of all that ran them."""
+
+    def __init__(self, own: Sequence[Instruction], code: MachineCode) -> None:
+        self.groups: Counter[str] = Counter()
+        self.widths: dict[str, Counter[int]] = {"global": Counter(), "shared": Counter()}
+        self.loaded_bytes: dict[str, float] = defaultdict(float)
+        self.multiply_adds: dict[str, float] = defaultdict(float)
+        self.by_kind: dict[str, float] = defaultdict(float)
+        self.sums, self.is_matrix = 0, False
+        self._summed: set[int] = set()
+        executed, threads = code.amounts.get("warp_inst", {}), code.amounts.get("thread_inst", {})
+        for one in own:
+            if runs := executed.get(one.offset, 0.0):
+                self._add(one, runs, threads.get(one.offset, runs * WARP_THREADS))
+
+    def _add(self, one: Instruction, runs: float, threads: float) -> None:
+        self.groups[opcode_group(one.opcode)] += int(runs)
+        self.by_kind["barrier" if one.base == "BAR" else "" if one.kind == "barrier" else one.kind] += runs
+        if (where := _LOADS.get(one.kind)) is not None:
+            self.widths[where][one.width_bytes] += int(runs)
+            self.loaded_bytes[where] += threads * one.width_bytes
+        many, flop, matrix = _MULTIPLY_ADDS.get(one.base), thread_flop(one.opcode), tensor_op(one.opcode)
+        if many is not None and flop is not None:
+            self.multiply_adds[flop[0]] += many * threads
+            # A sum begins where what is added to was not made by another multiply-add of this body.
+            addend = _last_register(one)
+            self.sums += addend is not None and addend not in self._summed
+            self._summed |= one.writes
+        elif matrix is not None:
+            self.multiply_adds[matrix.dtype] += matrix.ops / 2 * runs
+            self.is_matrix = True
+        else:
+            self._summed -= one.writes
+
+
+def anatomy(
+    own: Sequence[Instruction], code: MachineCode, header_runs: float, in_flight: Callable[[int], int | None]
+) -> Anatomy | None:
+    """Describe the body of a loop without inner loops; None where it never ran.
+
+    Args:
+        own: Its instructions in the order of their offsets.
+        code: What was measured of them.
+        header_runs: How often warps began its body.
+        in_flight: Global loads under way at an instruction, by its offset.
+    """
+    body = _Body(own, code)
+    warp_inst = float(body.groups.total())
+    if header_runs <= 0 or not warp_inst:
+        return None
+    dtype = max(body.multiply_adds, key=body.multiply_adds.__getitem__, default=None)
+    total = sum(body.multiply_adds.values())
+    value_bytes = _VALUE_BYTES.get(dtype or "", 4.0)
+
+    def operands(where: str) -> float | None:
+        return body.loaded_bytes[where] / value_bytes / total if total else None
+
+    def a_trip(where: str) -> dict[int, float]:
+        return {width: runs / header_runs for width, runs in sorted(body.widths[where].items())}
+
+    waits = code.amounts.get(f"{STALL}long_scoreboard", {})
+    hottest = max((one.offset for one in own if waits.get(one.offset)), key=waits.__getitem__, default=None)
+    return Anatomy(
+        instructions=warp_inst / header_runs,
+        by_kind={group: runs / header_runs for group, runs in body.groups.most_common()},
+        global_loads=a_trip("global"),
+        shared_loads=a_trip("shared"),
+        stores=(body.by_kind["global store"] + body.by_kind["shared store"]) / header_runs,
+        multiply_adds=total / WARP_THREADS / header_runs,
+        dtype=dtype,
+        is_matrix=body.is_matrix,
+        global_operands=operands("global"),
+        shared_operands=operands("shared"),
+        results=body.sums if body.sums and not body.is_matrix else None,
+        in_flight=None if hottest is None else in_flight(hottest),
+        barriers=body.by_kind["barrier"] / header_runs,
+        address_share=sum(runs for group, runs in body.groups.items() if group in _MOVING) / warp_inst,
+        copies_asynchronously=any(one.base in _COPIES for one in own),
+        unroll=_unroll(own),
+    )
+
+
+def _last_register(one: Instruction) -> int | None:
+    """Return the register that a multiply-add adds to; None where that is zero or a constant."""
+    match = _ADDEND.search(one.text)
+    return int(match[1]) if match else None
+
+
+def _unroll(own: Sequence[Instruction]) -> int | None:
+    """Return by how much the loop counts on, where one register only does that and is compared; else None."""
+    compared = {register for one in own if one.base in {"ISETP", "UISETP"} and one.text for register in one.reads}
+    steps = []
+    for one in own:
+        match = _STEP.search(one.text)
+        if match is None:
+            continue
+        if match[1] == match[2] and one.writes & compared:
+            steps.append(abs(int(match[3], 16)))
+    found = {step for step in steps if 0 < step <= _MOST_UNROLLED}
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,30 @@
+"""What is known of a kernel's machine code, instruction by instruction: what loops and producers are found in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+
+from rooflens.model.inside.sass import Instruction
+
+MOST_INSTRUCTIONS = 20_000
+"""A kernel with more is left out: it takes seconds, and its page megabytes."""
+
+
+class MachineCode(Struct, frozen=True):
+    """The instructions of one kernel and of what it calls, with all that was measured of them.
+
+    Attributes:
+        instructions: In the order of their offsets, from the start of each function to the last that was measured.
+        starts: Offset of the first instruction of each function, sorted; the kernel itself starts at 0 or at one of
+            them.
+        amounts: Amount by offset, by measure: those of hot spots (`rooflens.model.hotspots.MEASURES`), and
+            `global_sectors`, loads and stores together; zeros left out.
+        outside: Sum by measure of what lies outside of these instructions.
+    """
+
+    instructions: Sequence[Instruction]
+    starts: Sequence[int]
+    amounts: Mapping[str, Mapping[int, float]]
+    outside: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,151 @@
+"""The class of each loop: by what is busy while warps are in it, else by what they wait for, as a kernel is judged.
+
+How busy a unit is while warps are in a loop is how busy it is over the kernel, times the part of its work that the loop
+does, over the part of the time that warps spend there. Where warps of other loops work at the same moment that is more
+than the loop alone makes of it, and it is held to the whole unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from rooflens.model.bounds import Bound
+from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
+from rooflens.model.hotspots import STALL
+from rooflens.model.records import JudgedLoop, Kernel, Loop, ratio
+from rooflens.model.verdict.facts import Facts
+
+LEAST_SHARE = 0.05
+"""Loops with less of the time are rows, and nothing is said of them."""
+
+_SECTORS, _WAVEFRONTS = ("global_sectors", "local_sectors"), ("shared_wavefronts",)
+_DRIVEN_BY: Mapping[str, tuple[str, ...]] = {
+    "dram": _SECTORS,
+    "l2": _SECTORS,
+    "l1": (*_SECTORS, *_WAVEFRONTS),
+    "smem": _WAVEFRONTS,
+    "issue": ("warp_inst",),
+}
+"""Level or pipe -> measures of the work that it does."""
+_READY = frozenset({"selected", "not_selected"})
+_SMALL_PART = 0.15
+"""A loop of which less is arithmetic, and that does less of the kernel's, is there for something else."""
+_ARITHMETIC = frozenset({"FP64", "FP32", "FP16", "matrix products"})
+
+
+def judged(facts: Facts) -> tuple[JudgedLoop, ...]:
+    """Judge all loops and straight parts of a kernel that was looked into, in their order."""
+    inside = facts.kernel.inside
+    return tuple(map(partial(_judged, facts), inside.loops)) if inside else ()
+
+
+def _judged(facts: Facts, loop: Loop) -> JudgedLoop:
+    kernel = facts.kernel
+    samples = _total(kernel, "samples")
+    share, share_self = (ratio(amounts.get("samples", 0.0), samples) for amounts in (loop.amounts, loop.own))
+    flop = sum(loop.flop.values()) if any(one.flop for one in _loops(kernel)) or not facts.flops.total else None
+    time_s = kernel.duration_ns / 1e9 * share if kernel.duration_ns and share else None
+    l2_bytes = _bytes(kernel, loop, _SECTORS, SECTOR_BYTES)
+    resource, busy, bound = _class_of(facts, loop, share_self)
+    stalls = {name: amount for name, amount in loop.own.items() if name.startswith(STALL)}
+    waits = {name: amount for name, amount in stalls.items() if name.removeprefix(STALL) not in _READY}
+    wait = max(waits, key=waits.__getitem__, default=None)
+    return JudgedLoop(
+        loop=loop,
+        share=share,
+        share_self=share_self,
+        flop=flop,
+        flop_per_s=ratio(flop, time_s),
+        l2_bytes=l2_bytes,
+        smem_bytes=_bytes(kernel, loop, _WAVEFRONTS, WAVEFRONT_BYTES),
+        intensity=ratio(flop, l2_bytes) if flop else None,
+        bound=bound,
+        resource=resource,
+        resource_share=busy,
+        wait=wait.removeprefix(STALL) if wait else None,
+        wait_share=ratio(waits[wait], loop.own.get("samples")) if wait else None,
+        job=job_of(loop, sum(sum(one.own_flop.values()) for one in _loops(kernel))),
+    )
+
+
+def _loops(kernel: Kernel) -> Iterable[Loop]:
+    return kernel.inside.loops if kernel.inside else ()
+
+
+def _total(kernel: Kernel, measure: str) -> float:
+    """Sum a measure over all rows."""
+    return sum(loop.own.get(measure, 0.0) for loop in _loops(kernel))
+
+
+def _bytes(kernel: Kernel, loop: Loop, measures: tuple[str, ...], each_bytes: float) -> float | None:
+    """Return the bytes of sectors or wavefronts of a loop; None where none of them is counted."""
+    counted = {"global_sectors": "load_sectors", "local_sectors": "local_sectors"}
+    totals = kernel.code_totals
+    if not any(counted.get(measure, measure) in totals or _total(kernel, measure) for measure in measures):
+        return None
+    return each_bytes * sum(loop.amounts.get(measure, 0.0) for measure in measures)
+
+
+def _class_of(facts: Facts, loop: Loop, share_self: float | None) -> tuple[str | None, float | None, Bound]:
+    """Return the busiest unit while warps are in a loop, how busy it is, and the class."""
+    limits = facts.limits
+    if not share_self:
+        return None, None, "unknown"
+    memory = _busiest(facts, loop, share_self, facts.levels)
+    compute = _busiest(facts, loop, share_self, facts.pipes)
+    top = max(memory, compute, key=lambda one: one[1])
+    if top[1] < limits.bound_share:
+        return (*top, "latency") if top[1] else (None, None, "latency")
+    if abs(memory[1] - compute[1]) < limits.balanced_lead:
+        return (*top, "balanced")
+    return (*top, "memory" if top is memory else "compute")
+
+
+def _busiest(facts: Facts, loop: Loop, share_self: float, units: Mapping[str, object]) -> tuple[str | None, float]:
+    """Return the unit of one side that is busiest while warps are in a loop."""
+    busy: dict[str | None, float] = {None: 0.0}
+    for name in units:
+        part = _part(facts, loop, name)
+        share = facts.share(name)
+        if part is not None and share is not None:
+            busy[name] = min(1.0, share * part / share_self)
+    busiest = max(busy, key=busy.__getitem__)
+    return busiest, busy[busiest]
+
+
+def _part(facts: Facts, loop: Loop, unit: str) -> float | None:
+    """Return the part of a unit's work that a loop does itself; None where nothing by instruction tells."""
+    kernel = facts.kernel
+    if (measures := _DRIVEN_BY.get(unit)) is not None:
+        own = sum(loop.own.get(measure, 0.0) for measure in measures)
+        return ratio(own, sum(_total(kernel, measure) for measure in measures))
+    work = next((work for work in facts.flops.work if work.key == unit), None)
+    if work is None or not work.ops:
+        return None
+    return ratio(
+        loop.own_flop.get(work.dtype_key, 0.0), sum(one.own_flop.get(work.dtype_key, 0.0) for one in _loops(kernel))
+    )
+
+
+def job_of(loop: Loop, flop: float) -> str:
+    """Say what a loop is there for, by what it consists of.
+
+    Args:
+        loop: The loop, or a straight part.
+        flop: Operations of the whole kernel.
+    """
+    body = loop.anatomy
+    if body is None:
+        return {"prologue": "prepares", "epilogue": "finishes"}.get(loop.name, "goes on")
+    arithmetic = sum(count for group, count in body.by_kind.items() if group in _ARITHMETIC)
+    does_arithmetic = arithmetic >= _SMALL_PART * body.instructions
+    if body.multiply_adds and (does_arithmetic or sum(loop.own_flop.values()) >= _SMALL_PART * flop):
+        return "multiplies"
+    if does_arithmetic:
+        return "computes"
+    if body.global_loads:
+        return "loads tiles" if loop.own.get("shared_wavefronts") or body.copies_asynchronously else "loads"
+    if body.shared_loads and body.barriers:
+        return "exchanges in shared memory"
+    return "stores" if body.stores else "counts"

@@ -1,0 +1,221 @@
+"""Hold loops and waits against what authors' sources say, NVIDIA's disassembler, and the reports' own sums."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.nvdisasm import drawn
+
+from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import decode
+from rooflens.ingest.reports.container import outline
+from rooflens.ingest.reports.machine_code import read_machine_code
+from rooflens.ingest.reports.read import opened, read_report
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.model.hotspots import STALL
+from rooflens.model.inside.code import MachineCode
+from rooflens.model.inside.graph import Graph, flow
+from rooflens.model.inside.loops import find_rows, flop_of
+from rooflens.model.inside.waits import Finder
+from rooflens.model.records import Kernel
+from rooflens.model.roofline.opcodes import tensor_op, thread_flop
+
+_MOST_OF_A_REPORT = 3
+"""Kernels of a report that are looked into, the longest."""
+_ROUNDING = 1e-3
+_LARGEST_CUBIN_BYTES = 100_000
+"""Whole libraries take the disassembler a quarter of a minute."""
+_LOADS = frozenset({"global load", "atomic", "local", "texture"})
+
+pytestmark = pytest.mark.corpus
+
+
+@pytest.fixture(scope="module")
+def rows(corpus: Path) -> list[dict[str, str]]:
+    """Return the loops whose trips were worked out by hand."""
+    table = corpus.parent / "outcomes" / "loops.tsv"
+    if not table.is_file():
+        pytest.skip(f"no table of loops at {table}")
+    with table.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+@pytest.fixture(scope="module")
+def inside(corpus: Path, rows: list[dict[str, str]]) -> dict[tuple[str, int], tuple[Kernel, MachineCode]]:
+    """Return the kernels of the programs with such loops, with their machine code, by path and index."""
+    wanted: dict[str, set[int]] = defaultdict(set)
+    for row in rows:
+        wanted[row["path"]].add(int(row["index"]))
+    found = {}
+    for path, indices in wanted.items():
+        for index, kernel, code in _looked_into(corpus.parent / path, indices):
+            found[path, index] = kernel, code
+    return found
+
+
+def _looked_into(file: Path, indices: set[int] | None = None) -> Iterator[tuple[int, Kernel, MachineCode]]:
+    """Yield kernels of a report with their machine code: those wanted, or the longest."""
+    report = read_report(file, file.name, ReadOptions(reader="direct", texts=False))
+    counted = [kernel for kernel in report.kernels if kernel.code_totals.get("warp_inst")]
+    longest = sorted(counted, key=lambda kernel: -(kernel.duration_ns or 0))[:_MOST_OF_A_REPORT]
+    chosen = {kernel.index: kernel for kernel in (longest if indices is None else counted)}
+    chosen = {index: kernel for index, kernel in chosen.items() if indices is None or index in indices}
+    for index, code in read_machine_code(file, report.run.digest, chosen, ReadOptions()).items():
+        if isinstance(code, MachineCode):
+            yield index, chosen[index], code
+
+
+def test_trips_are_those_worked_out_from_the_sources(
+    rows: list[dict[str, str]], inside: dict[tuple[str, int], tuple[Kernel, MachineCode]]
+) -> None:
+    """Each loop starts where its header is, and its body runs as often as source and launch say."""
+    wrong = []
+    for row in rows:
+        _, code = inside[row["path"], int(row["index"])]
+        starts = {one.start: one for one in find_rows(code).loops if one.kind == "loop"}
+        loop = starts.get(int(row["start"], 16))
+        if loop is None or loop.trips != pytest.approx(float(row["trips"]), rel=1e-6):
+            wrong.append(f"{row['path']} {row['start']}: {loop and loop.trips} for {row['trips']}")
+    assert len(rows) > 40
+    assert not wrong, "\n".join(wrong)
+
+
+def _lost(kernel: Kernel, code: MachineCode) -> Iterator[str]:
+    """Yield what rows do not add up to, or do not do as the table of opcodes says."""
+    found = find_rows(code)
+    if found.note:
+        return
+    for measure, at in code.amounts.items():
+        own = sum(one.own.get(measure, 0.0) for one in found.loops)
+        whole = sum(one.amounts.get(measure, 0.0) for one in found.loops if one.parent is None)
+        total = kernel.code_totals.get(measure, own + code.outside.get(measure, 0.0))
+        if not own == whole == sum(at.values()) == total - code.outside.get(measure, 0.0):
+            yield f"{measure}: {own:g}, {whole:g}, {sum(at.values()):g}, {total:g}"
+    if kernel.thread_opcodes and kernel.warp_opcodes:
+        yield from _other_flop(kernel, code)
+
+
+def _other_flop(kernel: Kernel, code: MachineCode) -> Iterator[str]:
+    """Yield the types whose operations are not those of the table of opcodes."""
+    flop: dict[str, float] = defaultdict(float)
+    for one in code.instructions:
+        if (made := flop_of(one, code)) is not None:
+            flop[made[0]] += made[1]
+    stated: dict[str, float] = defaultdict(float)
+    for opcode, count in kernel.thread_opcodes.items():
+        if (scalar := thread_flop(opcode)) is not None:
+            stated[scalar[0]] += scalar[1] * count
+    for opcode, count in kernel.warp_opcodes.items():
+        if (matrix := tensor_op(opcode)) is not None:
+            stated[f"tensor_{matrix.dtype}"] += matrix.ops * count
+    stated["fp16"] -= 4 * kernel.code_totals.get("fp16_constant_threads", 0.0)
+    for dtype in flop.keys() | stated:
+        if flop[dtype] != pytest.approx(stated[dtype], rel=_ROUNDING):
+            yield f"{dtype}: {flop[dtype]:g} FLOP, the table has {stated[dtype]:g}"
+
+
+def test_rows_add_up_to_the_kernel(inside: dict[tuple[str, int], tuple[Kernel, MachineCode]]) -> None:
+    """To the last instruction, sector, wavefront and sample; and FLOPs are those of the table of opcodes."""
+    wrong = [f"{key}: {lost}" for key, one in inside.items() for lost in _lost(*one)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.thorough
+def test_rows_add_up_on_every_report(corpus: Path) -> None:
+    """All that hold counts by instruction, the longest kernels of each."""
+    files = [*corpus.glob("*.ncu-rep"), *(corpus.parent / "outcomes" / "reports").rglob("*.ncu-rep")]
+    wrong, looked_into = [], 0
+    for file in sorted(files):
+        try:
+            for index, kernel, code in _looked_into(file):
+                looked_into += 1
+                wrong += [f"{file.name} {index}: {lost}" for lost in _lost(kernel, code)]
+        except InputError:
+            continue  # no report
+    assert looked_into > 50
+    assert not wrong, "\n".join(wrong)
+
+
+def _by_definition(graph: Graph, position: int, reads: frozenset[int]) -> int | None:
+    """Return the load of the same block that an operand comes from; None where there is none."""
+    needed = set(reads)
+    for place in range(position - 1, graph.blocks[graph.block_of(position)].first - 1, -1):
+        made = graph.instructions[place]
+        if made.writes & needed:
+            if made.kind in _LOADS:
+                return made.offset
+            needed -= made.writes
+    return None
+
+
+def test_scoreboards_and_registers_name_one_producer(
+    inside: dict[tuple[str, int], tuple[Kernel, MachineCode]],
+) -> None:
+    """In straight-line code they disagree on less than one in a hundred samples."""
+    agreed = apart = 0.0
+    for _, code in inside.values():
+        waits = code.amounts.get(f"{STALL}long_scoreboard", {})
+        for graph in find_rows(code).graphs:
+            finder = Finder(graph, code)
+            for position, one in enumerate(graph.instructions):
+                load = _by_definition(graph, position, one.reads) if one.offset in waits and one.has_control else None
+                if load is None:
+                    continue
+                producers, _ = finder.producers(position, "long_scoreboard")
+                if any(made.offset == load for made in producers):
+                    agreed += waits[one.offset]
+                else:
+                    apart += waits[one.offset]
+    assert agreed > 1e6
+    assert apart < 0.01 * (agreed + apart)
+
+
+def _cubins(file: Path) -> Iterator[bytes]:
+    with opened(file) as (data, digest):
+        for start, end in outline(data, digest, file.suffix).sources:
+            message = decode("SourceData", data[start:end])
+            if message is not None and message.Binary:
+                yield message.Binary
+
+
+def _reached(graph: Graph) -> set[int]:
+    """Return the blocks that the function's start leads to: NVIDIA draws what is called apart, or not at all."""
+    reached, waiting = {0}, [0]
+    while waiting:
+        for after in graph.after[waiting.pop()]:
+            if after not in reached:
+                reached.add(after)
+                waiting.append(after)
+    return reached
+
+
+def test_the_flow_of_control_is_that_of_nvidias_disassembler(
+    corpus: Path, rows: list[dict[str, str]], tmp_path: Path
+) -> None:
+    """Same jumps, and the same jumps back, in every function of the programs with loops."""
+    wrong, seen, functions = [], set(), 0
+    for path in sorted({row["path"] for row in rows}):
+        for cubin in _cubins(corpus.parent / path):
+            if cubin in seen or len(cubin) > _LARGEST_CUBIN_BYTES:
+                continue
+            seen.add(cubin)
+            for one in drawn(cubin, tmp_path / "one.cubin"):
+                functions += 1
+                graph = flow(one.instructions)
+                offsets = [one.instructions[block.first].offset for block in graph.blocks]
+                ours = {
+                    (one.instructions[graph.blocks[block].end - 1].offset, offsets[after])
+                    for block in _reached(graph)
+                    for after in graph.after[block]
+                }
+                jumping = {found.offset for found in one.instructions if found.ends_block}
+                apart = {(start, end) for start, end in ours ^ one.edges if end != start + 16 and start in jumping}
+                if apart or graph.is_irreducible:
+                    jumps = [f"{start:#x} -> {end:#x}" for start, end in sorted(apart)]
+                    wrong.append(f"{path} {one.name[:60]}: {jumps[:4]}")
+    assert functions > 10
+    assert not wrong, "\n".join(wrong)

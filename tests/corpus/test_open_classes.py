@@ -1,0 +1,164 @@
+"""A class that a side which was not measured could turn over is shown as open wherever it stands."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.tags import words_of
+
+from rooflens.analyzing import analyze_paths
+from rooflens.model.bounds import BOUNDS, bound_of, is_open
+from rooflens.model.compare.sentences import limiter_sentence
+from rooflens.model.records import Analysis, AnalyzedReport
+from rooflens.model.summary import KernelSummary, class_times_ns
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report import ladder
+from rooflens.report.comparison.rows import limiter, limiter_words
+from rooflens.report.content import Content, build_content
+from rooflens.report.data import to_csv, to_document
+from rooflens.report.document import spans
+from rooflens.report.html.parts import shape
+from rooflens.report.page.cards.card import cards
+from rooflens.report.page.first_screen import summary, what_first
+from rooflens.report.page.selectors import items
+from rooflens.report.page.time_chart import time_pieces
+from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.rows import kernel_rows
+from rooflens.report.summary import ranked, segments
+from rooflens.report.text.digest import digest, explain
+from rooflens.report.text.digest.kernel import block, row
+from rooflens.report.text.markdown import report_document
+from rooflens.report.text.table import kernels_document, verdict_words
+from rooflens.report.writers.markdown import to_markdown
+
+_FOLDERS = ("corpus", "cases", "outcomes")
+_FEWEST = 100
+"""Launches with an open class among the published reports and prints, at least; 134 when this was written."""
+_SURE = re.compile(rf"(?<!possibly )(?<!or )(?<!- or )\b({'|'.join(BOUNDS)})-bound(?!\?)", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def reports(corpus: Path, once: Callable[[str, Callable[[], Any]], Any]) -> list[AnalyzedReport]:
+    """Analyze all that is published beside the corpus, texts too."""
+    folders = [corpus.parent / name for name in _FOLDERS]
+    missing = [folder for folder in folders if not folder.is_dir()]
+    if missing:
+        pytest.skip(f"nothing at {missing}")
+    return once("everything", lambda: list(analyze_paths(folders).reports))
+
+
+def _with_open_ones(reports: list[AnalyzedReport]) -> Iterator[tuple[AnalyzedReport, Content]]:
+    for report in reports:
+        if any(one.verdict.or_bound for one in report.analyses):
+            yield report, build_content((report,), "page", default_thresholds())
+
+
+def _faces(report: AnalyzedReport, page: Content, group: KernelSummary) -> Iterator[tuple[str, str]]:
+    """Yield each text that states the class of the median launch of a kernel, by the name of its face."""
+    analysis = group.analysis
+    yield "table", verdict_words(analysis)
+    yield "ranking", ranked(1, group).limiter
+    yield "explain", explain(report, analysis)
+    yield "digest, block", to_markdown(block(1, group, page))
+    yield "digest, row", to_markdown(row(1, group, page))
+    yield "compare", limiter_words(limiter(analysis)) if limiter(analysis) else ""
+    yield "compare, sentence", limiter_sentence(analysis)
+    yield "ladder", ladder.limiter(analysis)
+    yield "sentence", analysis.verdict.sentence
+
+
+def _is_said(text: str, analysis: Analysis) -> bool:
+    """Return whether a text calls the class open, by its mark or in words."""
+    names = (analysis.verdict.bound, f"{analysis.verdict.bound}-bound", "instruction issue")
+    return any(f"{name}?" in text for name in names) or "possibly" in text.lower()
+
+
+def test_every_text_shows_an_open_class_as_open(reports: list[AnalyzedReport]) -> None:
+    """No face of an open kernel calls it plainly by its class, and the faces that explain say what was not measured."""
+    offenders, seen = [], Counter[str]()
+    for report, page in _with_open_ones(reports):
+        for group in page.kernels:
+            if not (or_bound := group.analysis.verdict.or_bound):
+                continue
+            seen[group.analysis.verdict.shown_class] += group.launch_count
+            for face, text in _faces(report, page, group):
+                explains = not face.startswith(("compare", "ladder"))
+                is_named = all(side in text for side in or_bound) and "not measured" in text
+                if not _is_said(text, group.analysis) or _SURE.search(text) or (explains and not is_named):
+                    offenders.append((report.run.source[-40:], face, text[:200]))
+    assert not offenders, (len(offenders), offenders[:5])
+    assert sum(seen.values()) >= _FEWEST, seen
+
+
+def test_data_and_charts_hold_an_open_class_apart(reports: list[AnalyzedReport]) -> None:
+    """JSON, CSV, chips, points, bars and cards give the mark or the other classes of each launch."""
+    offenders = []
+    for report, page in _with_open_ones(reports):
+        opened = {launch.key: launch for launch in page.counted if launch.analysis.verdict.or_bound}
+        written = to_document(report.analyses)["kernels"]
+        flat = list(csv.DictReader(io.StringIO(to_csv(report.analyses))))
+        for analysis, nested, line in zip(report.analyses, written, flat, strict=True):
+            other = list(analysis.verdict.or_bound)
+            if nested["verdict"]["or_bound"] != other or line["verdict_or_bound"].split() != other:
+                offenders.append((report.run.source[-40:], "JSON or CSV", other))
+        planes = [plane(gpu, [one for one in page.timed if one.gpu == gpu]) for gpu in page.gpus]
+        drawn = [
+            ("items", {one["k"]: one["bound"] for one in items(page)}),
+            ("time", {one["k"]: one["bound"] for one in time_pieces(page)}),
+            *(("points", {one["k"]: one["bound"] for one in kernel_rows(found)[0]}) for found in planes),
+        ]
+        for face, classes in drawn:
+            offenders += [
+                (report.run.source[-40:], face, shown)
+                for key, shown in classes.items()
+                if key in {one.key for one in page.counted} and is_open(shown) != (key in opened)
+            ]
+    assert not offenders, (len(offenders), offenders[:5])
+
+
+def test_sums_by_class_do_not_count_open_ones_as_sure(reports: list[AnalyzedReport]) -> None:
+    """In each report the time of a class is that of launches with both sides measured, and the rest stands apart."""
+    offenders = []
+    for report, page in _with_open_ones(reports):
+        sure_ns, open_ns = Counter[str](), Counter[str]()
+        for launch in page.counted:
+            side = open_ns if launch.analysis.verdict.or_bound else sure_ns
+            side[launch.analysis.verdict.bound] += launch.duration_ns or 0.0
+        for shown, time_ns in class_times_ns(page.counted).items():
+            wanted_ns = (open_ns if is_open(shown) else sure_ns)[bound_of(shown)]
+            if time_ns != pytest.approx(wanted_ns):
+                offenders.append((report.run.source[-40:], shown, time_ns, wanted_ns))
+        texts = {
+            "bars": str(summary(page)),
+            "Markdown": to_markdown(report_document(page)),
+            "digest": digest((report,)),
+        }
+        for part in segments(page.counted) if sum(class_times_ns(page.counted).values()) else ():
+            for face, text in texts.items():
+                is_one = face != "Markdown" and len(segments(page.counted)) < 2
+                if is_open(part.bound) and not is_one and f"{bound_of(part.bound)}-bound?" not in words_of(text):
+                    offenders.append((report.run.source[-40:], face, part.bound))
+    assert not offenders, (len(offenders), offenders[:5])
+
+
+def test_the_page_draws_an_open_class_hollow(reports: list[AnalyzedReport]) -> None:
+    """Its sign is hollow in ranking and card, and the table's span has its style."""
+    offenders = []
+    for report, page in _with_open_ones(reports):
+        html = str(what_first(page)) + str(cards(page))
+        for group in page.kernels:
+            shown = group.analysis.verdict.shown_class
+            if is_open(shown) and ("hollow" not in str(shape(shown)) or str(shape(shown)) not in html):
+                offenders.append((report.run.source[-40:], shown))
+        cells = [cell for table in kernels_document(page.kernels) for line in table.rows for cell in line]
+        styles = {span.style for cell in cells for span in spans(cell)}
+        wanted = {group.analysis.verdict.shown_class for group in page.kernels}
+        offenders += [(report.run.source[-40:], "table", shown) for shown in wanted - styles]
+    assert not offenders, (len(offenders), offenders[:5])

@@ -1,0 +1,152 @@
+"""Loops, their trips, and rows that add up, on machine code written by hand."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from support.machine_code import control, listed, machine_code
+
+from rooflens.model.inside.code import MachineCode
+from rooflens.model.inside.graph import flow
+from rooflens.model.inside.look import look_inside
+from rooflens.model.records import Inside, Loop
+
+NEST = listed(
+    "MOV R1, c[0x0][0x28]",  # 0
+    "MOV R4, RZ",  # 1
+    "LDG.E R2, [R8.64]",  # 2: outer body
+    "FFMA R5, R2, R3, R5",  # 3: inner body
+    "@P0 BRA ->3",  # 4
+    "IADD3 R4, R4, 0x4, RZ",  # 5
+    "ISETP.GE.AND P1, PT, R4, c[0x0][0x170], PT",  # 6
+    "@!P1 BRA ->2",  # 7
+    "STG.E [R10.64], R5",  # 8
+    "EXIT",  # 9
+    "BRA ->10",  # 10: behind the end, where stores drain
+    lines=(1, 2, 3, 4, 4, 3, 3, 3, 6, 7, 7),
+)
+
+
+def nest() -> MachineCode:
+    """Return 2 warps that run the outer body 3 times each, and the inner one 5 times each time."""
+    runs = [2, 2, 6, 30, 30, 6, 6, 6, 2, 2, 0]
+    return machine_code(NEST, runs, samples={2: 10.0, 3: 40.0, 8: 5.0, 10: 45.0}, stall_drain={10: 45.0})
+
+
+def loops_of(inside: Inside) -> dict[str, Loop]:
+    """Return the rows by the line that they start at, or by name where they are straight."""
+    return {one.name or str(one.line): one for one in inside.loops}
+
+
+def test_a_loop_in_a_loop_has_a_parent_and_trips_of_its_own() -> None:
+    """The outer one runs three times a warp, the inner one five times each time."""
+    rows = loops_of(look_inside(nest()))
+    assert rows["3"].trips == 3
+    assert rows["4"].trips == 5
+    assert rows["4"].parent == rows["3"].id
+    assert (rows["3"].start, rows["3"].end) == (0x20, 0x70)
+
+
+def test_own_amounts_of_all_rows_are_those_of_the_kernel() -> None:
+    """Inclusive amounts of the outermost rows are, too."""
+    code, inside = nest(), look_inside(nest())
+    for measure, at in code.amounts.items():
+        assert sum(one.own.get(measure, 0.0) for one in inside.loops) == sum(at.values())
+        assert sum(one.amounts.get(measure, 0.0) for one in inside.loops if one.parent is None) == sum(at.values())
+
+
+def test_floating_point_operations_are_of_the_loop_that_does_them() -> None:
+    """30 warps of 32 threads make two operations each."""
+    rows = loops_of(look_inside(nest()))
+    assert rows["4"].own_flop == {"fp32": 30 * 32 * 2}
+    assert rows["3"].own_flop == {}
+    assert rows["3"].flop == rows["4"].flop
+
+
+def test_samples_behind_the_end_count_for_what_ran_last_and_wait_for_the_store() -> None:
+    """The branch behind EXIT never runs: warps stand there while stores drain."""
+    inside = look_inside(nest())
+    assert loops_of(inside)["epilogue"].own["samples"] == 50
+    (wait,) = inside.waits[0xA0]
+    assert (wait.sass, wait.line, wait.samples, wait.reason) == ("STG.E [R10.64], R5", 6, 45, "drain")
+
+
+def test_a_test_at_the_top_is_no_trip() -> None:
+    """Unoptimised builds test first, and once more than the body runs."""
+    code = listed(
+        "MOV R4, RZ",
+        "ISETP.GE.AND P0, PT, R4, 0x7, PT",
+        "@P0 BRA ->5",
+        "IADD3 R4, R4, 0x1, RZ",
+        "BRA ->1",
+        "EXIT",
+    )
+    (loop, *_) = look_inside(machine_code(code, [1, 8, 8, 7, 7, 1])).loops
+    assert loop.trips == 7
+
+
+def test_a_call_that_nothing_returns_from_is_a_jump() -> None:
+    """Compilers leave loops by such calls: what stands behind is no part of the loop."""
+    code = listed("MOV R4, RZ", "@!P0 CALL.REL.NOINC ->3", "BRA ->1", "EXIT")
+    (loop, *_) = look_inside(machine_code(code, [1, 4, 3, 1])).loops
+    assert (loop.start, loop.trips) == (0x10, 4)
+
+
+def test_a_function_that_returns_is_a_row_of_its_own() -> None:
+    """Its instructions are in no loop of the kernel that calls it."""
+    code = listed(
+        "MOV R4, RZ", "CALL.REL.NOINC ->5", "@P0 BRA ->1", "STG.E [R2.64], R4", "EXIT", "MUFU.RCP R4, R5", "RET"
+    )
+    inside = look_inside(machine_code(code, [1, 3, 3, 1, 1, 3, 3]))
+    (loop,) = [one for one in inside.loops if one.kind == "loop"]
+    assert loop.own["warp_inst"] == 6
+    assert sum(one.own["warp_inst"] for one in inside.loops) == 15
+
+
+def test_threads_meet_where_the_barrier_says() -> None:
+    """`BSYNC` goes on at the target of its `BSSY`, not always at what stands next."""
+    code = listed("BSSY B0, ->4", "@P0 BRA ->3", "BSYNC B0", "BSYNC B0", "EXIT")
+    assert flow(code).after == [(2, 1), (3,), (3,), ()]
+
+
+@pytest.mark.parametrize("break_it", ["two entries", "no text"])
+def test_what_cannot_be_told_is_a_note_and_no_table(break_it: str) -> None:
+    """A cycle with two entries is no natural loop; without text there are no jumps."""
+    if break_it == "two entries":
+        code = listed("@P0 BRA ->2", "MOV R1, R2", "MOV R2, R3", "@P1 BRA ->1", "EXIT")
+        inside = look_inside(machine_code(code, [9, 8, 12, 12, 9]))
+    else:
+        inside = look_inside(machine_code(listed("MOV R1, R2", "???", "EXIT"), [1, 1, 1]))
+    assert inside.note
+    assert not inside.loops
+    assert not inside.waits
+
+
+def test_a_way_into_a_loop_that_no_warp_went_does_not_cost_the_table() -> None:
+    """Counts say that the jump into the middle was never taken."""
+    code = listed("@!P0 BRA ->2", "MOV R1, R2", "MOV R2, R3", "@P1 BRA ->1", "EXIT")
+    (loop, *_) = look_inside(machine_code(code, [2, 6, 6, 6, 2])).loops
+    assert (loop.start, loop.trips) == (0x10, 3)
+
+
+def test_twenty_thousand_instructions_take_seconds_at_most() -> None:
+    """A thousand loops in a row, each around another, with a wait in each."""
+    texts: list[str | tuple[str, bytes]] = []
+    for number in range(330):
+        start = 60 * number
+        texts += [("LDG.E R2, [R8.64]", control(written=number % 6))] * 28 + ["MOV R4, RZ"]
+        texts += [("FFMA R5, R2, R3, R5", control(waits=1 << number % 6))] * 29
+        texts += [f"@P0 BRA ->{start + 29}", f"@P1 BRA ->{start}"]
+    code = listed(*texts, "EXIT")
+    started = time.process_time()
+    inside = look_inside(machine_code(code, [5] * len(code), stall_long_scoreboard={29: 1.0, 19_000: 2.0}))
+    assert time.process_time() - started < 20
+    assert inside.note or len(inside.loops) > 600
+
+
+def test_more_loops_than_anybody_reads_are_a_note() -> None:
+    """401 of them."""
+    texts = [f"@P0 BRA ->{place}" for place in range(401)]
+    inside = look_inside(machine_code(listed(*texts, "EXIT"), [2] * 402))
+    assert "more than 400 loops" in inside.note

@@ -1,0 +1,48 @@
+"""Write machine code as a disassembler shows it, with what was counted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rooflens.model.inside.code import MachineCode
+from rooflens.model.inside.sass import INSTRUCTION_BYTES, Instruction, parse
+
+BASE = 0x7F0000000000
+"""Where the code is loaded to."""
+
+
+def control(written: int = 7, read: int = 7, waits: int = 0) -> bytes:
+    """Encode the control bits of an instruction: the scoreboards that it sets, and the mask of those it waits for."""
+    return (written << 110 | read << 113 | waits << 116).to_bytes(INSTRUCTION_BYTES, "little")
+
+
+def listed(*texts: str | tuple[str, bytes], lines: Sequence[int | None] = ()) -> list[Instruction]:
+    """Parse instructions that stand one after the other; `->N` in a text is the address of the Nth one."""
+    found = []
+    for place, given in enumerate(texts):
+        text, code = given if isinstance(given, tuple) else (given, control())
+        head, arrow, number = text.partition("->")
+        whole = f"{head}{BASE + int(number) * INSTRUCTION_BYTES:#x}" if arrow else text
+        line = lines[place] if place < len(lines) else None
+        found.append(
+            parse(
+                place * INSTRUCTION_BYTES,
+                whole,
+                code,
+                base_address=BASE,
+                file=None if line is None else "gemm.cu",
+                line=line,
+            )
+        )
+    return found
+
+
+def machine_code(
+    instructions: Sequence[Instruction], runs: Sequence[float], **amounts: Mapping[int, float]
+) -> MachineCode:
+    """Count how often warps ran each instruction; other amounts are by position, by measure."""
+    at = {place: one.offset for place, one in enumerate(instructions)}
+    executed = {at[place]: float(count) for place, count in enumerate(runs) if count}
+    measured = {measure: {at[place]: amount for place, amount in found.items()} for measure, found in amounts.items()}
+    threads = {offset: 32.0 * count for offset, count in executed.items()}
+    return MachineCode(instructions, [0], {"warp_inst": executed, "thread_inst": threads, **measured})
