@@ -41,8 +41,9 @@ def predict(
 
     Returns:
         `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute`,
-        `communication` or `overhead`), `t_lower_s` (the floor in seconds), `attainable` (what published kernels would
-        take), `roof_flop_per_s`, `parts` and more.
+        `communication` or `overhead`), `t_lower_s` (the floor in seconds, from cold caches),
+        `t_lower_warm_s` (where L2 holds operands and results; None where they do not fit), `attainable` (what published
+        kernels would take), `roof_flop_per_s`, `parts` and more.
 
     Raises:
         UsageError: The operation, type or a size is unknown; no GPU, or more than one, has this name; or a size is

@@ -35,7 +35,7 @@ class LadderRow(Struct, frozen=True):
     Attributes:
         time: Time of one launch, or of the whole program.
         against_first: How many times as fast as the first one; a dash where there is nothing to compare.
-        part: Its time as a part of the longest one.
+        part: Its time as a part of the longest one that is compared; 0 where it is not.
         changed: How it compares with the version before, and what changed.
     """
 
@@ -56,7 +56,7 @@ class LadderRow(Struct, frozen=True):
 
 def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> list[LadderRow]:
     """Say each version of a ladder in words."""
-    longest = max((rung.time.median_ns or 0.0 for rung in rungs), default=0.0) or 1.0
+    longest = max((rung.time.median_ns or 0.0 for rung in rungs if not rung.apart), default=0.0) or 1.0
     return [
         LadderRow(
             label=rung.label,
@@ -65,7 +65,7 @@ def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> 
             bound=rung.analysis.verdict.shown_class if rung.analysis else "unknown",
             limiter=limiter(rung.analysis) if rung.analysis else "-",
             changed=step_words(rungs, rung, threshold),
-            part=(rung.time.median_ns or 0.0) / longest,
+            part=0.0 if rung.apart else (rung.time.median_ns or 0.0) / longest,
             is_fastest=rung.is_fastest,
         )
         for rung in rungs

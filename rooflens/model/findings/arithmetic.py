@@ -5,35 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from msgspec import Struct
-
 from rooflens.format import factor, percent, si, si_of
 from rooflens.model.findings.rule import LATENCY, MOST_SPARED, FindingRule, Found, Waste, spared, speedup, weigh
 from rooflens.model.hotspots import places
-from rooflens.model.records import Evidence, Kernel, ratio
-from rooflens.model.roofline.datasheets import datasheet_of
-from rooflens.model.roofline.flops import SCALAR_COUNTERS
+from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.levels import shares_of
-from rooflens.model.roofline.opcodes import executed, opcode_group, uses_tensor_cores
+from rooflens.model.roofline.mix import mix_of
+from rooflens.model.roofline.opcodes import executed, opcode_group
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.narrower import could_use_tensor_cores, peak_of, roofs_over_fp32
 
 _PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
-_LETTERS: Mapping[str, str] = {"fp32": "f", "fp64": "d"}
-_OPCODES: Mapping[str, str] = {
-    "FADD": "add",
-    "FADD32I": "add",
-    "FADD2": "add",
-    "FMUL": "mul",
-    "FMUL32I": "mul",
-    "FMUL2": "mul",
-    "FFMA": "fma",
-    "FFMA32I": "fma",
-    "FFMA2": "fma",
-    "DADD": "add",
-    "DMUL": "mul",
-    "DFMA": "fma",
-}
-
 _BESIDE: Mapping[str, tuple[str, ...]] = {
     "fp32": ("IMAD", "IMUL", "HADD2", "HMUL2", "HFMA2"),
     "fp64": ("DSETP", "DMNMX", "DMMA"),
@@ -45,36 +27,11 @@ _REFINING = 7
 """fp64 instructions of a division at least: four to refine the reciprocal, one to multiply, two to correct."""
 
 
-class _Mix(Struct, frozen=True):
-    """Thread instructions of one precision: additions, multiplications, and fused multiply-adds."""
-
-    dtype: str
-    add: float
-    mul: float
-    fma: float
-    source: str
-
-    @property
-    def apart(self) -> float:
-        """Return the additions and multiplications that are not fused."""
-        return self.add + self.mul
-
-    @property
-    def total(self) -> float:
-        """Return all of them."""
-        return self.apart + self.fma
-
-    @property
-    def sparable(self) -> float:
-        """Return the part of all that fusing pairs would spare at most, 0 to 1: one of each pair."""
-        return min(self.add, self.mul) / self.total if self.total else 0.0
-
-
 def unfused_arithmetic(facts: Facts) -> Found | None:
     """Say that additions and multiplications are issued separately where one instruction could do both."""
     limit, opcodes, unfused = facts.limits.fusable_share, facts.kernel.thread_opcodes, []
     for dtype, (own, pipe) in _PIPES.items():
-        mix = _mix(facts.kernel, dtype)
+        mix = mix_of(facts.kernel, dtype)
         if mix is None:
             continue
         parts = {own: 1.0}  # of what its pipes do, its arithmetic; of a shared pipe only where that is counted
@@ -107,30 +64,10 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
     )
 
 
-def _mix(kernel: Kernel, dtype: str) -> _Mix | None:
-    """Count one precision by opcode, else by counters; None where there is none of it, or it is not counted."""
-    letter = _LETTERS[dtype]
-    if kernel.thread_opcodes:
-        counts = dict.fromkeys(("add", "mul", "fma"), 0.0)
-        for opcode, threads in kernel.thread_opcodes.items():
-            base = opcode.partition(".")[0]
-            if base in _OPCODES and base.startswith(letter.upper()):
-                counts[_OPCODES[base]] += threads
-        source = "thread instructions by opcode"
-    else:
-        add, mul, fma = map(kernel.counters.get, SCALAR_COUNTERS[dtype])
-        if add is None or mul is None or fma is None:
-            return None
-        counts = {"add": add, "mul": mul, "fma": fma}
-        source = f"smsp__sass_thread_inst_executed_op_{letter}{{add,mul,fma}}_pred_on.sum"
-    mix = _Mix(dtype, counts["add"], counts["mul"], counts["fma"], source)
-    return mix if mix.total else None
-
-
 def fp64_divisions(facts: Facts) -> Found | None:
     """Say that much of the fp64 arithmetic is divisions and square roots."""
     divisions = sum(n for opcode, n in facts.kernel.thread_opcodes.items() if opcode.startswith(_FP64_SEEDS))
-    mix = _mix(facts.kernel, "fp64") if divisions else None
+    mix = mix_of(facts.kernel, "fp64") if divisions else None
     if mix is None:
         return None
     part = min(1.0, divisions * _REFINING / mix.total)
@@ -160,7 +97,7 @@ def slow_fp64(facts: Facts) -> Found | None:
     top = max(busy, key=lambda one: busy[one], default=None)
     if counted == 0 or (counted is None and (top is None or busy[top] < facts.limits.contributing_share)):
         return None
-    fp64, fp32 = (_peak(facts, dtype) for dtype in ("fp64", "fp32"))
+    fp64, fp32 = (peak_of(facts.kernel, facts.pipes, dtype) for dtype in ("fp64", "fp32"))
     if fp64 and fp32:
         slower = Evidence("fp64_slower", fp32 / fp64, "x", "fp32 peak / fp64 peak")
     elif facts.counter("fp64_slower_factor"):
@@ -192,52 +129,23 @@ def slow_fp64(facts: Facts) -> Found | None:
     )
 
 
-def _peak(facts: Facts, dtype: str) -> float | None:
-    """Return a peak as the report has it, else the published one at the profiled clock; None where not known."""
-    pipe = facts.pipes.get(dtype)
-    if pipe is not None and pipe.peak_per_s:
-        return pipe.peak_per_s
-    gpu, clock_hz = datasheet_of(facts.kernel.gpu), facts.counter("sm_clock_hz")
-    return gpu.peak_at(clock_hz, dtype) if gpu and clock_hz else None
-
-
-_TENSOR_FOR_FP32 = ("tensor_tf32", "tensor_bf16", "tensor_fp16")
-"""What can take fp32 products, best first: its own format, then formats with fewer digits."""
-
-
 def tensor_cores_unused(facts: Facts) -> Found | None:
     """Say that work that looks like a matrix product fills the fp32 pipe of a chip whose tensor cores are unused."""
-    kernel, limits, busy = facts.kernel, facts.limits, facts.share("fp32")
-    if busy is None or busy < limits.matrix_pipe_share:
+    busy = facts.share("fp32")
+    if busy is None or not could_use_tensor_cores(facts.kernel, facts.pipes, facts.limits):
         return None
-    tensor = (pipe for name, pipe in facts.pipes.items() if name.startswith("tensor_") and name != "tensor_pipe")
-    has_matrix = uses_tensor_cores(kernel.warp_opcodes)
-    mix = _mix(kernel, "fp32")
-    if has_matrix or any(pipe.amount for pipe in tensor) or mix is None:
+    roofs = roofs_over_fp32(facts.kernel, facts.pipes)
+    if not roofs:
         return None
-    special = sum(threads for opcode, threads in kernel.thread_opcodes.items() if opcode.startswith("MUFU"))
-    special_part = special / mix.fma if mix.fma else 0.0
-    if mix.fma < limits.matrix_fma_part * mix.total or special_part > limits.matrix_special_part:
-        return None
-    fp32_peak = _peak(facts, "fp32")
-    peaks = {key: peak for key in _TENSOR_FOR_FP32 if (peak := _peak(facts, key))}
-    if not peaks or not fp32_peak:
-        return None
-    key = next(iter(peaks))
-    higher = peaks[key] / fp32_peak
-    if higher <= 1:
-        key = max(peaks, key=lambda one: peaks[one])
-        higher = peaks[key] / fp32_peak
-    if higher <= 1:
-        return None
-    name = key.removeprefix("tensor_").upper().replace("BF16", "bf16").replace("FP16", "fp16")
+    dtype = "tf32" if "tf32" in roofs else max(roofs, key=roofs.__getitem__)
+    name = "TF32" if dtype == "tf32" else dtype
     return Found(
         evidence=(
             Evidence("fp32_share", busy, "share", facts.pipes["fp32"].source),
-            Evidence("tensor_roof_over_fp32", higher, "x", f"{key} peak / fp32 peak"),
+            Evidence("tensor_roof_over_fp32", roofs[dtype], "x", f"tensor_{dtype} peak / fp32 peak"),
         ),
         move=f"move it to the tensor cores if it is a matrix product and {name} is accurate enough: it does "
-        f"{percent(busy)} of the fp32 peak without them, and the {name} roof is {factor(higher)} as high",
+        f"{percent(busy)} of the fp32 peak without them, and the {name} roof is {factor(roofs[dtype])} as high",
         bears_on=frozenset({"fp32", "fma", "issue"}),
         confidence="medium",
         severity="contributes",

@@ -387,6 +387,8 @@ _LSU_EACH_CYCLE: Mapping[str, float] = {
     **dict.fromkeys(("7.5", "8.6", "8.9", "12.0"), 0.5),
 }
 """Instructions that the LSU of an SM takes a cycle: it has 32 lanes on the chips for HPC, and 16 on the others."""
+_OPERANDS_PAST_LSU = (9, 0)
+"""From here on matrix instructions read shared memory themselves."""
 _ACCESSES_COUNTED = (
     *("global_load_sectors", "global_store_sectors", "global_load_bytes_per_sector", "global_store_bytes_per_sector"),
     *("smem_access_wavefronts", "smem_load_conflict_wavefronts", "smem_conflict_bytes"),
@@ -408,6 +410,11 @@ def many_wavefronts(facts: Facts) -> Found | None:
         busy, taken = counters.get("l1_data_share"), counters.get("l1_lsu_input_share")
         each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
         source = "l1tex__data_pipe_lsu_wavefronts / l1tex__lsuin_requests, by their shares of peak"
+    if each is None and kernel.capability < _OPERANDS_PAST_LSU:
+        # The SM's per cent covers its LSU: no more instructions than that reach L1.
+        busy, taken = facts.levels["l1"].stages.get(WHOLE), counters.get("sol_compute")
+        each = ratio(busy, taken and taken * _LSU_EACH_CYCLE.get(kernel.compute_capability or "", 0.0))
+        source = "L1's per cent / (sm__throughput x LSU instructions a cycle), at least"
     if each is None or 1 - _WIDEST_WAVEFRONTS / each < facts.limits.wasted_sector_share:
         return None
     part = 1 - _WIDEST_WAVEFRONTS / each
@@ -787,7 +794,11 @@ MEMORY: tuple[FindingRule, ...] = (
         "many passes per memory instruction",
         "coalesce",
         many_wavefronts,
-        (("l1_data_bytes", "lsu_inst"), ("l1_data_share", "l1_lsu_input_share")),
+        (
+            ("l1_data_bytes", "lsu_inst"),
+            ("l1_data_share", "l1_lsu_input_share"),
+            ("sol_compute", "sol_l1_active_share"),
+        ),
     ),
 )
 ATOMICS: tuple[FindingRule, ...] = (

@@ -194,7 +194,7 @@ REUSE: tuple[FindingRule, ...] = (
             ("thread_opcodes", "warp_opcodes"),
             ("dfma_threads",),
             ("ffma_threads",),
-            *(("l1_lsu_input_share", busy) for busy in ("fma_busy_share", "fma_share")),
+            ("l1_lsu_input_share", "fma_busy_share"),
             ("global_load_requests", "global_store_requests", "global_load_sectors", "dram_bytes"),
         ),
     ),

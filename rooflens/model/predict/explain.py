@@ -311,7 +311,7 @@ def _time(facts: _Facts) -> Iterator[Gap]:
     floor_ns = times.floor_ns
     if not floor_ns or not time_ns or (time_ns < floor_ns and facts.checked.at_least):
         return
-    text = f"{time_words(time_ns / 1e9, floor_ns / 1e9, times.attainable)}."
+    text = f"{time_words(time_ns / 1e9, floor_ns / 1e9, times.attainable, (times.math_ns or 0.0) / 1e9)}."
     usual_ns = times.attainable.high_s * 1e9 if times.attainable else floor_ns / default_thresholds().at_roof_share
     if floor_ns <= time_ns <= usual_ns:
         yield Gap("time", text, as_predicted=True)

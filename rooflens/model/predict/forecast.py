@@ -2,10 +2,11 @@
 
 T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction.
 Beside the products, T_special = special functions / their rate and T_issue = instructions that unpack weights / those
-issued a second; besides DRAM, T_L2 = bytes of L2 / its bandwidth. The longest of them is the floor of its time. A
-kernel whose floor is shorter than its launch takes as long as the launch. Peaks are dense and at boost clock, as
-`rooflens/gpus` holds them. The parts of a composite operation run one after another, so their floors add up. Where GPUs
-share an operation, all amounts and times are those of one of them.
+issued a second; besides DRAM, T_L2 = bytes of L2 / its bandwidth. The longest of them is the floor of its time. It
+holds for cold caches: where operands and results fit in L2 and are there already, T_memory falls away, and what is left
+is the warm floor. A kernel whose floor is shorter than its launch takes as long as the launch. Peaks are dense and at
+boost clock, as `rooflens/gpus` holds them. The parts of a composite operation run one after another, so their floors
+add up. Where GPUs share an operation, all amounts and times are those of one of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError, UsageError
 from rooflens.format import duration, si
@@ -56,7 +58,7 @@ class Forecast(Struct, frozen=True):
         label: Name of the operation, or what the part does.
         count: How often it runs; the amounts and times are those of all of them.
         peak: Pipe whose dense peak was used: `tensor_bf16`; for a composite operation that of its products.
-        t_lower_s: The floor: the longest of its times, summed over the parts of a composite operation.
+        t_lower_s: The floor from cold caches: the longest of its times, summed over the parts of a composite operation.
         regime: What the longest time is of; for a composite operation, where most of its floor goes; `overhead` where
             the floor is shorter than the launches.
         parts: The steps of a composite operation; empty for a simple one.
@@ -73,6 +75,8 @@ class Forecast(Struct, frozen=True):
         l2_bytes: Bytes between the SMs and L2.
         l2_s: Time that moving them takes; 0 where L2's bandwidth is not known.
         rates: The rates behind these three times; infinite where not known.
+        data_bytes: Operands and results, each once: what L2 must hold for the warm floor.
+        l2_size_bytes: What L2 holds; None where it is not known.
     """
 
     label: str
@@ -100,6 +104,8 @@ class Forecast(Struct, frozen=True):
     l2_bytes: float = 0.0
     l2_s: float = 0.0
     rates: SideRates = SideRates()
+    data_bytes: float = 0.0
+    l2_size_bytes: float | None = None
 
     def __repr__(self) -> str:
         amounts = f"{si(self.flop, 'FLOP')}, {si(self.moved_bytes, 'B')}"
@@ -111,6 +117,24 @@ class Forecast(Struct, frozen=True):
         from rooflens.model.predict.published import attainable  # noqa: PLC0415 - its points need this module's floors
 
         return None if self.regime == "overhead" else attainable(self.label, self.t_lower_s)
+
+    @property
+    def t_lower_warm_s(self) -> float | None:
+        """The floor where L2 holds operands and results; None where they do not fit, or its size is not known.
+
+        It is the cold floor where DRAM does not bound that. Where L2's bandwidth is not known, only arithmetic and
+        links bound it.
+        """
+        if self.l2_size_bytes is None or self.data_bytes > self.l2_size_bytes:
+            return None
+        return self.t_without_dram_s
+
+    @property
+    def t_without_dram_s(self) -> float:
+        """The longest of its times but that of its bytes at DRAM, summed over parts; those that are not known are 0."""
+        if self.parts:
+            return sum(part.t_without_dram_s for part in self.parts)
+        return max(self.t_math_s, self.special_s, self.issue_s, self.l2_s, self.t_comms_s)
 
     @property
     def t_special_s(self) -> float | None:
@@ -247,7 +271,13 @@ def _sent_by_part(part: Part, widths: Widths) -> float:
 def _simple(part: Part, widths: Widths, dtype: str, gpu: Datasheet, link: Link | None) -> Forecast:
     peak = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
     over = (link.kind, link.bytes_per_s_per_direction) if link else None
-    return simple(part, widths, peak, gpu.dram_bandwidth.value, side_rates(gpu, peak[0], dtype), over)
+    found = simple(part, widths, peak, gpu.dram_bandwidth.value, side_rates(gpu, peak[0], dtype), over)
+    once = replace(part, sizes={**part.sizes, "tile": 0}) if part.sizes.get("tile") else part
+    return replace(
+        found,
+        data_bytes=_work_of_part(once, widths)[1] if once is not part else found.moved_bytes,
+        l2_size_bytes=gpu.l2_size.value if gpu.l2_size else None,
+    )
 
 
 def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
@@ -346,12 +376,13 @@ def composite(
         link=parts[0].link,
         link_bytes_per_s=parts[0].link_bytes_per_s,
         rates=parts[0].rates,
+        l2_size_bytes=parts[0].l2_size_bytes,
         **sums,
     )
 
 
 _ADDED = (
-    *("flop", "moved_bytes", "sent_bytes", "special", "issued", "l2_bytes"),
+    *("flop", "moved_bytes", "sent_bytes", "special", "issued", "l2_bytes", "data_bytes"),
     *("t_math_s", "t_memory_s", "t_lower_s", "t_comms_s", "special_s", "issue_s", "l2_s"),
 )
 """What the steps of a composite operation add up to."""

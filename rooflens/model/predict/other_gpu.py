@@ -20,7 +20,15 @@ from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.records import Analysis
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, datasheet_of
 from rooflens.model.summary import KernelSummary
+from rooflens.model.verdict.narrower import (
+    SCALAR,
+    WORTH_FROM,
+    could_use_tensor_cores,
+    is_product_on_cuda_cores,
+    pipe_in_type,
+)
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.thresholds import default_thresholds
 
 Side = Literal["memory", "compute"]
 
@@ -163,6 +171,7 @@ class WhatIf(Struct, frozen=True):
         about_ns: Their time there if each keeps its distance from the lower bound; None where that says nothing of it.
         side: What takes longer there, `memory` or `compute`; None where nothing is said of its time.
         reason: Why nothing is said of its time; empty where something is.
+        pipe: Where its main arithmetic runs in the other type; None without one.
     """
 
     kernel: KernelSummary
@@ -172,6 +181,12 @@ class WhatIf(Struct, frozen=True):
     about_ns: float | None = None
     side: Side | None = None
     reason: str = ""
+    pipe: str | None = None
+
+    @property
+    def worth(self) -> bool | None:
+        """Whether the other type is worth it; None without one, and where nothing can be said of its time."""
+        return None if self.dtype is None or self.factor is None else self.factor > WORTH_FROM
 
     @property
     def measured_ns(self) -> float | None:
@@ -191,19 +206,24 @@ def main_type(load: Load) -> tuple[str, str] | None:
     return None if pipe is None or not flops[pipe] else (pipe, _type_of(pipe))
 
 
+def next_type(analysis: Analysis) -> str:
+    """Name the type to ask about first: fp32 of a kernel in fp64, fp16 of every other."""
+    load = load_of(analysis)
+    main = main_type(load) if load is not None else None
+    return "fp32" if main is not None and main[1] == "fp64" else "fp16"
+
+
 def _type_of(pipe: str) -> str:
     return pipe.removeprefix("tensor_").partition("_")[0]
 
 
 _FLOATING = frozenset(name for name in ELEMENT_BYTES if not name.startswith("int"))
-_SCALAR = ("fp64", "fp32")
-"""Types that CUDA cores compute here; narrower ones are widened when they are loaded."""
 
 
-def retyped(load: Load, dtype: str) -> Load:
+def retyped(load: Load, dtype: str, *, product: bool = False) -> Load:
     """Put the main arithmetic of a load into another type, with all its bytes: the best case.
 
-    Tensor work stays on tensor cores. On CUDA cores narrow values are only stored, and computed in fp32.
+    Tensor work stays on tensor cores, and products go there. Else narrow values are only stored, and computed in fp32.
 
     Raises:
         UsageError: The type has no effect on it.
@@ -214,7 +234,7 @@ def retyped(load: Load, dtype: str) -> Load:
     pipe, before = main
     if before == dtype:
         raise UsageError(f"`--dtype {dtype}` has no effect", f"most of its arithmetic is {dtype} already")
-    after = f"tensor_{dtype}" if pipe.startswith("tensor_") else dtype if dtype in _SCALAR else "fp32"
+    after = pipe_in_type(pipe, dtype, product=product)
     ops: defaultdict[str, float] = defaultdict(float)
     for key, amount in load.ops.items():
         ops[after if key == pipe else key] += amount
@@ -250,7 +270,10 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
     answer = WhatIf(kernel, there, dtype)
     if here is None:
         return replace(answer, reason=_lacking(analysis))
-    load = here.load if dtype is None else retyped(here.load, dtype)
+    kernel_of, limits = analysis.kernel, default_thresholds()
+    product = dtype is not None and is_product_on_cuda_cores(kernel_of, analysis.pipes, limits)
+    load = here.load if dtype is None else retyped(here.load, dtype, product=product)
+    to_tensor = product and could_use_tensor_cores(kernel_of, analysis.pipes, limits) and dtype not in SCALAR
     roofs = gpu_roofs(there)
     placed = place(load, roofs)
     if placed is None:
@@ -260,7 +283,12 @@ def what_if(kernel: KernelSummary, gpu: Datasheet | None, dtype: str | None) -> 
     if median_ns := analysis.kernel.duration_ns:  # as many of the median launch as take the time of all
         times_ns = [(one.analysis.kernel.duration_ns or 0.0) * one.analysis.launches for one in kernel.launches]
         launches = sum(times_ns) / median_ns
-    found = replace(answer, lower_ns=placed.lower_s * launches * 1e9, reason=_far_from_bound(analysis, here))
+    # A product that fills fp32 is rewritten for tensor cores: what limits its code today is not what counts.
+    reason = "" if to_tensor and here.place.lower_s else _far_from_bound(analysis, here)
+    pipe = main_type(load)
+    found = replace(
+        answer, lower_ns=placed.lower_s * launches * 1e9, reason=reason, pipe=pipe[0] if dtype and pipe else None
+    )
     if found.reason or kernel.duration_ns is None:
         return replace(found, reason=found.reason or "time not measured")
     return replace(found, about_ns=kernel.duration_ns * placed.lower_s / here.place.lower_s, side=placed.side)

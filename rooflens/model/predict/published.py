@@ -1,10 +1,11 @@
 """What published kernels attain: the best times of an operation that others measured, over our floor of each.
 
-    eta = floor / time        attainable = floor / eta, from the fastest of the points to the slowest, and a launch
+    eta = floor / time        attainable = floor / eta, for the best of the points, the median one, and nearly all
 
-The points are in `published.csv`, each with its source. An operation is judged by its own points and those of its kind,
-on other GPUs and in other types too: `docs/explanation/accuracy.md` leaves out each GPU in turn, and shows how many of
-its times lie in the interval of the others. Where all points come from one source, the interval is unproven.
+The points are in `published.csv`, each with its source. An operation is judged by the tuned kernels among its own
+points and those of its kind, on other GPUs and in other types too: `docs/explanation/accuracy.md` says which count as
+tuned, leaves out each source in turn, and shows how many of its times lie in the interval of the others. Where all
+points come from one source, the interval is unproven.
 """
 
 from __future__ import annotations
@@ -22,12 +23,21 @@ from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import the_datasheet
 
-SHORT_S = 10e-6
-"""Published times of short kernels hold a launch and what measures them: products of 512 take 9 us in any type."""
+LONG_S = 20e-6
+"""Floor from which a time says what a kernel attains; a shorter one says more of its launch: products of 512 take 9 us
+in any type."""
+
+LAUNCH_S = 10e-6
+"""What a launch, and what measures it, add to a short time at most; half of it is usual."""
+
+_BETTER, _WORSE, _NEARLY_ALL = 0.5, 4 / 3, 0.95
+"""How far the times of another source lie beyond those that are known, of what they take above the floor: the best one
+takes half as much, and the slowest a third more than 95 % of them do. A source has seldom more than 20 points, so that
+its ends say little of the next one's."""
 
 _KINDS: tuple[frozenset[str], ...] = (
     frozenset({"rmsnorm", "layernorm", "softmax"}),
-    frozenset({"gemm", "grouped-gemm"}),
+    frozenset({"gemm", "grouped-gemm", "batched-gemm"}),
 )
 """Operations whose kernels attain alike: those that go row by row, and products."""
 
@@ -38,7 +48,9 @@ class Point(Struct, frozen=True):
     Attributes:
         gpu: As `rooflens gpus` lists it.
         sizes: By name, as `rooflens predict` takes them.
-        floor_s: Our floor of it.
+        untuned: Why it says nothing of what can be attained; empty for a tuned kernel.
+        floor_s: Our floor of it, from cold caches.
+        is_long: Its floor is long enough to say what the kernel attains: no launch takes most of its time.
     """
 
     operation: str
@@ -47,23 +59,25 @@ class Point(Struct, frozen=True):
     sizes: dict[str, int]
     time_s: float
     implementation: str
+    untuned: str
     source: str
     floor_s: float
+    is_long: bool
 
     @property
-    def eta(self) -> float:
-        """Floor over time, 0 to 1."""
-        return self.floor_s / self.time_s
+    def over_floor(self) -> float:
+        """Time over floor: 1 or more."""
+        return self.time_s / self.floor_s
 
 
 class Attainable(Struct, frozen=True):
     """What published kernels of an operation would take, as times in seconds.
 
     Attributes:
-        low_s: As near to the floor as the best of them.
-        typical_s: As near as the median one.
-        high_s: As near as the slowest of them, and a launch.
-        points: How many kernels were published.
+        low_s: Half as far above the floor as the best of them.
+        typical_s: As near to the floor as the median one; for short kernels half a launch more.
+        high_s: A third farther above the floor than nearly all of them; for short kernels a launch more.
+        points: How many tuned kernels were published.
         sources: Who published them.
     """
 
@@ -89,10 +103,14 @@ def published_points() -> tuple[Point, ...]:
 def _point(row: dict[str, str]) -> Point:
     """Read one line, and predict its floor."""
     sizes = {name: int(value) for name, _, value in (pair.partition("=") for pair in row["sizes"].split())}
-    floor_s = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], the_datasheet(row["gpu"])).t_lower_s
-    names = ("operation", "dtype", "gpu", "implementation", "source")
+    found = forecast(OPERATIONS[row["operation"]], sizes, row["dtype"], the_datasheet(row["gpu"]))
+    names = ("operation", "dtype", "gpu", "implementation", "untuned", "source")
     return Point(
-        **{name: row[name] for name in names}, sizes=sizes, time_s=float(row["time_ms"]) / 1e3, floor_s=floor_s
+        **{name: row[name] for name in names},
+        sizes=sizes,
+        time_s=float(row["time_ms"]) / 1e3,
+        floor_s=found.t_lower_s,
+        is_long=found.t_lower_s >= LONG_S and found.regime != "overhead",
     )
 
 
@@ -105,41 +123,72 @@ def attainable(operation: str, floor_s: float, points: Iterable[Point] | None = 
         points: The published times to judge by; by default all.
     """
     alike = next((kind for kind in _KINDS if operation in kind), frozenset({operation}))
-    chosen = [point for point in (published_points() if points is None else points) if point.operation in alike]
-    if not chosen or not floor_s:
+    offered = published_points() if points is None else points
+    tuned = [point for point in offered if point.operation in alike and not point.untuned]
+    if not tuned or not floor_s:
         return None
-    etas = [point.eta for point in chosen]
-    # A kernel shorter than a launch says nothing of how slow a long one is.
-    long = [point.eta for point in chosen if point.floor_s >= SHORT_S] or etas
+    over = sorted(point.over_floor for point in [one for one in tuned if one.is_long] or tuned)
     return Attainable(
-        low_s=floor_s / max(etas),
-        typical_s=floor_s / statistics.median(etas),
-        high_s=floor_s / min(long) + SHORT_S,
-        points=len(chosen),
-        sources=tuple(sorted({point.source for point in chosen})),
+        low_s=floor_s * (1 + _BETTER * (over[0] - 1)),
+        typical_s=_with_launch(statistics.median(over), floor_s, LAUNCH_S / 2),
+        high_s=_with_launch(1 + _WORSE * (_below(over, _NEARLY_ALL) - 1), floor_s, LAUNCH_S),
+        points=len(tuned),
+        sources=tuple(sorted({point.source for point in tuned})),
     )
 
 
-def floor_words(floor_s: float, found: Attainable | None) -> str:
-    """Say what the floor is and what is attained: `floor 572 µs; published kernels reach 1.3 to 1.9 times that`."""
+def _below(ordered: list[float], part: float) -> float:
+    """Return the value that a part of the ordered ones, 0 to 1, lies below: by a straight line between two of them."""
+    at = part * (len(ordered) - 1)
+    low = int(at)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+
+
+def _with_launch(factor: float, floor_s: float, launch_s: float) -> float:
+    """Return a time over a floor: a short kernel has a launch on top, but takes no longer than one of `LONG_S`."""
+    return max(factor * floor_s, min(factor * floor_s + launch_s, factor * LONG_S))
+
+
+def floor_words(floor_s: float, found: Attainable | None, warm_s: float | None = None) -> str:
+    """Say what the floors are and what is attained: `floor 572 µs; tuned kernels take 1.1 to 2.4 times that`.
+
+    Args:
+        floor_s: From cold caches.
+        found: What published kernels attain; None where none are published.
+        warm_s: Where L2 holds operands and results; None where they do not fit.
+    """
     floor = f"floor {duration(floor_s * 1e9)}"
+    if warm_s is not None:
+        warm = f", {duration(warm_s * 1e9)} with" if warm_s < floor_s else " or with"
+        floor += f" from cold caches{warm} its data in L2"
     if found is None:
         return floor
     low, typical, high = (significant(time_s / floor_s, 2) for time_s in (found.low_s, found.typical_s, found.high_s))
     unproven = "" if found.proven else "; unproven: one source"
-    return f"{floor}; published kernels reach {low} to {high} times that (median {typical}{unproven})"
+    cold = "the cold one" if warm_s is not None and warm_s < floor_s else "that"
+    return f"{floor}; tuned kernels take {low} to {high} times {cold} (median {typical}{unproven})"
 
 
-def time_words(time_s: float, floor_s: float, found: Attainable | None) -> str:
-    """Set a known time against the floor and against what is attained, and say whether to stop."""
+def time_words(time_s: float, floor_s: float, found: Attainable | None, without_dram_s: float = 0.0) -> str:
+    """Set a known time against the floor and against what is attained, and say whether to stop.
+
+    Args:
+        time_s: As measured.
+        floor_s: From cold caches.
+        found: What published kernels attain; None where none are published.
+        without_dram_s: The longest time of the work but that of its bytes at DRAM, which no cache makes shorter.
+    """
     taken = f"{duration(time_s * 1e9)} is {significant(time_s / floor_s)} times the floor"
-    if time_s < floor_s:
+    if time_s < without_dram_s:
         return f"{taken}: it did less work than predicted, or the time is wrong"
+    if time_s < floor_s:
+        return f"{taken} from cold caches: L2 held some of its data, or it did less work than predicted"
     if found is None:
         return taken
     taken += f" and {significant(time_s / found.typical_s)} times the median of published kernels"
     if time_s > found.high_s:
-        return f"{taken}: slower than all of them"
+        return f"{taken}: slower than nearly all of them"
     if time_s > found.typical_s:
         return f"{taken}: slower than half of them; the best would take {duration(found.low_s * 1e9)}"
     return f"{taken}: faster than half of them, stop here"

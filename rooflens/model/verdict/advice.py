@@ -170,7 +170,7 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
         _Move(
             "use a narrower type, or a larger batch where weights are re-read", "precision", only_if=_has_matrix_work
         ),
-        _Move("use a narrower type", "precision", unless=_has_matrix_work),
+        _Move("use a narrower type", "precision", unless=lambda one: _has_matrix_work(one) or _has_no_flop(one)),
         _Move(
             "if it moves far more than its inputs and outputs, tile it so that re-reads hit L2",
             "tile",
@@ -198,10 +198,7 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
 }
 """Moves after the first one, which has the kernel's own numbers."""
 
-_FLOAT_PIPES = (
-    _Move("use a narrower type", "precision", unless=_has_no_flop),
-    _Move("do fewer operations: change the algorithm before tuning", "algorithm"),
-)
+_FLOAT_PIPES = (_Move("do fewer operations: change the algorithm before tuning", "algorithm"),)
 _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
     "tensor": (
         _Move("overlap loads with matrix work: a deeper pipeline, warp specialisation", "overlap"),
@@ -266,7 +263,7 @@ _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 _BY_OPCODE = frozenset({"alu", "issue", "fma", "xu"})
 """Units that many kinds of instructions fill: which ones they are says where to begin."""
 _NAMED = 3
-_AT_COMPUTE_ROOF = "this pipe is full, at {}: only fewer or narrower operations help now"
+_AT_COMPUTE_ROOF = "this pipe is full, at {}: only fewer operations{} help now"
 
 
 def memory_moves(
@@ -388,7 +385,10 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
         find = f"find the pipe that keeps the SM {percent(busy)} busy, which was not measured: `{command}`"
         moves = (Move(find, "collect"),)
     if at_roof and key in _ARITHMETIC:
-        return (Move(_AT_COMPUTE_ROOF.format(percent(busy)), "precision"), *moves[-1:])
+        # CUDA cores compute narrow types in fp32, and products that tensor cores could do have a finding.
+        narrower = key in {"tensor", "fp64"}
+        full = _AT_COMPUTE_ROOF.format(percent(busy), " or narrower ones" if narrower else "")
+        return (Move(full, "precision" if narrower else "algorithm"), *moves[-1:])
     counts: Counter[str] = Counter()
     for opcode, count in kernel.warp_opcodes.items() if key in _BY_OPCODE else ():
         counts[opcode.partition(".")[0]] += count

@@ -8,6 +8,7 @@ from rooflens.format import duration, si, significant
 from rooflens.model.records import Kernel, Move
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
+from rooflens.model.verdict.narrower import roofs_over_fp32
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -70,12 +71,13 @@ def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     elif is_product:
         computes = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
         used = f": {bottleneck_words(limiter, kernel.gpu)} busy" if computes else moved
-        if _FP32_PRODUCT.search(name) and kernel.capability >= (8, 0):
-            tensor = f"allow TF32, or call {library} with bf16 where accuracy allows, for tensor cores{used}"
-            moves.append(Move(tensor, "tensor"))
-        around = "fuse what comes before and after into its epilogue"
-        if not _NARROW_PRODUCT.search(name) and not _computes_narrow(facts):
+        if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(kernel, facts.pipes)):
+            other = f"call {library} with {max(roofs, key=roofs.__getitem__)} where accuracy allows"
+            tensor = f"allow TF32, or {other}" if "tf32" in roofs else other
+            moves.append(Move(f"{tensor}, for tensor cores{used}", "tensor"))
+        elif not _NARROW_PRODUCT.search(name) and not _computes_narrow(facts):
             moves.append(Move(f"call {library} with a narrower type where accuracy allows{used}", "precision"))
+        around = "fuse what comes before and after into its epilogue"
         moves.append(Move(f"try another algorithm, layout or batch of {library}, and {around}{moved}", "library"))
     else:
         moves += [

@@ -66,6 +66,7 @@ from rooflens.report.ladder import (
     subject,
     try_next,
 )
+from rooflens.report.plane.plane import places
 
 MAX_DRAWN_PROGRAMS = 5
 """Programs with charts and all their numbers, those with the biggest differences."""
@@ -333,10 +334,10 @@ def _swapped(comparison: Ladder) -> Words:
 def _drawn(program: Program) -> Iterator[Block]:
     """Draw where the time went and the roofline, and list the numbers of each kernel on both sides."""
     mark = ": synthetic data" if program.is_synthetic else ""
-    charts = (
-        ("Where the time went", _waterfall(program, mark)),
-        ("Roofline, before and after", _roofline(program, mark)),
-    )
+    charts = [("Where the time went", _waterfall(program, mark))]
+    sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
+    if any(places(one) for one in sides):
+        charts.append(("Roofline, before and after", _roofline(program, mark)))
     yield Columns(tuple((Heading(title, 4), chart) for title, chart in charts))
     yield Columns(((Folded("Launches, intensity and shares of each kernel", (_numbers(program),)),),))
 

@@ -50,12 +50,14 @@ _LIMITS = (
     "T math is FLOP over the dense peak, T memory is bytes over the bandwidth, and T comms, where GPUs share the "
     "work, is bytes sent over the bandwidth of the link in one direction. Special functions (MUFU), instructions that"
     " unpack weights and bytes through L2 have a time of their own where an operation counts them. The longest of "
-    "them is the floor. Where it is shorter than a launch (2 to 5 \u00b5s of host time), the operation is "
-    "overhead-bound. Occupancy, caches and clocks below boost are not in it: a kernel can be slower."
+    "them is the floor. It holds for cold caches; the warm floor leaves T memory out, where L2 has room for operands "
+    "and results and holds them already. Where the floor is shorter than a launch (2 to 5 \u00b5s of host time), the "
+    "operation is overhead-bound. Occupancy, caches and clocks below boost are not in it: a kernel can be slower."
 )
 _ATTAINABLE = (
-    "What is attainable is the floor times what the best published kernels of an operation, and of its kind, took over "
-    "theirs: from the best to the slowest of them, and a launch. With one source it is unproven."
+    "What is attainable is the floor times what tuned published kernels of an operation, and of its kind, took over "
+    "theirs: from half as far above it as the best of them to a third farther than nearly all of them, and under 20 "
+    "\u00b5s a launch. With one source it is unproven."
 )
 
 _WORTH: Mapping[str, int] = {
@@ -72,7 +74,7 @@ _WORTH: Mapping[str, int] = {
 }
 """Columns that leave a narrow terminal; sizes, regime and floor stay longest."""
 
-NOTE = "floor: no kernel is faster; peaks are dense; `rooflens about columns`"
+NOTE = "floor: no kernel is faster from cold caches; peaks are dense; `rooflens about columns`"
 """Printed below all tables."""
 
 
@@ -204,6 +206,7 @@ def _times(row: Row, result: Forecast) -> list[tuple[str, float, Style]]:
         ("T issue", result.t_issue_s, "compute"),
         ("T L2", result.t_l2_s, "memory"),
         ("floor", result.t_lower_s, result.regime),
+        ("warm floor", result.t_lower_warm_s, "memory"),
         ("typical of published", result.attainable.typical_s if result.attainable else None, "unknown"),
         ("measured", row.measured_s, "unknown"),
     ]

@@ -77,12 +77,13 @@ def answer(row: Row) -> str:
 
 def answer_at(row: Row, result: Forecast) -> str:
     """Say in a sentence which limiter one step meets, how long it takes at least, and what published kernels take."""
-    floor = floor_words(result.t_lower_s, result.attainable)
+    floor = floor_words(result.t_lower_s, result.attainable, result.t_lower_warm_s)
     if result.tokens_per_s:
         floor = f"{floor}, at best {fmt.significant(result.tokens_per_s)} tokens/s"
     floor = f"{floor[0].upper()}{floor[1:]}."
     if row.measured_s:
-        floor = f"{floor} {time_words(row.measured_s, result.t_lower_s, result.attainable)}."
+        measured = time_words(row.measured_s, result.t_lower_s, result.attainable, result.t_without_dram_s)
+        floor = f"{floor} {measured}."
     if result.regime == "overhead":
         launches = fmt.count(sum(part.count for part in result.parts) or result.count, "launch")
         return f"Overhead-bound: as long as {launches}, each 2 to 5 \u00b5s of host time. {floor}"
@@ -205,6 +206,9 @@ def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
     intensity = f"{fmt.si(result.flop, 'FLOP')} / {fmt.si(result.moved_bytes, 'B')}"
     rates = fmt.si(result.peak_flop_per_s, "FLOP/s"), fmt.si(result.bandwidth_bytes_per_s, "B/s")
     math = "each part on its own pipe" if result.parts else f"{fmt.si(result.flop, 'FLOP')} / {rates[0]}"
+    warm_s = result.t_lower_warm_s
+    without = f"{fmt.si(result.data_bytes, 'B')} fit in {fmt.si(result.l2_size_bytes, 'B')} of L2, so without T memory"
+    warm = [("warm floor", f"{without} = {fmt.duration(warm_s * 1e9)}")] if warm_s is not None else []
     return [
         ("at", forecasts.sizes_text(row, sizes)),
         ("intensity", f"{intensity} = {fmt.intensity(result.intensity)}"),
@@ -214,6 +218,7 @@ def derivation(row: Row, at: int = -1) -> list[tuple[str, str]]:
         *_derived_others(result),
         *comms,
         ("floor", f"{lower} = {fmt.duration(result.t_lower_s * 1e9)}"),
+        *warm,
     ]
 
 

@@ -80,9 +80,10 @@ def other_numbers(result: Forecast) -> dict[str, Any]:
 
 
 def numbers_of_whole(measured_s: float | None, result: Forecast) -> dict[str, Any]:
-    """Give the numbers that parts do not have, by their published names: tokens, what is attained and measured."""
+    """Give the numbers that parts do not have, by their published names: the warm floor, tokens, what is attained."""
     found, floor_s = result.attainable, result.t_lower_s
     return {
+        "t_lower_warm_s": result.t_lower_warm_s,
         "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
         "tokens_per_s": result.tokens_per_s,
         "measured_s": measured_s,
@@ -156,6 +157,7 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
         "T issue": _time(result.t_issue_s),
         "T L2": _time(result.t_l2_s),
         "floor": duration(result.t_lower_s * 1e9),
+        "warm floor": _time(result.t_lower_warm_s),
         "of peak": percent(result.share_of_peak),
     }
     steps = [step for _, step in row.steps]
@@ -164,6 +166,7 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
         "T MUFU": any(_tells(step.special_s, step) for step in steps),
         "T issue": any(_tells(step.issue_s, step) for step in steps),
         "T L2": any(through_l2(step) for step in steps),
+        "warm floor": any(step.t_lower_warm_s is not None for step in steps),
     }
     return {name: cell for name, cell in cells.items() if shown.get(name, True)}
 
@@ -213,13 +216,13 @@ def notes(row: Row) -> list[str]:
     if any(sizes.get("tile") and "l2_tile" in sizes for sizes, _ in row.steps):
         said.append(TILES)
     said += [f"{regime}-bound from {sizes_text(row, sizes)}" for sizes, regime in row.crossings]
-    if last.attainable:
+    if last.attainable or last.t_lower_warm_s is not None:
         at = f"{sizes_text(row, row.steps[-1][0])}: " if len(row.steps) > 1 else ""
-        said.append(f"{at}{floor_words(last.t_lower_s, last.attainable)}")
+        said.append(f"{at}{floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s)}")
     if last.tokens_per_s and len(row.steps) == 1:
         said.append(f"at best {significant(last.tokens_per_s)} tokens/s")
     if row.measured_s:
-        said.append(time_words(row.measured_s, last.t_lower_s, last.attainable))
+        said.append(time_words(row.measured_s, last.t_lower_s, last.attainable, last.t_without_dram_s))
     return said
 
 

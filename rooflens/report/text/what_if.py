@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rooflens.format import duration, factor
 from rooflens.model.predict.other_gpu import WhatIf
+from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.document import SPARE, Column, Document, Table, Words, bullets, code, few, paragraph
 
 _COLUMNS = (
@@ -32,6 +33,16 @@ _TYPES = (
 )
 
 
+def worth_words(one: WhatIf) -> str:
+    """Say whether another type is worth it: `fp16 is not worth it: 1.0x on FP32`; empty where nothing is known."""
+    if one.dtype is None or one.factor is None:
+        return ""
+    where = "" if one.pipe is None else f" on {resource_label(one.pipe)}"
+    if one.worth:
+        return f"{one.dtype} is worth it where accuracy allows: about {factor(one.factor)}{where}"
+    return f"{one.dtype} is not worth it: {factor(one.factor)}{where}"
+
+
 def what_if_document(answers: Sequence[WhatIf]) -> Document:
     """Tabulate the answers, say why some kernels have none, and how they are worked out."""
     rows: list[tuple[Words, ...]] = [
@@ -50,9 +61,14 @@ def what_if_document(answers: Sequence[WhatIf]) -> Document:
     for one in answers:
         if one.reason:
             unsaid.setdefault(one.reason, {})[one.kernel.shown] = None
+    worth: dict[str, dict[str, None]] = {}
+    for one in answers:
+        if words := worth_words(one):
+            worth.setdefault(words, {})[one.kernel.shown] = None
+    answered = bullets([(*few([*map(code, names)], _NAMED), f": {words}") for words, names in worth.items()])
     said = bullets([(*few([*map(code, names)], _NAMED), f": {reason}") for reason, names in unsaid.items()])
     how = paragraph(_HOW, *([_TYPES] if any(one.dtype for one in answers) else []))
-    return (Table(_COLUMNS, tuple(rows)), *((said,) if unsaid else ()), how)
+    return (Table(_COLUMNS, tuple(rows)), *((answered,) if worth else ()), *((said,) if unsaid else ()), how)
 
 
 def _name(one: WhatIf) -> Words:
@@ -72,6 +88,8 @@ def what_if_json(answers: Sequence[WhatIf]) -> str:
             "lower_ns": one.lower_ns,
             "about_ns": one.about_ns,
             "factor": one.factor,
+            "worth": one.worth,
+            "pipe": one.pipe,
             "limited_by": one.side,
             "reason": one.reason or None,
         }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import make_facts, unsaid
+from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.memory import many_wavefronts
+from rooflens.model.records import LEVELS, Level
 
 _NO_SHARED = {"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0}
 _SHARED = {"smem_static_per_block_bytes": 4096.0, "smem_dynamic_per_block_bytes": 0.0}
@@ -55,3 +56,20 @@ def test_a_kernel_that_waits_beside_a_busy_l1_waits_for_its_passes(l1: float, se
     found = many_wavefronts(make_facts(counters, {"l1": l1, "dram": 0.4}))
     assert found is not None
     assert (found.severity, found.gain) == (severity, pytest.approx(1.0))
+
+
+@pytest.mark.parametrize(
+    ("capability", "sm", "each"), [("8.6", 0.12, "16.7"), ("8.6", 0.9, None), ("9.0", 0.12, None), ("13.0", 0.12, None)]
+)
+def test_the_per_cent_of_the_sm_bounds_the_instructions_that_fill_l1(
+    capability: str, sm: float, each: str | None
+) -> None:
+    """L1 is full while the SM is 12 % busy, LSU included, which takes an instruction every second cycle."""
+    levels = {name: Level() for name in LEVELS} | {"l1": Level(share=1.0, stages={"throughput": 1.0})}
+    counters = {"sol_compute": sm, **_NO_SHARED}
+    facts = make_facts(counters, levels=levels, kernel={"compute_capability": capability}, **at_limiter("l1", 1.0))
+    found = many_wavefronts(facts)
+    assert (found is not None) is (each is not None)
+    if found is not None:
+        assert f"takes {each} passes" in found.move.replace("\u00a0", " ")
+        assert (found.kind, found.severity) == ("coalesce", "limiter")

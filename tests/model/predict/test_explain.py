@@ -88,12 +88,12 @@ def test_bounds_come_from_the_report_s_own_peaks() -> None:
             ),
             False,
         ),
-        (0.48e6, "480 \u00b5s is 1.09 times the floor and 0.728 times the median of published kernels: faster", True),
+        (0.48e6, "480 \u00b5s is 1.09 times the floor and 0.820 times the median of published kernels: faster", True),
         (
             5e6,
             (
-                "5.00 ms is 11.4 times the floor and 7.58 times the median of published kernels: slower than all of "
-                "them. Latency or launch overhead may explain the 4.56 ms beyond it."
+                "5.00 ms is 11.4 times the floor and 8.54 times the median of published kernels: slower than nearly "
+                "all of them. Latency or launch overhead may explain the 4.56 ms beyond it."
             ),
             False,
         ),

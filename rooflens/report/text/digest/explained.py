@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rooflens import format as fmt
+from rooflens.errors import RooflensError
 from rooflens.model.hotspots import leading_stall, places
 from rooflens.model.knowledge.items import find_item
 from rooflens.model.needs import untold
+from rooflens.model.predict.other_gpu import next_type, what_if
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
 from rooflens.model.roofline.levels import shares_of
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.model.summary import cautions, notes
+from rooflens.model.summary import cautions, notes, summarize
 from rooflens.model.verdict.bottleneck import both_sides
 from rooflens.model.verdict.sentences import (
     gain_words,
@@ -54,6 +56,7 @@ from rooflens.report.inside import (
 from rooflens.report.labels import UNITS, flag_label, place_label, stall_label
 from rooflens.report.program import in_program_lines
 from rooflens.report.text.digest.kernel import LEAST_SHARE, file_of, plain, shares, short_name
+from rooflens.report.text.what_if import worth_words
 from rooflens.report.writers.markdown import to_markdown
 
 PIPES_SHOWN = 4
@@ -165,8 +168,19 @@ def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
             plain(f"No limit: the report lacks {limit.missing}.")
             if limit.missing and not analysis.kernel.failed
             else "",
+            plain(_type_words(analysis)),
         ),
     )
+
+
+def _type_words(analysis: Analysis) -> str:
+    """Say whether fp16, or fp32 for fp64, is worth it, as `predict --from --dtype` does; empty if that says nothing."""
+    (kernel,) = summarize([analysis])
+    try:
+        words = worth_words(what_if(kernel, None, next_type(analysis)))
+    except RooflensError:  # it computes in that type already or not at all, or its GPU is not known
+        return ""
+    return f"{words}." if words else ""
 
 
 def _units(_: AnalyzedReport, analysis: Analysis) -> Document:
@@ -349,7 +363,7 @@ def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
 
 
 def _moves(_: AnalyzedReport, analysis: Analysis) -> Document:
-    """List the moves, each with its gain alone and the counter that would confirm it."""
+    """List the moves, each with its gain alone, its kind, and the counter that would confirm it."""
     lines: list[Words] = [_move(move, analysis) for move in analysis.verdict.moves]
     if not lines:
         return ()
@@ -362,7 +376,7 @@ def _move(move: Move, analysis: Analysis) -> str:
     gain = gain_words(move.gain, analysis.kernel.duration_ns)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
-    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm)))
+    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", f"Kind: {move.kind}.", confirm)))
 
 
 def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:

@@ -1,0 +1,73 @@
+"""Whether a narrower type is worth it: one answer for findings, for moves, and for `rooflens predict --from --dtype`.
+
+Sums of products go to the tensor cores of a type. Everything else stays on the CUDA cores, which compute narrow types
+in fp32: there a type saves bytes, and no arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rooflens.model.records import Kernel, Pipe
+from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.mix import mix_of
+from rooflens.model.roofline.opcodes import uses_tensor_cores
+from rooflens.model.verdict.thresholds import Thresholds
+
+WORTH_FROM = 1.1
+"""How many times faster a type must promise to be: below that, conversions and lost digits cost more than it wins."""
+
+SCALAR = ("fp64", "fp32")
+"""Types that CUDA cores compute; narrower ones are widened when they are loaded."""
+
+_FOR_FP32 = ("tf32", "bf16", "fp16")
+"""What can take fp32 products: their own format, then formats with fewer digits."""
+
+
+def is_product_on_cuda_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: Thresholds) -> bool:
+    """Return whether the fp32 arithmetic is sums of products, with none of it on tensor cores: what these could do."""
+    on_tensor = any(pipe.amount for name, pipe in pipes.items() if name.startswith("tensor_") and name != "tensor_pipe")
+    mix = mix_of(kernel, "fp32")
+    if mix is None or on_tensor or uses_tensor_cores(kernel.warp_opcodes):
+        return False
+    special = sum(threads for opcode, threads in kernel.thread_opcodes.items() if opcode.startswith("MUFU"))
+    return mix.fma >= limits.matrix_fma_part * mix.total and special <= limits.matrix_special_part * mix.fma
+
+
+def could_use_tensor_cores(kernel: Kernel, pipes: Mapping[str, Pipe], limits: Thresholds) -> bool:
+    """Return whether it is such a product, and busy enough with it for other arithmetic to be worth anything."""
+    fp32 = pipes.get("fp32")
+    busy = fp32.share if fp32 is not None else None
+    return busy is not None and busy >= limits.matrix_pipe_share and is_product_on_cuda_cores(kernel, pipes, limits)
+
+
+def peak_of(kernel: Kernel, pipes: Mapping[str, Pipe], key: str) -> float | None:
+    """Return a peak as the report has it, else the published one at the profiled clock; None where not known."""
+    pipe = pipes.get(key)
+    if pipe is not None and pipe.peak_per_s:
+        return pipe.peak_per_s
+    gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
+    return gpu.peak_at(clock_hz, key) if gpu and clock_hz else None
+
+
+def roofs_over_fp32(kernel: Kernel, pipes: Mapping[str, Pipe]) -> dict[str, float]:
+    """Return the types worth it for an fp32 product on CUDA cores, each with its tensor roof over that of fp32.
+
+    Empty where there is none, or peaks are not known.
+    """
+    fp32 = peak_of(kernel, pipes, "fp32")
+    over = {dtype: (peak_of(kernel, pipes, f"tensor_{dtype}") or 0.0) / fp32 for dtype in _FOR_FP32} if fp32 else {}
+    return {dtype: factor for dtype, factor in over.items() if factor > WORTH_FROM}
+
+
+def pipe_in_type(pipe: str, dtype: str, *, product: bool) -> str:
+    """Name the pipe on which arithmetic would run in another type.
+
+    Args:
+        pipe: Where it runs.
+        dtype: The other type, such as `fp16`.
+        product: It is sums of products, which tensor cores could do.
+    """
+    if pipe.startswith("tensor_") or (product and dtype not in SCALAR):
+        return f"tensor_{dtype}"
+    return dtype if dtype in SCALAR else "fp32"
