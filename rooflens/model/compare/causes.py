@@ -33,13 +33,6 @@ _SEEN = 0.1
 _WEIGHTS = {"switch": 4.0, "flop": 1.5, "sectors": 1.5, "block": 1.2, "bytes": 1.0, "lanes": 1.5, "threads": 0.9}
 """What a reason's size counts: those that a programmer sets first; the others 0.7."""
 
-_SWITCHES = {
-    "shared memory": ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes"),
-    "tensor cores": ("tensor_busy_share",),
-    "local memory": ("local_load_inst", "local_store_inst"),
-}
-"""What a kernel uses or not -> counters that are 0 where it does not."""
-
 _OF_A_KERNEL = MEASURED - {"duration_ns"} | {
     row.name for row in (*WARPS, *ACCESSES, *WAITS) if not row.name.startswith("blocks_limit")
 }

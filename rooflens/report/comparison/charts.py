@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import altair as alt
+from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder, Rung
@@ -136,16 +137,14 @@ def arrows_spec(program: Program, *, title: str) -> Spec | None:
             ("Hollow: before. Filled: after. Area: GPU time.", *more),
             () if in_shares else tuple(slopes),
             () if in_shares else tuple(flats),
-            tuple(pair for pair in named if len(pair) > 1),
-            in_shares,
+            tuple(tuple((dot.x, dot.y) for dot in pair) for pair in named if len(pair) > 1),
+            shares=in_shares,
         )
     )
 
 
 def _called(dot: Dot) -> Dot:
-    return Dot(
-        dot.x, dot.y, dot.bound, dot.name, fmt.cut_middle(dot.name, NAME_WIDTH), dot.part, dot.is_filled, dot.facts
-    )
+    return replace(dot, label=fmt.cut_middle(dot.name, NAME_WIDTH))
 
 
 def _level(analysis: Analysis) -> str:

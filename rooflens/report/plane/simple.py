@@ -21,10 +21,14 @@ HEIGHT = 440
 
 LEAST_DECADES = 3.0
 LARGEST_PX2, SMALLEST_PX2 = 500.0, 60.0
+HERE_PX2 = 520
 
 _PLAIN = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
 
 Spec = dict[str, Any]
+
+Spot = tuple[float, float]
+"""Operations per byte, and operations per second."""
 
 
 class Line(Struct, frozen=True):
@@ -45,6 +49,9 @@ class Dot(Struct, frozen=True):
         label: What stands beside it; empty for nothing.
         part: Its part of the largest area, 0 to 1.
         is_filled: Hollow dots are what was.
+        is_below: Its label stands below it.
+        keys: Launches of the page that it stands for: a click isolates the first.
+        group: The kernel of that launch.
         facts: Further lines of its tooltip.
     """
 
@@ -55,7 +62,10 @@ class Dot(Struct, frozen=True):
     label: str = ""
     part: float = 0.3
     is_filled: bool = True
-    facts: dict[str, str] = {}
+    is_below: bool = False
+    keys: tuple[str, ...] = ()
+    group: str = ""
+    facts: Mapping[str, str] = {}
 
 
 class Drawn(Struct, frozen=True):
@@ -64,8 +74,12 @@ class Drawn(Struct, frozen=True):
     Attributes:
         slopes: Roofs of memory levels.
         flats: Roofs of arithmetic.
-        paths: Dots that a line joins, in order.
+        paths: Places that a line joins, in order.
+        links: Places that a dashed line joins: what was measured with what was predicted.
+        rings: Places that a ring of `ring_px2` marks.
+        chosen: What a reader chooses by (parameter `at`), with the place that a ring then marks.
         shares: Heights are shares of each dot's own roof.
+        also: Places that the axes hold as well, so that planes can be compared by eye.
     """
 
     title: str
@@ -73,28 +87,41 @@ class Drawn(Struct, frozen=True):
     subtitle: tuple[str, ...] = ()
     slopes: tuple[Line, ...] = ()
     flats: tuple[Line, ...] = ()
-    paths: tuple[tuple[Dot, ...], ...] = ()
+    paths: tuple[tuple[Spot, ...], ...] = ()
+    links: tuple[tuple[Spot, ...], ...] = ()
+    rings: tuple[Spot, ...] = ()
+    ring_px2: int = 340
+    chosen: Mapping[str, Spot] = {}
     shares: bool = False
+    also: tuple[Spot, ...] = ()
     unit: str = "FLOP"
+
+    @property
+    def spots(self) -> list[Spot]:
+        """All places that the axes hold."""
+        return [*((dot.x, dot.y) for dot in self.dots), *self.rings, *self.chosen.values(), *self.also]
 
     @property
     def x_domain(self) -> Domain:
         """Operations per byte from end to end: all dots and ridges, with air."""
         ridges = [flat.peak / slope.peak for flat in self.flats for slope in self.slopes]
-        return aired([*(dot.x for dot in self.dots), *ridges], LEAST_DECADES)
+        return aired([*(x for x, _ in self.spots), *ridges], LEAST_DECADES)
 
     @property
     def y_domain(self) -> Domain:
         """Operations per second from end to end."""
         if self.shares:
             return 0.0, max(1.0, *(dot.y for dot in self.dots))
-        return aired([*(dot.y for dot in self.dots), *(flat.peak for flat in self.flats)], LEAST_DECADES)
+        return aired([*(y for _, y in self.spots), *(flat.peak for flat in self.flats)], LEAST_DECADES)
 
 
 def plane_spec(plane: Drawn) -> Spec:
     """Specify a plane for Vega-Lite."""
-    layers = [*_roofs(plane), *_paths(plane), *_dots(plane)]
-    return finished(alt.layer(*layers), plane.title, plane.subtitle, height=HEIGHT, name="plane")
+    layers = [*_roofs(plane), *_paths(plane), *_rings(plane), *_dots(plane)]
+    params = [alt.param(name="picked", value="")] if any(dot.keys for dot in plane.dots) else []
+    params += [alt.param(name="at", value=list(plane.chosen)[-1])] if plane.chosen else []
+    chart = alt.layer(*layers).add_params(*params) if params else alt.layer(*layers)
+    return finished(chart, plane.title, plane.subtitle, height=HEIGHT, name="plane")
 
 
 def finished(chart: Any, title: str, subtitle: Sequence[str] = (), **properties: Any) -> Spec:
@@ -161,17 +188,32 @@ def _named(plane: Drawn, rows: Iterable[dict[str, Any]], names: Sequence[dict[st
     return layers
 
 
-def _paths(plane: Drawn) -> list[alt.Chart]:
-    """Join dots by lines, with an arrow's head at each end."""
-    if not plane.paths:
-        return []
-    rows = [
-        {"x": dot.x, "y": dot.y, "path": place, "at": at}
-        for place, path in enumerate(plane.paths)
-        for at, dot in enumerate(path)
-    ]
-    line = rowed(rows).mark_line(style="path", clip=True, aria=False)
-    return [line.encode(**_scales(plane), detail=alt.Detail("path:N"), order=alt.Order("at:Q"))]
+def _paths(plane: Drawn) -> Iterator[alt.Chart]:
+    """Join places by lines, those of a prediction by dashed ones."""
+    for paths, look in ((plane.paths, {"style": "path"}), (plane.links, {"style": "gap", "strokeDash": [1, 3]})):
+        rows = [
+            {"x": x, "y": y, "path": place, "at": at}
+            for place, path in enumerate(paths)
+            for at, (x, y) in enumerate(path)
+        ]
+        if rows:
+            line = rowed(rows).mark_line(clip=True, aria=False, **look)
+            yield line.encode(**_scales(plane), detail=alt.Detail("path:N"), order=alt.Order("at:Q"))
+
+
+def _rings(plane: Drawn) -> Iterator[alt.Chart]:
+    """Mark places by rings, among them that of what a reader chooses."""
+    if plane.rings:
+        rows = [{"x": x, "y": y} for x, y in plane.rings]
+        yield (
+            rowed(rows)
+            .mark_point(style="ring", size=plane.ring_px2, strokeWidth=2, aria=False)
+            .encode(**_scales(plane))
+        )
+    if plane.chosen:
+        rows_at = [{"x": x, "y": y, "of": at} for at, (x, y) in plane.chosen.items()]
+        mark = rowed(rows_at).transform_filter("datum.of === at").mark_point(style="ring", size=HERE_PX2, strokeWidth=3)
+        yield mark.encode(**_scales(plane))
 
 
 def _dots(plane: Drawn) -> list[alt.Chart]:
@@ -184,6 +226,8 @@ def _dots(plane: Drawn) -> list[alt.Chart]:
             "label": dot.label,
             "area": SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * dot.part,
             "filled": 1 if dot.is_filled else 0,
+            "below": dot.is_below,
+            **({"k": dot.keys[0], "g": dot.group, "ks": list(dot.keys)} if dot.keys else {}),
             **dot.facts,
         }
         for dot in sorted(plane.dots, key=lambda dot: -dot.part)
@@ -197,6 +241,11 @@ def _dots(plane: Drawn) -> list[alt.Chart]:
         size=alt.Size("area:Q", scale=None, legend=None),
         fillOpacity=alt.condition("datum.filled === 1", alt.value(0.85), alt.value(0)),
         tooltip=tips,
+        **(
+            {"strokeWidth": alt.condition("indexof(datum.ks, picked) >= 0", alt.value(4), alt.value(2))}
+            if any(dot.keys for dot in plane.dots)
+            else {}
+        ),
     )
     return [*_names(plane, rows, "halo"), drawn, *_names(plane, rows, "label")]
 
@@ -205,8 +254,12 @@ def _names(plane: Drawn, rows: Sequence[Mapping[str, Any]], style: str) -> Itera
     """Write names beside dots, towards the middle of the plane so that none is cut."""
     low, high = plane.x_domain
     sides: tuple[tuple[Literal["left", "right"], int], ...] = (("left", 12), ("right", -12))
+    above = [row for row in rows if row["label"] and not row["below"]]
     for align, shift in sides:
-        own = [row for row in rows if row["label"] and (row["x"] > (low * high) ** 0.5) is (align == "right")]
+        own = [row for row in above if (row["x"] > (low * high) ** 0.5) is (align == "right")]
         if own:
             mark = rowed(own).mark_text(style=style, align=align, dx=shift, dy=-8, clip=True, aria=False)
             yield mark.encode(**_scales(plane), text=alt.Text("label:N"))
+    if below := [row for row in rows if row["label"] and row["below"]]:
+        mark = rowed(below).mark_text(style=style, align="center", dy=20, clip=True, aria=False)
+        yield mark.encode(**_scales(plane), text=alt.Text("label:N"))
