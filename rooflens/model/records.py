@@ -428,10 +428,12 @@ class Bottleneck(Struct, frozen=True):
     Attributes:
         resource: Level or pipe; None where the report holds only NVIDIA's summary per cent.
         share: Fraction of its peak, 0 to 1.
+        unit: The level or pipe whose share this is, where `resource` names what fills it and has another share.
     """
 
     resource: str | None
     share: float
+    unit: str | None = None
 
 
 FAR = 10.0

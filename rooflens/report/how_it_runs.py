@@ -13,7 +13,7 @@ from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Kernel
-from rooflens.model.roofline.occupancy import Occupancy, find_occupancy
+from rooflens.model.roofline.occupancy import Occupancy, block_smem_bytes, find_occupancy
 from rooflens.model.roofline.traffic import Traffic
 from rooflens.report.labels import stall_label
 
@@ -115,7 +115,7 @@ def _slots(name: str) -> str:
 
 
 def _taken(kernel: Kernel, name: str) -> str:
-    registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
+    registers, shared = kernel.counters.get("registers_per_thread"), block_smem_bytes(kernel.counters)
     if name == "registers" and registers:
         return f" ({registers:.0f} per thread)"
     if name == "shared memory" and shared:

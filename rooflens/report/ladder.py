@@ -17,7 +17,7 @@ from rooflens.model.compare.sentences import factor_words, other_work_words, spr
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import first_move
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words
+from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words, share_words
 from rooflens.report.document import Column, Span, Table
 
 KERNELS_SHOWN = 30
@@ -221,8 +221,11 @@ def sparkline(values: Sequence[float | None], blocks: str = BLOCKS) -> str:
 def limiter(analysis: Analysis) -> str:
     """Say the class of a verdict, where its limiter is and how near it is: `memory at HBM2 81 %`."""
     verdict = analysis.verdict
-    share = f" {percent(verdict.bottleneck.share)}" if verdict.bottleneck and verdict.resource else ""
-    return f"{limiter_words(verdict.shown_class, verdict.resource, analysis.kernel.gpu)}{share}"
+    if verdict.bottleneck is None or verdict.resource is None:
+        return limiter_words(verdict.shown_class, verdict.resource, analysis.kernel.gpu)
+    name, share = share_words(verdict.bottleneck)
+    words = limiter_words(verdict.shown_class, name, analysis.kernel.gpu)
+    return f"{words} ({share})" if share[0].isalpha() else f"{words} {share}"
 
 
 def verdicts(analyses: Sequence[Analysis]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from generators.partial_sets import metrics_of
 from msgspec import Struct
+from support.numbers_stored import stored_in
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
@@ -64,20 +65,11 @@ def _with_other_forms(values: dict[str, float]) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def reports(corpus: Path) -> dict[str, list[Whole]]:
     """Read every report of the corpus with all its stored values."""
-    found = {}
-    for job in find_inputs([str(corpus)]).jobs:
-        report = _read(job.path, ReadOptions(raw="all", texts_later=True)) if has_name_of_report(job.path) else None
-        if report is None:
-            continue
-        values: defaultdict[int, dict[str, float]] = defaultdict(dict)
-        assert report.raw is not None
-        for row in report.raw.to_pylist():
-            number = next((row[kind] for kind in ("value_double", "value_uint64") if row.get(kind) is not None), None)
-            if number is not None:
-                values[row["kernel_index"]][row["name"]] = float(number)
-        kernels = [kernel for kernel in report.kernels if not kernel.failed]
-        found[job.path.name] = [Whole(analyze(one), _with_other_forms(values[one.index])) for one in kernels]
-    return found
+    jobs = [job for job in find_inputs([str(corpus)]).jobs if has_name_of_report(job.path)]
+    return {
+        job.path.name: [Whole(analyze(one.kernel), _with_other_forms(dict(one.numbers))) for one in stored_in(job.path)]
+        for job in jobs
+    }
 
 
 def _read(path: Path, options: ReadOptions) -> Report | None:

@@ -36,8 +36,8 @@ from rooflens.report.text.table import kernels_document
 from rooflens.report.writers.markdown import to_markdown
 
 FACTOR = re.compile(r"(?<![\w.])[<>]?\d[\d,.]*x(?!\w)")
-OF_UNITS = re.compile(r"(?:works|at a rate|got \d+) \(?[\d.]+x")
-"""Factors that are none of the kernel's speed: of one unit's work over another's, and of NVIDIA's sectors."""
+OF_UNITS = re.compile(r"(?:works|at a rate|got \d+|where accuracy allows: about|is not worth it:) \(?[\d.]+x")
+"""Factors that are none of the kernel's speed: of one unit's work, peak or type over another's, of NVIDIA's sectors."""
 _CODE = re.compile(r"`[^`]*`")
 _ROUNDING = 1 + 1e-9
 

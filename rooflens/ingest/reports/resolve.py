@@ -49,6 +49,7 @@ FASTEST_8B10B_MT_PER_S = 5000
 MIN_PCT_FOR_PEAK = 0.01
 """A peak is derived from a percentage of it only from here on: below, too few events were counted for a quotient."""
 
+_PERCENT = 0.01
 _ROLLUPS = ("avg", "max", "sum")
 
 _CLOCK_OF_UNIT = {
@@ -91,7 +92,6 @@ class Way(NamedTuple):
 _FORMULAS: Mapping[str, Callable[[Way, Values, Values], float]] = {
     "read": lambda way, stored, _: stored[way.needs[0]] * way.scale,
     "share": lambda way, stored, _: stored[way.needs[0]] / 100,
-    "active share": lambda way, stored, known: stored[way.needs[0]] / 100 * _active_part(stored, known),
     "share of cycles": lambda way, stored, _: stored[way.needs[0]] / 100 * stored[way.needs[1]] * way.scale,
     "rate": lambda way, stored, known: stored[way.needs[0]] * _duration_s(known),
     "cycle rate": lambda way, stored, known: stored[way.needs[0]] * known.get(way.by[0], nan) * _duration_s(known),
@@ -109,8 +109,8 @@ _FORMULAS: Mapping[str, Callable[[Way, Values, Values], float]] = {
     "same": lambda way, _, known: known.get(way.by[0], nan),
     "memory bus": lambda way, stored, _: _memory_bus_bytes_per_s(stored, *way.needs, *way.by),
     "while active": lambda way, stored, known: stored[way.needs[0]] * way.scale * _active_part(stored, known),
-    "own active share": lambda way, stored, _: (
-        stored[way.needs[0]] / 100 * stored[way.needs[1]] / _positive(stored[way.needs[2]])
+    "own while active": lambda way, stored, _: (
+        stored[way.needs[0]] * way.scale * stored[way.needs[1]] / _positive(stored[way.needs[2]])
     ),
     "sum over rate": lambda way, stored, _: (
         sum(stored[name] for name in way.needs[:-1]) / _positive(stored[way.needs[-1]]) * way.scale
@@ -319,7 +319,7 @@ def _ways_by_rate(recipe: OverOwnRate | SumOverRate | WhileActive | Waves, store
             yield Way(names, "sum over rate", f"({' + '.join(parts)}) / {rate}", scale)
         case WhileActive(names=names, scale=scale):
             for name in names:
-                yield Way((name,), "while active", f"{name} x {scale:g} x active / elapsed cycles", scale)
+                yield from _ways_while_active(name, scale)
         case Waves(names=names):
             yield Way((), "waves", "launch__grid_size / (SMs x blocks an SM holds)", by=names)
 
@@ -331,12 +331,20 @@ def _ways_to_share(bases: Iterable[str]) -> Iterator[Way]:
     """Yield the ways from per cents of a period; those from active cycles come last."""
     yield from (Way((pct,), "share", pct) for base in bases for pct in _pcts(base, "elapsed"))
     for base in bases:
-        unit = base.partition("__")[0]
-        active, elapsed = f"{unit}__cycles_active.avg", f"{unit}__cycles_elapsed.avg"
         for pct in _pcts(base, "active"):
-            if unit in _IN_SMS:
-                yield Way((pct,), "active share", f"{pct} x active / elapsed cycles")
-            yield Way((pct, active, elapsed), "own active share", f"{pct} x {active} / {elapsed}")
+            yield from _ways_while_active(pct, _PERCENT)
+
+
+def _ways_while_active(name: str, scale: float) -> Iterator[Way]:
+    """Yield the ways from a rate or per cent of active cycles: by cycles of its own unit, else by those of SMs.
+
+    The first is exact. A sub-partition can idle while its SM has work: the second is too much then.
+    """
+    unit, times = name.partition("__")[0], "" if scale == _PERCENT else f" x {scale:g}"
+    active, elapsed = f"{unit}__cycles_active.avg", f"{unit}__cycles_elapsed.avg"
+    yield Way((name, active, elapsed), "own while active", f"{name}{times} x {active} / {elapsed}", scale)
+    if unit in _IN_SMS:
+        yield Way((name,), "while active", f"{name}{times} x active / elapsed cycles", scale)
 
 
 def _ways_by_cycles(recipe: ShareOfCycles | CyclesOverTime | CyclesOverRate | Quotient) -> Iterator[Way]:

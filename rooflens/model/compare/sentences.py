@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rooflens.format import duration, percent, significant
+from rooflens.format import duration, significant
 from rooflens.model.bounds import marked
 from rooflens.model.compare.causes import causes_words, shared_words
 from rooflens.model.compare.compare import Change, Spread, Timing
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.records import Analysis
 from rooflens.model.same_work import UnitTime, time_per_work
-from rooflens.model.verdict.sentences import limiter_words
+from rooflens.model.verdict.sentences import limiter_words, share_words
 
 AS_FAST = 0.005
 """A factor nearer to 1 than this would be written as 1.00."""
@@ -87,11 +87,13 @@ def limiters_words(before: Analysis, after: Analysis) -> str:
 def limiter_sentence(one: Analysis) -> str:
     """Name the class of a verdict, where its limiter is and how near: `memory-bound at L2 (81 %)`."""
     verdict = one.verdict
-    share = f" ({percent(verdict.bottleneck.share)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":
         return verdict.bound
     name = verdict.bound if verdict.bound == "balanced" else marked(f"{verdict.bound}-bound", verdict.or_bound)
-    return f"{limiter_words(name, verdict.resource, one.kernel.gpu)}{share}"
+    if verdict.bottleneck is None or verdict.resource is None:
+        return limiter_words(name, verdict.resource, one.kernel.gpu)
+    place, share = share_words(verdict.bottleneck)
+    return f"{limiter_words(name, place, one.kernel.gpu)} ({share})"
 
 
 def share_differs(old: float | None, new: float | None) -> bool:

@@ -141,8 +141,8 @@ PIPES: tuple[Counter, ...] = (
         "use of the issue slots",
         (
             Share(("sm__issue_active", "smsp__issue_active", "sm__inst_issued")),
-            WhileActive(("smsp__issue_active.avg.per_cycle_active", "smsp__inst_issued.avg.per_cycle_active")),
             WhileActive(("sm__inst_issued.avg.per_cycle_active",), 1 / SCHEDULERS_PER_SM),
+            WhileActive(("smsp__issue_active.avg.per_cycle_active", "smsp__inst_issued.avg.per_cycle_active")),
         ),
     ),
     Counter(
@@ -231,9 +231,9 @@ WARPS: tuple[Counter, ...] = (
 )
 
 
-def nvidias(name: str, what: str, base: str) -> Counter:
+def nvidias(name: str, what: str, base: str, asked: tuple[Ask, ...] = ()) -> Counter:
     """Make the row of a throughput of NVIDIA's: the busiest of several sub-units, which the metric does not name."""
-    return exact(name, f"NVIDIA's {what}", f"{base}.avg.pct_of_peak_sustained_elapsed", scale=0.01)
+    return exact(name, f"NVIDIA's {what}", f"{base}.avg.pct_of_peak_sustained_elapsed", scale=0.01, asked=asked)
 
 
 REPORT: tuple[Counter, ...] = (
@@ -258,7 +258,7 @@ REPORT: tuple[Counter, ...] = (
     nvidias("sol_memory_request_share", "memory throughput by requests", "gpu__compute_memory_request_throughput"),
     nvidias("sol_sm_memory_share", "throughput of the SM's memory instructions", "sm__memory_throughput"),
     nvidias("sol_l2_share", "L2 throughput", "lts__throughput"),
-    nvidias("sol_l1_share", "L1 throughput", "l1tex__throughput"),
+    nvidias("sol_l1_share", "L1 throughput", "l1tex__throughput", asked=DEEP),
     exact(
         "sol_l1_active_share",
         "NVIDIA's L1 throughput, of the cycles in which L1 had work",

@@ -208,7 +208,7 @@ DRAM: tuple[Counter, ...] = (
         ),
         asked=(Ask("deep", "NVIDIA's DRAM throughput", "gpu__dram_throughput", SPEED_OF_LIGHT, chips=OWN_DRAM),),
     ),
-    share("dram_controller_share", "DRAM's controllers", "fbpa__dram_sectors"),
+    share("dram_controller_share", "DRAM's controllers", "fbpa__dram_sectors", asked=(Ask("quick", chips=OWN_DRAM),)),
     share("dram_read_share", "DRAM by reads", *_in_direction("read"), meaning="use of {}"),
     share("dram_write_share", "DRAM by writes", *_in_direction("write"), meaning="use of {}"),
     amount(

@@ -255,26 +255,36 @@ def conversions(facts: Facts) -> Found | None:
 _SKIPPING = re.compile(r"curand_init|skip_?ahead", re.IGNORECASE)
 """cuRAND's functions that start a generator at a place in its sequence, which for XORWOW takes thousands of steps."""
 _STARTING = 0.1
+_GENERATORS = "curand_kernel.h"
+"""The file of cuRAND that both starts generators and steps them: a step is a few instructions, a start thousands."""
 
 
 def curand_init(facts: Facts) -> Found | None:
     """Say that much of the time goes into starting random number generators."""
     grains: dict[str, float] = {}
+    by_file = 0.0
     for spot in facts.kernel.hotspots:
         if _SKIPPING.search(f"{spot.function or ''} {spot.text or ''}"):
             grains[spot.by] = grains.get(spot.by, 0.0) + spot.measures.get("samples", 0.0)
-    part = ratio(max(grains.values(), default=0.0), facts.kernel.code_totals.get("samples")) or 0.0
+        elif spot.by == "line" and not spot.text and (spot.file or "").endswith(_GENERATORS):
+            by_file += spot.measures.get("samples", 0.0)
+    named, total = max(grains.values(), default=0.0), facts.kernel.code_totals.get("samples")
+    part, is_named = ratio(max(named, by_file), total) or 0.0, named >= by_file
     if part < _STARTING:
         return None
+    place = (
+        "cuRAND's `curand_init`" if is_named else f"lines of cuRAND's `{_GENERATORS}`, of which `curand_init` is most"
+    )
     return Found(
         evidence=(Evidence("samples in curand_init", part, "share", "samples of the program counter"),),
         move="start each generator with a seed of its own and sequence 0 (`curand_init(seed + thread, 0, 0, &state)`), "
         f"or use Philox, which skips ahead at no cost, or keep the states: {percent(part)} of the samples are in "
-        "cuRAND's `curand_init`",
+        f"{place}",
         bears_on=frozenset({LATENCY, *shares_of(facts.levels, facts.pipes)}),
         gain=1 / (1 - min(part, MOST_SPARED)),
         changes="instructions",
         where=places(facts.kernel, "samples"),
+        confidence="high" if is_named else "low",
         severity="limiter" if part >= facts.limits.limiting_waste_share else "contributes",
     )
 

@@ -82,7 +82,8 @@ def small_grid(facts: Facts) -> Found | None:
             words = f"{grid}{share and f' ({share})'} {leave} {sms - blocks:,.0f} of {sms:,.0f} SMs idle"
         else:
             words = f"{grid} are {share} on {sms:,.0f} SMs and do not fill the GPU once"
-        gain = max(gain, 1 / an_sm)
+        # With a block on every SM more of them only even out and hide waits, and a unit that limits leaves no waits.
+        gain = 1 / an_sm if an_sm < 1 else math.ceil(an_sm) / an_sm if facts.limiter else gain
         severity = None if an_sm < 1 or (waves or 0.0) <= facts.limits.empty_grid_waves else beside
     return Found(
         evidence=tuple(facts.measured(name, unit) for name, unit in _WAVES.items() if facts.counter(name) is not None),

@@ -18,7 +18,7 @@ from rooflens.model.roofline.levels import uses_shared_memory
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import resource_label, unit_label
 
 DELIVERY = frozenset({"l1", "smem", "lsu", "mio", "adu"})
 """Levels and pipes that bring operands to the threads: they carry less where a thread reuses what it holds."""
@@ -62,7 +62,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     is_near = share >= limiter.share * (_A_STEP_OF_WARPS if is_last else _A_RUNG)
     if is_near or (each < _OPERAND_BYTES / 2 and not is_last):
         return None
-    full = f"{resource_label(limiter.resource, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of "
+    full = f"{unit_label(limiter, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of "
     full += f"the arithmetic peak, {significant(each)} bytes fetched per multiply-add"
     kind: MoveKind = "results"
     if not is_last and not uses_shared_memory(kernel):
@@ -106,7 +106,7 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
         return None
     if refilled * _SERVED_AGAIN > limiter.share:
         return None
-    full = f"{resource_label(limiter.resource, kernel.gpu)} is {percent(limiter.share)} busy while the "
+    full = f"{unit_label(limiter, kernel.gpu)} is {percent(limiter.share)} busy while the "
     full += (
         f"{resource_label(pipe)} is {percent(busy[pipe])} busy, and what L2 sends keeps its path {percent(refilled)}"
     )
@@ -114,7 +114,7 @@ def _by_pipes(facts: Facts, limiter: Bottleneck) -> Found | None:
     return Found(
         evidence=(
             Evidence("arithmetic pipe", busy[pipe], "share", facts.pipes[pipe].source),
-            Evidence("refilled from L2", refilled, "share", "l1tex__m_xbar2l1tex_read_sectors, else lts__throughput"),
+            Evidence("refill path", refilled, "share", "l1tex__m_xbar2l1tex_read_sectors, else lts__throughput"),
         ),
         move=f"{_STEPS[kind]}: {full}",
         bears_on=frozenset({limiter.resource or ""}),

@@ -22,7 +22,7 @@ from rooflens.model.records import Evidence, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import copies_asynchronously, executed, uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
-from rooflens.model.verdict.sentences import resource_label, wait_words
+from rooflens.model.verdict.sentences import resource_label, unit_label, wait_words
 from rooflens.model.verdict.thresholds import Thresholds
 
 _COHERENT_LOAD = re.compile(r"LDG?\b.*\.STRONG\b")
@@ -210,7 +210,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
         do = f"double-buffer the tiles: fetch the next one {by} while this one is used, so that no barrier waits for it"
     limiter = facts.limiter
     if limiter is not None and limiter.resource in facts.levels:
-        label, share = resource_label(limiter.resource, facts.kernel.gpu), percent(limiter.share)
+        label, share = unit_label(limiter, facts.kernel.gpu), percent(limiter.share)
         if facts.at_roof or facts.full_for_a_while:
             fewer = f"take load off {label}, {share} busy, which these loads queue for"
             return _of_kind(stall(facts, "long_scoreboard", fewer), "fuse" if limiter.resource == "dram" else "results")

@@ -88,6 +88,10 @@ _ONE_UNIT = 0.0002
 """Two of NVIDIA's per cents that are equal to the digits printed are of one unit."""
 _TELLING = 0.1
 """Smaller per cents may be equal by chance."""
+_SAME = 1e-3
+"""A per cent that another one repeats differs by no more of itself."""
+_HALVED = 0.0005
+"""Half of a printed per cent is nearer than that to the one that it halves, of which another pass counted."""
 _NEARLY_ALL = 0.9
 _NEARLY = 0.005
 """Shares of the run made from those of active cycles are rounded, and cycles are those of a GPC."""
@@ -256,28 +260,65 @@ def active_part(counters: Mapping[str, float]) -> float | None:
     return None if part is None else min(1.0, part)
 
 
+def _of_the_run(of_active: float, counters: Mapping[str, float]) -> float | None:
+    """Turn NVIDIA's per cent of L1's active cycles into one of the run; None where the cycles are not known.
+
+    By L1's own cycles, or those of SMs, that is exact, whatever the pass. By cycles of GPCs, which another pass
+    counted, it is NVIDIA's per cent of memory where that lies between the two: the busiest of several parts leads, and
+    not all of them idle while their SM has no work.
+    """
+    for unit in ("l1", "sm"):
+        active, elapsed = (counters.get(f"{unit}_cycles_{which}_avg") for which in ("active", "elapsed"))
+        if (part := ratio(active, elapsed)) is not None:
+            return of_active * part
+    part, memory = active_part(counters), counters.get("sol_memory")
+    if part is None:
+        return None
+    least = of_active * part
+    is_memory = part >= _NEARLY_ALL and memory is not None and least - _NEARLY < memory < of_active + _NEARLY
+    return memory if is_memory else least
+
+
+def _whole_l1(counters: Mapping[str, float]) -> float | None:
+    """Return L1's share by NVIDIA's per cents of L1 as a whole; None where they do not tell it.
+
+    On CC 7.0, 7.5, 8.6 and 8.9 they count L1's requests to L2 twice, on CC 7.5 its data stage too, and over all cycles
+    even where they are called a share of the active ones. NVIDIA's per cent of memory counts them once. So L1's
+    is not its load where it is above that of memory, or the same of all cycles as of the active ones while SMs were
+    idle; and where memory has half of it, that half is L1's load. In 51 launches of public reports that hold both per
+    cents and the stages, twice such a stage leads in 22, and L1's own cycles turn one per cent into the other in 29.
+    """
+    memory, of_active = counters.get("sol_memory"), counters.get("sol_l1_active_share")
+    whole = counters.get("sol_l1_share")
+    if of_active is not None:
+        converted = _of_the_run(of_active, counters)
+        if whole is None:
+            whole = converted
+        elif converted is not None and abs(whole - of_active) < _SAME * of_active < abs(converted - of_active):
+            whole = None
+    if whole is not None and whole <= (memory or 1.0) + _NEARLY:
+        return whole
+    if memory is None or of_active is None or memory < _TELLING:
+        return None
+    # Where how long SMs were active is not known: no less of the run than that of memory, which it equals.
+    is_memory = abs(of_active / 2 - memory) < _HALVED or (whole is None and abs(of_active - memory) < _NEARLY)
+    return memory if is_memory else None
+
+
 def _settle_l1(stages: dict[str, float], counters: Mapping[str, float]) -> None:
     """Keep NVIDIA's per cent of L1 where no stage of it is measured, and find the input of L1 among its others.
 
-    One that is above that of the memory side counts what the memory side leaves out, and is not L1's load. Two of the
-    per cents of memory, memory instructions and the SM are equal where they are those of load and store instructions.
-    Launches of public reports that hold the stage as well agree: 33 of 35 where memory equals one of the others, 37 of
-    41 where memory instructions equal the SM.
+    Two of the per cents of memory, memory instructions and the SM are equal where they are those of load and store
+    instructions. Launches of public reports that hold the stage as well agree: 33 of 35 where memory equals one of the
+    others, 37 of 41 where memory instructions equal the SM.
     """
+    stages.pop(WHOLE, None)
+    if not stages.keys() <= PARTIAL["l1"]:
+        return
+    if (whole := _whole_l1(counters)) is not None:
+        stages[WHOLE] = whole
     memory, pipes, compute = (counters.get(f"sol_{name}") for name in ("memory", "sm_memory_share", "compute"))
-    of_active, part = counters.get("sol_l1_active_share"), active_part(counters)
-    if WHOLE not in stages and of_active is not None and part is not None:
-        # It is the busiest of several parts, and not all of them idle while their SM has no work.
-        may_be_all = part >= _NEARLY_ALL and memory is not None
-        is_memory = may_be_all and of_active * part - _NEARLY < (memory or 0.0) < of_active + _NEARLY
-        stages[WHOLE] = memory if is_memory and memory is not None else of_active * part
-    whole = stages.get(WHOLE)
-    if whole is not None and (not stages.keys() <= PARTIAL["l1"] or whole > (memory or 1.0) + _NEARLY):
-        del stages[WHOLE]
-    if whole is None and not stages and memory is not None and of_active is not None and memory >= _TELLING:
-        # Where how long SMs were active is not known: no less of the run than that of memory, which it equals.
-        stages |= {WHOLE: memory} if abs(of_active - memory) < _NEARLY else {}
-    if LSU_INPUT in stages or memory is None or not stages.keys() <= PARTIAL["l1"]:
+    if LSU_INPUT in stages or memory is None:
         return
     other = compute if pipes is None else pipes
     if other is not None and abs(memory - other) <= _ONE_UNIT:

@@ -89,7 +89,7 @@ def occupancy_limiters(kernel: Kernel) -> tuple[str, ...]:
         return ()
     limits = block_limits(kernel)
     scarcest = tuple(text for text, blocks in limits if blocks == limits[0][1])
-    block = counters.get("smem_per_block_bytes")
+    block = block_smem_bytes(counters)
     is_unused = block is not None and block <= counters.get("smem_driver_bytes", 0.0)
     others = tuple(limiter for limiter in scarcest if limiter != "shared memory")
     return others if is_unused and others else scarcest

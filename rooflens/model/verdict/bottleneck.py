@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from rooflens.format import percent
 from rooflens.model.counters.execution import SCHEDULERS_PER_SM, WARP_THREADS
 from rooflens.model.records import Analysis, Bottleneck, Kernel, Level, ratio
 from rooflens.model.roofline.datasheets import datasheet_of
@@ -91,13 +92,19 @@ def memory_bottleneck(facts: Facts) -> Bottleneck | None:
         is_that = unit is not None and stand_in is not None and stand_in.share - unit[1] < _SAME_PER_CENT
         if unit is None or not is_that or stand_in is None or stand_in.resource is not None:
             return stand_in
-        unit = unit[0], stand_in.share
     name, share = unit
     if name == "l1" and (leading_stage(levels["l1"]) or "data") in _SERVES_BOTH:
         wavefronts = levels["l1"].stages.get("data", share)
         if (levels["smem"].share or 0.0) > facts.limits.smem_part_of_l1 * wavefronts:
             name = "smem"
-    return Bottleneck(name, share)
+    return _named(facts, name, unit[0], share)
+
+
+def _named(facts: Facts, name: str, unit: str, share: float) -> Bottleneck:
+    """Name a unit after what fills it; where that has another share of its own, say whose share this is."""
+    own = facts.share(name)
+    is_own = name == unit or (own is not None and percent(own) == percent(share))
+    return Bottleneck(name, share, None if is_own else unit)
 
 
 def _memory_stand_in(kernel: Kernel) -> Bottleneck | None:
@@ -148,7 +155,7 @@ def compute_bottleneck(facts: Facts) -> Bottleneck | None:
     if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in
     key, share = unit
-    return Bottleneck(_filling(facts) or key if key == "issue" else _explained(facts, key, share), share)
+    return _named(facts, _filling(facts) or key if key == "issue" else _explained(facts, key, share), key, share)
 
 
 def _compute_stand_in(facts: Facts) -> Bottleneck | None:
@@ -164,14 +171,14 @@ def _compute_stand_in(facts: Facts) -> Bottleneck | None:
     most = per_cent
     if per_cent is not None and _is_of_loads_and_stores(counters, per_cent):
         per_cent = None
-    issue = [counters[name] for name in ("issue_share", "executed_share") if name in counters]
+    issue = [share for share in (facts.share("issue"), counters.get("executed_share")) if share is not None][:1]
     if not issue and "issue_active_per_cycle" in counters:
         issue.append(counters["issue_active_per_cycle"])  # of the active cycles: the others are not known
-    if (per_sm := counters.get("executed_inst_per_cycle")) is not None:
+    if facts.share("issue") is None and (per_sm := counters.get("executed_inst_per_cycle")) is not None:
         issue.append(per_sm / SCHEDULERS_PER_SM)
     if issue and (per_cent is None or max(issue) >= per_cent):
         return Bottleneck("issue", max(issue))
-    tensor = counters.get("tensor_active_share")
+    tensor = facts.tensor_share
     if tensor is not None and (per_cent is None or tensor >= per_cent):
         return Bottleneck("tensor_pipe", tensor)
     if per_cent is None:  # the pipes are no busier than the loads and stores
@@ -180,7 +187,7 @@ def _compute_stand_in(facts: Facts) -> Bottleneck | None:
     own |= {"issue": max(issue)} if issue else {}
     nearest = min(own, key=lambda name: abs(own[name] - per_cent), default="")
     if own and abs(own[nearest] - per_cent) <= _SAME_PER_CENT + _ROUNDED * per_cent:
-        return Bottleneck(nearest, per_cent)
+        return Bottleneck(nearest, own[nearest])
     return Bottleneck(_named_pipe(facts.kernel, own), per_cent)
 
 
@@ -247,7 +254,8 @@ def plateau_bottleneck(facts: Facts) -> Bottleneck | None:
     resource, share = phases.resource, facts.share(phases.resource)
     if share is None:
         return None
-    return Bottleneck(resource if resource in facts.levels else _explained(facts, resource, share), share)
+    name = resource if resource in facts.levels else _explained(facts, resource, share)
+    return _named(facts, name, resource, share)
 
 
 def is_lsu_full(levels: Mapping[str, Level], resource: str | None) -> bool:

@@ -37,7 +37,7 @@ from rooflens.model.verdict.limit import find_limit
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE, SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
-    bottleneck_words,
+    busy_words,
     evidence_lines,
     longest_wait,
     verdict_sentence,
@@ -281,28 +281,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
     if (library := library_of(kernel)) is not None:
         moves = caller_moves(facts, library)
         return (*moves, *advice.collect_moves(kernel, command_line)) if facts.bound == "unknown" else moves
-    untold = {finding.id: _UNTOLD if finding.severity == "limiter" else 1.0 for finding in costing}
-    wasted = [
-        finding.gain.factor if finding.gain else _UNTOLD
-        for finding in costing
-        if finding.id in WHAT_FILLS_A_UNIT and finding.kind in _WASTE and finding.severity == "limiter"
-    ]
-    at_limiter = _at_limiter(facts, costing)
-    moves = (
-        *at_limiter,
-        *(Move(finding.move, finding.kind, finding.id, finding.where, finding.gain) for finding in costing),
-    )
-
-    def rank(move: Move) -> tuple[bool, float, bool]:
-        of_limiter = math.inf if facts.at_roof else _UNTOLD
-        factor, is_rewriting = move.gain.factor if move.gain else untold.get(move.finding or "", of_limiter), False
-        if unmeasured and move.finding in FEW_WARPS and any(one.kind in _WASTE for one in costing):
-            return False, -1.0, True  # nothing says that it is for warps that the kernel waits
-        if wasted and facts.limiter is not None and move.kind in _REWRITING:
-            factor, is_rewriting = min(factor, *wasted), True
-        return move.finding == NVIDIA_RULE, -factor, is_rewriting
-
-    moves = tuple({move.text: move for move in sorted(moves, key=rank)}.values())
+    moves = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None
     asked = advice.collect_moves(kernel, command_line)
@@ -310,6 +289,41 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return (*asked, *moves)
     is_told = moves and not is_open and not is_one_sided and _LACKING.isdisjoint(facts.flags)
     return moves if is_told else (*moves, *asked)
+
+
+def _in_order(
+    facts: Facts, costing: Sequence[Finding], at_limiter: Sequence[Move], *, unmeasured: bool
+) -> tuple[Move, ...]:
+    """Order the moves by what each brings alone, NVIDIA's estimates last.
+
+    Waits at a unit that nothing else explains are its shadow and go behind its own move, and few warps behind waste
+    where no stall says that they are what lacks. What needs another kernel goes behind what a full unit does in vain.
+    """
+    of_limiter = math.inf if facts.at_roof else _UNTOLD
+    untold = {finding.id: _UNTOLD if finding.severity == "limiter" else 1.0 for finding in costing}
+    has_waste = any(finding.kind in _WASTE for finding in costing)
+    wasted = [
+        finding.gain.factor if finding.gain else _UNTOLD
+        for finding in costing
+        if facts.limiter is not None
+        and finding.severity == "limiter"
+        and finding.id in WHAT_FILLS_A_UNIT
+        and finding.kind in _WASTE
+    ]
+
+    def rank(move: Move) -> tuple[bool, float, bool]:
+        factor = move.gain.factor if move.gain else untold.get(move.finding or "", of_limiter)
+        is_few_warps = move.finding in FEW_WARPS
+        ahead = list(wasted) if move.kind in _REWRITING else []
+        if at_limiter and (is_few_warps or (move.finding or "").startswith("stall_")):
+            ahead.append(_UNTOLD)
+        if unmeasured and is_few_warps and has_waste:
+            ahead.append(0.0)
+        return move.finding == NVIDIA_RULE, -min(factor, *ahead, math.inf), bool(ahead)
+
+    of_findings = (Move(one.move, one.kind, one.id, one.where, one.gain) for one in costing)
+    moves = sorted((*at_limiter, *of_findings), key=rank)
+    return tuple({move.text: move for move in moves}.values())
 
 
 _MEASURED = re.compile(r"\d ?%|\dx\b|\d [kMGT]?(?:B|FLOP)\b")
@@ -341,9 +355,9 @@ def _at_limiter(facts: Facts, costing: Sequence[Finding]) -> tuple[Move, ...]:
         at_limiter = () if is_told else at_limiter[:1]
     if limiter is None:
         return at_limiter
-    busy = percent(limiter.share) if limiter.resource is None else bottleneck_words(limiter, kernel.gpu)
+    busy = busy_words(limiter, kernel.gpu)
     return tuple(
-        move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy} busy") for move in at_limiter
+        move if _MEASURED.search(move.text) else replace(move, text=f"{move.text}: {busy}") for move in at_limiter
     )
 
 

@@ -9,7 +9,7 @@ from rooflens.model.records import Kernel, Move
 from rooflens.model.roofline.opcodes import uses_tensor_cores
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.narrower import roofs_over_fp32
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.model.verdict.sentences import busy_words, resource_label
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
@@ -69,8 +69,8 @@ def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:
     if library == "NCCL":
         moves.append(Move(f"send less, or overlap it with computation{moved}", "overlap"))
     elif is_product:
-        computes = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
-        used = f": {bottleneck_words(limiter, kernel.gpu)} busy" if computes else moved
+        is_computing = limiter is not None and (limiter.resource or "").startswith(("tensor", "fp", "fma"))
+        used = f": {busy_words(limiter, kernel.gpu)}" if limiter is not None and is_computing else moved
         if _FP32_PRODUCT.search(name) and (roofs := roofs_over_fp32(kernel, facts.pipes)):
             other = f"call {library} with {max(roofs, key=roofs.__getitem__)} where accuracy allows"
             tensor = f"allow TF32, or {other}" if "tf32" in roofs else other

@@ -12,7 +12,7 @@ from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.records import Analysis, Bottleneck, Finding, Gain, Level, Limit, Verdict, ratio
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
-from rooflens.model.roofline.levels import binding_stage
+from rooflens.model.roofline.levels import binding_stage, leading_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.bottleneck import both_sides, in_order
@@ -38,6 +38,7 @@ _TWICE = (1.6, 2.4)
 _WHOLE_PAIRS = frozenset({"8.6", "8.9", "12.0"})
 """Chips whose GDDR memory is read by pairs of sectors."""
 _WORTH_NAMING = 0.1
+_ROUNDED = 0.01
 
 
 @lru_cache(maxsize=1024)
@@ -68,8 +69,34 @@ def limiter_words(bound: str, resource: str | None, *gpus: str | None) -> str:
 
 
 def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: str = "") -> str:
-    """Name the unit nearest its peak, with its share: `HBM3 67.2 %`."""
-    return f"{resource_label(bottleneck.resource, *gpus)} {percent(bottleneck.share)}" if bottleneck else missing
+    """Name the unit nearest its peak, with its share: `HBM3 67.2 %`; or what fills it first: `FP32 (FMA pipe 70 %)`."""
+    if bottleneck is None:
+        return missing
+    name, unit = resource_label(bottleneck.resource, *gpus), unit_label(bottleneck, *gpus)
+    share = f"{unit} {percent(bottleneck.share)}"
+    return share if unit.startswith(name) else f"{name} ({share})"  # an FP64 pipe says itself what fills it
+
+
+def share_words(bottleneck: Bottleneck) -> tuple[str | None, str]:
+    """Return what a limiter is called before its share, and the share: `70 %`, or `FMA pipe 70 %` of another unit.
+
+    An FP64 pipe says itself what fills it.
+    """
+    share, unit = percent(bottleneck.share), unit_label(bottleneck)
+    if bottleneck.unit is None or unit.startswith(resource_label(bottleneck.resource)):
+        return bottleneck.unit or bottleneck.resource, share
+    return bottleneck.resource, f"{unit} {share}"
+
+
+def busy_words(bottleneck: Bottleneck, *gpus: str | None) -> str:
+    """Say how busy the busiest unit is, whatever fills it: `FMA pipe 70 % busy`; without a name where none is known."""
+    share = f"{percent(bottleneck.share)} busy"
+    return f"{unit_label(bottleneck, *gpus)} {share}" if bottleneck.resource else share
+
+
+def unit_label(bottleneck: Bottleneck, *gpus: str | None) -> str:
+    """Name the unit whose share a bottleneck has, whatever fills it."""
+    return resource_label(bottleneck.unit or bottleneck.resource, *gpus)
 
 
 def limit_words(analysis: Analysis, missing: str = "") -> str:
@@ -236,18 +263,31 @@ def _at_its_limiter(facts: Facts, limiter: Bottleneck) -> str:
 
 
 def _of_the_level(facts: Facts, limiter: Bottleneck) -> str:
-    """Write how much of its peak a memory level does, and the intensity of a kernel that could do more."""
+    """Write how much of its peak a memory level does, and the intensity of a kernel that could do more.
+
+    A per cent in parentheses is that of the two rates before it; that of a stage, or of the unit that a level fills,
+    says whose it is.
+    """
     share, level = percent(limiter.share), facts.levels.get(limiter.resource or "")
     if level is None:
         return f"{share} of its peak"
-    stage = binding_stage(level)
-    if level.share is None:
+    verb, busy = ("moving", share) if facts.at_roof else ("moves", f"is {share}")
+    stage, of_rates, rates = binding_stage(level), None, ""
+    if level.bytes_per_s is not None and level.peak_bytes_per_s:
+        of_rates = level.bytes_per_s / level.peak_bytes_per_s
+        rates = f"{verb} {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
+    if limiter.unit:
+        part = f" ({percent(of_rates)})" if _are_one(of_rates, level.share) else ""
+        through = f"{rates}{part} through" if rates else "filling" if facts.at_roof else "fills"
+        numbers = f"{through} {unit_label(limiter, facts.kernel.gpu)}, which is {share} busy"
+    elif level.share is None:
         numbers = f"at least {share} of its peak"
-    elif stage is None and level.bytes_per_s is not None and level.peak_bytes_per_s:
-        verb = "moving" if facts.at_roof else "moves"
-        numbers = f"{verb} {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')} ({share})"
+    elif stage is None and rates:
+        is_of_rates = _are_one(of_rates, limiter.share)
+        stage = leading_stage(level) or "busiest"
+        numbers = f"{rates} ({share})" if is_of_rates else f"{rates}, its {stage_label(stage)} stage {busy} busy"
     else:
-        numbers = f"its {stage_label(stage or 'busiest')} stage {'' if facts.at_roof else 'is '}{share} busy"
+        numbers = f"its {stage_label(stage or 'busiest')} stage {busy} busy"
     intensity = level.intensity_flop_per_byte
     return f"{numbers} at {significant(intensity)} FLOP/B" if intensity and not facts.at_roof else numbers
 
@@ -259,7 +299,14 @@ def _of_the_pipe(facts: Facts, limiter: Bottleneck) -> str:
         return f"{share} busy"
     about = "about " if pipe.source == "estimated" else ""
     numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
-    return f"{numbers} ({share})" if pipe.share == limiter.share else f"{numbers}, its pipe {share} busy"
+    if _are_one(pipe.amount_per_s / pipe.peak_per_s, limiter.share):
+        return f"{numbers} ({share})"
+    return f"{numbers}, {'its pipe ' if limiter.unit else ''}{share} busy"
+
+
+def _are_one(part: float | None, share: float | None) -> bool:
+    """Return whether two fractions are one per cent to whoever reads it."""
+    return part is not None and share is not None and abs(part - share) <= _ROUNDED
 
 
 def _without_limiter(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool) -> str:
@@ -320,9 +367,10 @@ def evidence_lines(facts: Facts, causes: Sequence[Finding], *, unmeasured: bool)
     kernel, lines = facts.kernel, []
     for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
         if side is not None:
-            named = f"busiest {what} unit: {_spoken(side.resource, kernel.gpu)}"
-            named = f"NVIDIA's busiest unit of {what}:" if side.resource is None else named
-            lines.append(f"{named} {percent(side.share)}")
+            named = f"busiest {what} unit: {_spoken(side.unit or side.resource, kernel.gpu)} {percent(side.share)}"
+            filled = f", filled by {_spoken(side.resource, kernel.gpu)}" if side.unit else ""
+            is_named = side.resource is not None
+            lines.append(f"{named}{filled}" if is_named else f"NVIDIA's busiest unit of {what}: {percent(side.share)}")
     for name, level in facts.levels.items():
         if level.share is None or level.share < _SHOWN_SHARE:
             continue

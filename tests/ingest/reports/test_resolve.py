@@ -312,12 +312,12 @@ def test_a_share_is_a_fraction_of_elapsed_time(rollup: str) -> None:
     [
         ({"sm__cycles_elapsed.avg": 4e6}, 0.25),
         ({"sm__cycles_elapsed.avg.per_second": 2e9}, 0.25),
-        ({"sm__cycles_elapsed.avg": 1e6}, 0.5),
+        ({"sm__cycles_elapsed.max": 1e6}, 0.5),
         ({}, None),
     ],
 )
 def test_a_share_of_active_cycles_is_scaled_to_elapsed_ones(elapsed: dict[str, float], expected: float | None) -> None:
-    """50 % of 2 million active cycles in 4 million, stored or 2 GHz x 2 ms, are 25 %, and never over 50."""
+    """50 % of 2 million active cycles in 4 million, stored or 2 GHz x 2 ms, are 25 %; by another pass never over 50."""
     stored = {
         **TIME,
         **elapsed,
@@ -336,8 +336,25 @@ def test_a_share_of_active_cycles_says_so() -> None:
     }
     assert (
         source(stored, "xu_share")
-        == "sm__inst_executed_pipe_xu.sum.pct_of_peak_sustained_active x active / elapsed cycles"
+        == "sm__inst_executed_pipe_xu.sum.pct_of_peak_sustained_active x sm__cycles_active.avg / sm__cycles_elapsed.avg"
     )
+    stored["sm__cycles_elapsed.max"] = stored.pop("sm__cycles_elapsed.avg")
+    assert source(stored, "xu_share").endswith("_active x active / elapsed cycles")
+
+
+def test_a_rate_of_active_cycles_takes_those_of_its_own_unit() -> None:
+    """A block of one warp keeps one sub-partition of four busy: 0.8 of its 100 cycles are 0.2 of the SM's."""
+    stored = {
+        "smsp__issue_active.avg.per_cycle_active": 0.8,
+        "smsp__cycles_active.avg": 25.0,
+        "smsp__cycles_elapsed.avg": 100.0,
+        "sm__cycles_active.avg": 100.0,
+        "sm__cycles_elapsed.avg": 100.0,
+    }
+    assert value(stored, "issue_share") == pytest.approx(0.2)
+    del stored["smsp__cycles_elapsed.avg"]
+    assert value(stored, "issue_share") == pytest.approx(0.8)
+    assert value({**stored, "sm__inst_issued.avg.per_cycle_active": 0.8}, "issue_share") == pytest.approx(0.2)
 
 
 def test_elapsed_goes_before_active() -> None:

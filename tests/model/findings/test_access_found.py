@@ -53,6 +53,31 @@ def test_rows_that_start_within_a_sector_are_told_to_start_at_one(
     assert ("neighbouring addresses" in found.move) is not shifted
 
 
+@for_all(
+    "load, store, excess, said",
+    [
+        ((29_821.0, 2048.0), (16_384.0, 2048.0), 16_384.0, "55 % of the 29.8 k sectors that global loads"),
+        (
+            (75_500_000.0, 8_388_608.0),
+            (262_144.0, 8192.0),
+            50_000_000.0,
+            "66 % of the 75.5 M sectors that global loads",
+        ),
+        ((16_384.0, 2048.0), (16_000.0, 2048.0), 8_000.0, ""),
+    ],
+)
+def test_what_one_side_cannot_have_wasted_is_the_others(
+    load: tuple[float, float], store: tuple[float, float], excess: float, said: str
+) -> None:
+    """A page of raw counters has one sum of loads and stores, and the sectors and requests of each."""
+    counters = {"global_touched_sectors": load[0] + store[0], "global_ideal_sectors": load[0] + store[0] - excess}
+    for side, (sectors, requests) in {"load": load, "store": store}.items():
+        counters |= {f"global_{side}_sectors": sectors, f"global_{side}_requests": requests}
+    found = uncoalesced_global_load(make_facts(counters))
+    assert (found.move.replace("\u00a0", " ") if found else "").count(said) >= (1 if said else 0)
+    assert (found is not None) is bool(said)
+
+
 @pytest.mark.parametrize(("limiter", "severity"), [("dram", "note"), ("l2", "contributes")])
 def test_shifted_rows_cost_time_where_the_cache_is_the_wall(limiter: str, severity: str) -> None:
     """A ninth of the sectors of L2 is a ninth of the time where L2 is the wall; under DRAM it is nothing."""

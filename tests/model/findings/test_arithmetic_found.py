@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from support.findings import at_limiter, make_facts, unsaid
 
 from rooflens.model.findings.arithmetic import (
@@ -254,3 +255,15 @@ def test_starting_generators_is_said_where_samples_name_it(spot: Hotspot) -> Non
     assert unsaid(found.evidence, found.move) == []
     assert (found.severity, found.gain) == ("limiter", pytest.approx(1 / 0.6))
     assert curand_init(make_facts(kernel={"hotspots": (spot,), "code_totals": {"samples": 500.0}})) is None
+
+
+def test_lines_of_curands_header_start_generators_where_their_text_is_not_at_hand() -> None:
+    """Two fifths of the samples are in the header, which is all that a report without sources says; no named step counts."""
+    file = "/usr/local/cuda/include/curand_kernel.h"
+    spot = Hotspot("line", file, 312, measures={"samples": 40.0})
+    found = curand_init(make_facts(kernel={"hotspots": (spot,), "code_totals": {"samples": 100.0}}))
+    assert found is not None
+    assert found.confidence == "low"
+    assert "40 % of the samples are in lines of cuRAND's `curand_kernel.h`" in found.move
+    step = replace(spot, text="state->v[4] = (v4 ^ (v4 << 4)) ^ (t ^ (t << 1));")
+    assert curand_init(make_facts(kernel={"hotspots": (step,), "code_totals": {"samples": 100.0}})) is None

@@ -10,10 +10,11 @@ from support.loops import for_all
 
 from rooflens.model.analyze import analyze
 from rooflens.model.findings.find import RULES
-from rooflens.model.records import Finding, Gain, Outside, Rule, Severity, Verdict
+from rooflens.model.records import Finding, Gain, Level, Outside, Rule, Severity, Verdict
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
+from rooflens.model.verdict.sentences import bottleneck_words, share_words
 
 COLLECT = "`rooflens profile "
 LOW = {"dram": 0.2, "fp32": 0.1}
@@ -367,7 +368,7 @@ def test_thresholds_move_the_classes() -> None:
     "shares, expected",
     [
         ({"dram": 0.2, "l2": 0.5, "l1": 0.3, "smem": 0.1}, Bottleneck("l2", 0.5)),
-        ({"l1": 0.8, "smem": 0.41}, Bottleneck("smem", 0.8)),
+        ({"l1": 0.8, "smem": 0.41}, Bottleneck("smem", 0.8, "l1")),
         ({"l1": 0.8, "smem": 0.39}, Bottleneck("l1", 0.8)),
         ({"l1": 0.8, "smem": 0.8}, Bottleneck("smem", 0.8)),
         ({"l1": 0.8}, Bottleneck("l1", 0.8)),
@@ -403,17 +404,17 @@ def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck |
 @for_all(
     "shares, expected",
     [
-        ({"fma": 0.8, "fp32": 0.5}, Bottleneck("fp32", 0.8)),
-        ({"fma": 0.8, "fp32": 0.33}, Bottleneck("fp32", 0.8)),
+        ({"fma": 0.8, "fp32": 0.5}, Bottleneck("fp32", 0.8, "fma")),
+        ({"fma": 0.8, "fp32": 0.33}, Bottleneck("fp32", 0.8, "fma")),
         ({"fma": 0.8, "fp32": 0.31}, Bottleneck("fma", 0.8)),
-        ({"fma": 0.8, "fp16": 0.5, "fp32": 0.1}, Bottleneck("fp16", 0.8)),
+        ({"fma": 0.8, "fp16": 0.5, "fp32": 0.1}, Bottleneck("fp16", 0.8, "fma")),
         ({"fma": 0.8, "fp64": 0.7}, Bottleneck("fma", 0.8)),
-        ({"fp64_pipe": 0.9, "fp64": 0.6}, Bottleneck("fp64", 0.9)),
-        ({"fp64_pipe": 0.9, "tensor_fp64": 0.6}, Bottleneck("tensor_fp64", 0.9)),
-        ({"fp16_pipe": 0.9, "fp16": 0.6}, Bottleneck("fp16", 0.9)),
+        ({"fp64_pipe": 0.9, "fp64": 0.6}, Bottleneck("fp64", 0.9, "fp64_pipe")),
+        ({"fp64_pipe": 0.9, "tensor_fp64": 0.6}, Bottleneck("tensor_fp64", 0.9, "fp64_pipe")),
+        ({"fp16_pipe": 0.9, "fp16": 0.6}, Bottleneck("fp16", 0.9, "fp16_pipe")),
         ({"fp16_pipe": 0.9}, Bottleneck("fp16_pipe", 0.9)),
-        ({"tensor_pipe": 0.9, "tensor_bf16": 0.7, "tensor_fp16": 0.1}, Bottleneck("tensor_bf16", 0.9)),
-        ({"tensor_pipe": 0.9, "tensor_int8": 0.7}, Bottleneck("tensor_int8", 0.9)),
+        ({"tensor_pipe": 0.9, "tensor_bf16": 0.7, "tensor_fp16": 0.1}, Bottleneck("tensor_bf16", 0.9, "tensor_pipe")),
+        ({"tensor_pipe": 0.9, "tensor_int8": 0.7}, Bottleneck("tensor_int8", 0.9, "tensor_pipe")),
         ({"tensor_pipe": 0.9, "fp32": 0.8}, Bottleneck("tensor_pipe", 0.9)),
         ({"tensor_pipe": 0.9}, Bottleneck("tensor_pipe", 0.9)),
         ({"alu": 0.9, "fp32": 0.8}, Bottleneck("alu", 0.9)),
@@ -422,6 +423,31 @@ def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck |
 def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected: Bottleneck) -> None:
     """Work that explains 40 % of a busy pipe gives it the name; an ALU has none, and integer work keeps `fma`."""
     assert compute_bottleneck(make_case(shares)) == expected
+
+
+@for_all(
+    "bottleneck, words, named, share",
+    [
+        (Bottleneck("l2", 0.8), "L2 80 %", "l2", "80 %"),
+        (Bottleneck("smem", 0.8, "l1"), "SMEM (L1 80 %)", "smem", "L1 80 %"),
+        (Bottleneck("fp32", 0.7, "fma"), "FP32 (FMA pipe 70 %)", "fp32", "FMA pipe 70 %"),
+        (Bottleneck("fp64", 0.7, "fp64_pipe"), "FP64 pipe 70 %", "fp64_pipe", "70 %"),
+    ],
+)
+def test_a_share_says_whose_it_is(bottleneck: Bottleneck, words: str, named: str, share: str) -> None:
+    """A limiter that is named after what fills a unit has the share of that unit, in tables and in ladders."""
+    assert bottleneck_words(bottleneck).replace("\u00a0", " ") == words
+    name, part = share_words(bottleneck)
+    assert (name, part.replace("\u00a0", " ")) == (named, share)
+
+
+def test_two_rates_have_their_own_per_cent() -> None:
+    """71 % of the peak of shared memory go through L1, which other wavefronts fill to 80 %."""
+    level = Level(8.85e9, "", 8.85e12, 12.4e12, 0.714, {"data": 0.714}, None)
+    facts = make_case({"l1": 0.8, "smem": 0.714})
+    facts = replace(facts, levels={**facts.levels, "smem": level})
+    said = write_verdict(decide(facts), ()).sentence.replace("\u00a0", " ")
+    assert "moving 8.85 TB/s of 12.4 TB/s (71 %) through L1, which is 80 % busy" in said
 
 
 SGEMM = {"ffma_threads": 32 * 7.6e6, "issue_peak_inst_per_s": 1e10, "issue_share": 0.9, "ffma_peak_threads_per_s": 3e11}
@@ -445,7 +471,7 @@ def test_full_issue_slots_are_named_after_what_fills_them(
 ) -> None:
     """Work that makes three quarters of the instructions names full issue slots; the share stays that of the slots."""
     found = compute_bottleneck(place(make_kernel(counters, **overrides)))
-    assert found == Bottleneck(resource, 0.9)
+    assert found == Bottleneck(resource, 0.9, None if resource == "issue" else "issue")
 
 
 LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.0, "alu_share": 0.2}
@@ -517,14 +543,14 @@ def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
         (
             {"l1": 0.8, "smem": 0.41, "alu": 0.1},
             {},
-            Bottleneck("smem", 0.8),
+            Bottleneck("smem", 0.8, "l1"),
         ),  # a limiter has the name of what explains it
         (
             {"l1": 0.5, "smem": 0.41, "alu": 0.1},
             {},
             Bottleneck("l1", 0.5),
         ),  # without a limiter the unit itself is named
-        ({"dram": 0.1, "fma": 0.8, "fp32": 0.6}, {}, Bottleneck("fp32", 0.8)),
+        ({"dram": 0.1, "fma": 0.8, "fp32": 0.6}, {}, Bottleneck("fp32", 0.8, "fma")),
         ({"dram": 0.1, "fma": 0.5, "fp32": 0.4}, {}, Bottleneck("fma", 0.5)),
         ({"dram": 0.1, "fp16": 0.5, "alu": 0.2}, {}, Bottleneck("alu", 0.2)),
         ({"dram": 0.1}, {}, Bottleneck("dram", 0.1)),  # unknown: one side only

@@ -11,6 +11,7 @@ from rooflens import format as fmt
 from rooflens.model.knowledge.families import family_page
 from rooflens.model.knowledge.items import names_of
 from rooflens.model.records import Analysis, Verdict
+from rooflens.model.roofline.occupancy import block_smem_bytes
 from rooflens.model.summary import Launch, by_stake
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
@@ -215,7 +216,7 @@ def _facts(launch: Launch) -> tuple[str, ...]:
     analysis = launch.analysis
     kernel, verdict = analysis.kernel, analysis.verdict
     sizes = (("grid", kernel.grid), ("block", kernel.block))
-    registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
+    registers, shared = kernel.counters.get("registers_per_thread"), block_smem_bytes(kernel.counters)
     return (
         f"confidence {verdict.confidence}",
         *in_program_lines(analysis),

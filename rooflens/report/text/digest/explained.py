@@ -13,6 +13,7 @@ from rooflens.model.needs import untold
 from rooflens.model.predict.other_gpu import next_type, what_if
 from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Finding, Hotspot, Kernel, Move, ratio
 from rooflens.model.roofline.levels import shares_of
+from rooflens.model.roofline.occupancy import block_smem_bytes
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, summarize
@@ -133,23 +134,18 @@ def _launch(analysis: Analysis) -> Words:
     sizes = [
         f"{name} {'x'.join(map(str, size))}" for name, size in (("grid", kernel.grid), ("block", kernel.block)) if size
     ]
-    numbers = [
-        fmt.quantity(counters[name], unit)
-        if unit != "B"
-        else f"{fmt.si(counters[name], 'B')} of shared memory per block"
-        for name, unit in (
-            ("registers_per_thread", "registers per thread"),
-            ("smem_per_block_bytes", "B"),
-            ("waves", "waves"),
-        )
-        if counters.get(name)
-    ]
+    shared, waves = block_smem_bytes(counters), counters.get("waves")
+    numbers = (
+        fmt.quantity(registers, "registers per thread") if (registers := counters.get("registers_per_thread")) else "",
+        f"{fmt.si(shared, 'B')} of shared memory per block" if shared else "",
+        fmt.quantity(waves, "waves") if waves else "",
+    )
     occupancy = [
         f"{name.partition('_')[0]} occupancy {fmt.percent(min(1.0, counters[name]))}"
         for name in ("achieved_occupancy", "theoretical_occupancy")
         if name in counters
     ]
-    launched = plain(", ".join((*sizes, *numbers, *occupancy)))
+    launched = plain(", ".join((*sizes, *filter(None, numbers), *occupancy)))
     if not kernel.nvtx_range:
         return launched
     return (f"{launched}, NVTX " if launched else "NVTX ", code(kernel.nvtx_range))
@@ -376,7 +372,8 @@ def _move(move: Move, analysis: Analysis) -> str:
     gain = gain_words(move.gain, analysis.kernel.duration_ns)
     item = find_item("findings", move.finding) if move.finding else None
     confirm = plain(_SENTENCES.split(item.confirm)[0]) if item else ""
-    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", f"Kind: {move.kind}.", confirm)))
+    kind = "" if move.kind == "collect" else f"Kind: {move.kind}."
+    return " ".join(filter(None, (words, f"{plain(gain)}." if gain else "", confirm, kind)))
 
 
 def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
