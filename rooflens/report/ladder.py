@@ -13,7 +13,7 @@ from rooflens.model.bounds import ShownClass
 from rooflens.model.compare.causes import MOST_NAMED
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.ladder import Ladder, Rung
-from rooflens.model.compare.sentences import factor_words, other_work_words, spread_words
+from rooflens.model.compare.sentences import factor_words, not_compared, other_work_words, spread_words
 from rooflens.model.keys import short_names
 from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import first_move
@@ -99,9 +99,9 @@ def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THR
     if rung.library and not rung.apart:
         return f"{rung.library}, beside which the others stand"
     if rung.apart == "GPU":
-        return ": ".join(filter(None, (f"not compared, {why_words(rung)}", why)))
+        return ": ".join(filter(None, (not_compared(why_words(rung)), why)))
     if rung.apart == "work":
-        return f"not compared, {_other_work(rungs, rung)}"
+        return not_compared(_other_work(rungs, rung))
     if rung.to_previous is None or rung.previous is None:
         return "" if rung.time.times_ns else "no time"
     skipped = rungs[rung.previous + 1 : rungs.index(rung)]

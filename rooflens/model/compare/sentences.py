@@ -27,7 +27,7 @@ def timing_words(timing: Timing, threshold: float) -> str:
 def factor_words(timing: Timing, threshold: float) -> str:
     """Say how much faster or slower, and whether that is more than noise."""
     if timing.apart:
-        return f"not compared, {timing.apart}"
+        return not_compared(timing.apart)
     factor, outcome = timing.factor, timing.outcome(threshold)
     if factor is None or outcome == "unknown":
         return "no time to compare"
@@ -63,10 +63,15 @@ def speed_words(change: Change, threshold: float) -> str:
     if change.timing.apart and change.base and change.head:
         old = time_per_work(change.base, change.mean_launch.base.median_ns, change.head)
         new = time_per_work(change.head, change.mean_launch.head.median_ns, change.base)
-        return f"not compared, {other_work_words(change.timing.apart, old, new)}"
+        return not_compared(other_work_words(change.timing.apart, old, new))
     words = timing_words(change.speed, threshold)
     before, after = change.launches
     return f"mean launch {words} ({before:,} -> {after:,} launches)" if change.counts_differ else words
+
+
+def not_compared(why: str) -> str:
+    """Say that a time is not compared, and why."""
+    return f"not compared, {why}"
 
 
 def other_work_words(why: str, usual: UnitTime | None, own: UnitTime | None) -> str:
@@ -104,7 +109,7 @@ def share_differs(old: float | None, new: float | None) -> bool:
 def total_sentence(comparison: Ladder) -> str:
     """Say what became of the whole program's GPU time, or why it is not compared."""
     if comparison.speed.apart:
-        return f"not compared, {comparison.speed.apart}"
+        return not_compared(comparison.speed.apart)
     if comparison.speed.factor is None:
         return "no GPU time to compare"
     return f"{total_noun(comparison)} {timing_words(comparison.speed, comparison.threshold)}"

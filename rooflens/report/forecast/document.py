@@ -33,7 +33,7 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.forecast import sentences
-from rooflens.report.text.forecast import columns_of, notes, sizes_text, table_rows
+from rooflens.report.text.forecast import columns_of, crossing_words, notes, sizes_text, table_rows
 from rooflens.report.text.forecast import heading as row_heading
 
 MAX_PLANES = 12
@@ -282,7 +282,7 @@ def _side_by_side(rows: Sequence[Row], lacking: Sequence[str]) -> Iterator[Block
 
 def _gpu_cells(row: Row) -> tuple[Words, ...]:
     last = row.steps[-1][1]
-    changes = "; ".join(f"{regime}-bound from {sizes_text(row, sizes)}" for sizes, regime in row.crossings)
+    changes = "; ".join(crossing_words(row, sizes, regime) for sizes, regime in row.crossings)
     return (
         _short(row),
         row.dtype,

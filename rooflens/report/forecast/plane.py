@@ -140,7 +140,7 @@ def _crossing(row: Row, sizes: Mapping[str, int]) -> Dot | None:
     result = forecast(row.operation, sizes, row.dtype, row.gpu, row.link, out_dtype=row.out_dtype)
     if not _is_placed(result):
         return None
-    said = f"{result.regime}-bound from {forecasts.sizes_text(row, sizes)}"
+    said = forecasts.crossing_words(row, sizes, result.regime)
     return replace(_dot(row, sizes, result), name=said, label=said)
 
 

@@ -11,10 +11,13 @@ from support.snapshots import SWITCH
 from rooflens.analyzing import analyze_paths
 from rooflens.model.about import everything
 from rooflens.model.compare.pairing import checked, pair_programs
+from rooflens.model.predict.forecast import swept
+from rooflens.model.predict.operations import the_operation
+from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.report.data import json_lines, schema_text, to_document, to_json, to_schema
-from rooflens.report.text import comparison
+from rooflens.report.text import comparison, forecast
 
-SCHEMAS = {"analysis": schema_text, "comparison": comparison.schema_text}
+SCHEMAS = {"analysis": schema_text, "comparison": comparison.schema_text, "forecast": forecast.schema_text}
 
 
 def test_the_shipped_schemas_are_those_of_the_tables() -> None:
@@ -24,6 +27,18 @@ def test_the_shipped_schemas_are_those_of_the_tables() -> None:
         if os.environ.get(SWITCH) == "1":
             Path(str(shipped)).write_text(text(), encoding="utf-8")
         assert shipped.read_text(encoding="utf-8") == text()
+
+
+def test_forecasts_keep_to_their_schema() -> None:
+    """One prediction and several are valid; a key that is missing is not."""
+    datasheet = the_datasheet("h100-sxm")
+    validator = Draft202012Validator(json.loads(forecast.schema_text()))
+    for sizes in ("4096", "128:4096:x2"):
+        rows = [swept(the_operation("gemm"), {"m": sizes, "n": "m", "k": "m"}, "bf16", datasheet)]
+        document = json.loads(forecast.to_json(rows))
+        validator.validate(document)
+    document["predictions"][0].pop("flop")
+    assert not validator.is_valid(document)
 
 
 def test_comparisons_keep_to_their_schema(fixtures: Path) -> None:
