@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -36,6 +37,7 @@ from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.roofline.datasheets import name_key
 from rooflens.model.store import no_report
+from rooflens.model.verdict.library import with_fills_told
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
 from rooflens.workloads.recognize import recognize
 
@@ -238,7 +240,10 @@ SHOWN_IN_FULL = 5
 
 
 def look_into(
-    found: Analyzed, wanted: Iterable[Analysis] | None = None, reading: ReadOptions | None = None
+    found: Analyzed,
+    wanted: Iterable[Analysis] | None = None,
+    reading: ReadOptions | None = None,
+    places: Mapping[str, Path] = MappingProxyType({}),
 ) -> Analyzed:
     """Look inside of kernels, and analyze them once more with what was found there.
 
@@ -248,11 +253,13 @@ def look_into(
         found: All kernels.
         wanted: Those that are to be looked into; by default the first by time to win.
         reading: How the reports are read.
+        places: Where reports lie whose names are no paths from here.
     """
-    from rooflens.model.summary import by_stake, summarize  # noqa: PLC0415 - as below
+    from rooflens.model.ranking import in_rank  # noqa: PLC0415 - as below
+    from rooflens.model.summary import summarize  # noqa: PLC0415 - as below
 
     if wanted is None:
-        first = by_stake(summarize(timed(found.analyses)))[:SHOWN_IN_FULL]
+        first = in_rank(summarize(timed(found.analyses)))[:SHOWN_IN_FULL]
         wanted = [summary.analysis for summary in first]
     chosen: dict[str, dict[int, Kernel]] = defaultdict(dict)
     for analysis in wanted:
@@ -263,7 +270,7 @@ def look_into(
         return found
     analyzer = _Analyzer(found.limits, without_nvidia=False)
     reports = [
-        analyzer.again(report, _insides(report.run, chosen[report.run.digest], reading))
+        analyzer.again(report, _insides(report.run, chosen[report.run.digest], reading, places))
         if report.run.digest in chosen
         else report
         for report in found.reports
@@ -271,13 +278,34 @@ def look_into(
     return replace(found, reports=tuple(reports))
 
 
-def _insides(run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None) -> dict[int, Inside]:
+def looked_into(
+    report: AnalyzedReport, analysis: Analysis, places: Mapping[str, Path] = MappingProxyType({})
+) -> tuple[AnalyzedReport, Analysis]:
+    """Look inside of one kernel; return its report and itself with what was found."""
+    if analysis.kernel.inside is not None:
+        return report, analysis
+    (seen,) = look_into(Analyzed((report,), default_thresholds()), [analysis], places=places).reports
+    return seen, next(one for one in seen.analyses if one.kernel.index == analysis.kernel.index)
+
+
+def _with_inside(kernel: Kernel, inside: Inside) -> Kernel:
+    """Add what was found inside a kernel, and the text of its hottest instructions where it is still missing."""
+    spots = tuple(
+        replace(spot, sass=inside.texts.get(spot.pc)) if spot.sass is None and spot.pc is not None else spot
+        for spot in kernel.hotspots
+    )
+    return replace(kernel, inside=inside, hotspots=spots)
+
+
+def _insides(
+    run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None, places: Mapping[str, Path]
+) -> dict[int, Inside]:
     """Look inside of some kernels of a report, which lies where it was read; otherwise say why that cannot be."""
     from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
     from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
     from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
-    path = Path(run.source)
+    path = places.get(run.source, Path(run.source))
     if not path.is_file():
         return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     try:
@@ -452,7 +480,8 @@ class _Analyzer:
                 analyses += self._analyses(kernels[together], outsides[together])
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             return Analyzed((), self._limits, ((run.source, bug_error(error)),))
-        report = AnalyzedReport(run, with_siblings(analyses, self._limits), unprofiled)
+        told = with_fills_told(with_siblings(analyses, self._limits), run.command_line)
+        report = AnalyzedReport(run, told, unprofiled)
         return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
 
     def again(self, report: AnalyzedReport, insides: Mapping[int, Inside]) -> AnalyzedReport:
@@ -460,12 +489,12 @@ class _Analyzer:
         kernels = [analysis.kernel for analysis in report.analyses]
         outsides, _ = _outsides(report.run, kernels, report.unprofiled, is_all=False)
         places = [place for place, kernel in enumerate(kernels) if kernel.index in insides]
-        looked_into = [replace(kernels[place], inside=insides[kernels[place].index]) for place in places]
+        looked_into = [_with_inside(kernels[place], insides[kernels[place].index]) for place in places]
         known = [replace(outsides[place], launches=report.analyses[place].launches) for place in places]
         every = list(report.analyses)
         for place, analysis in zip(places, self._analyses(looked_into, known), strict=True):
             every[place] = analysis
-        related = with_siblings(every, self._limits)
+        related = with_fills_told(with_siblings(every, self._limits), report.run.command_line)
         for place in places:
             every[place] = related[place]
         return replace(report, analyses=tuple(every))

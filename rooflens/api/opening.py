@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, read_thresholds, read_timeline
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, looked_into, read_thresholds, read_timeline
 from rooflens.api import notebook, rendering
 from rooflens.api.report import Report
 from rooflens.errors import UsageError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rooflens.analyzing import Timed
     from rooflens.api.values import Metrics
     from rooflens.ingest.reports.jobs import Job
-    from rooflens.model.records import AnalyzedReport
+    from rooflens.model.records import Analysis, AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
 
 
@@ -46,6 +46,15 @@ class Source:
         self.report = report
         self.place = place
         self.gpu = gpu
+        self._looked_into: dict[int, tuple[AnalyzedReport, Analysis]] = {}
+
+    def looked_into(self, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
+        """Look inside of one of its kernels, once; return the report and the kernel with what was found."""
+        index = analysis.kernel.index
+        if index not in self._looked_into:
+            places = {} if isinstance(self.place, str) else {self.report.run.source: self.place.path}
+            self._looked_into[index] = looked_into(self.report, analysis, places)
+        return self._looked_into[index]
 
     @cached_property
     def metrics(self) -> Metrics:

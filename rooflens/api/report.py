@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """Kernels of one report or of many, in the order of the table: most time to win first, failed ones last.
+    """Kernels of one report or of many, in the order of the table of `analyze`, failed ones last.
 
     `rooflens.open` makes one. It is a sequence: `len(report)`, `for kernel in report`, `report[0]` for the launch to
     look at first, `report[:5]` and `report["adamw*"]` for a `Report` of some. pyarrow, Polars, DuckDB and pandas
@@ -70,10 +70,11 @@ class Report:
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels, one profiled launch each, most time to win first; failed ones come last."""
+        """The kernels, one profiled launch each, in the order of the table; failed ones come last."""
         if self._ordered is not None:
             return self._ordered
-        from rooflens.model.summary import in_order, summarize
+        from rooflens.model.ranking import in_order
+        from rooflens.model.summary import summarize
 
         launches = in_order(summarize(self._found.analyses, each_launch=True))
         return tuple(self._kernel(launch.analysis) for launch in launches)
@@ -83,14 +84,15 @@ class Report:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The kernels with all their launches, as the table has them: most time to win first, failed ones last.
+        """The kernels with all their launches, in the order of the table, failed ones last.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
         >>> [(group.kernel.function_name, group.launch_count) for group in report.groups[:1]]
         [('flash_attention_forward', 1)]
         """
-        from rooflens.model.summary import in_order, summarize
+        from rooflens.model.ranking import in_order
+        from rooflens.model.summary import summarize
 
         kernels = in_order(summarize(self._found.analyses))
         return tuple(Group(kernel, self._kernel(kernel.analysis), self._of(kernel)) for kernel in kernels)

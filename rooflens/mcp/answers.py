@@ -20,10 +20,11 @@ from rooflens.model.predict.forecast import swept, usual_dtype
 from rooflens.model.predict.operations import OPERATIONS, the_operation
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.predict.sizes import checked_sizes
+from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Grain
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
-from rooflens.model.summary import KernelSummary, by_stake, identity, most_at_stake, summarize
+from rooflens.model.summary import KernelSummary, identity, summarize
 from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -89,7 +90,7 @@ class Answers:
     def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> str:
         """List all kernels of a report with time, share of GPU time, verdict, gain, limit and key."""
         reports = self._reports(path, kernel, nvtx)
-        kernels = by_stake(build_content(reports, "", default_thresholds()).kernels)
+        kernels = in_rank(build_content(reports, "", default_thresholds()).kernels)
         several = len(reports) > 1
         where = ("report",) if several else ()
         headings = ("#", "kernel", *where, "time", "share", "verdict", "gain", "limit", "key")
@@ -108,7 +109,7 @@ class Answers:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
         chosen, others = self._chosen(path, kernel, nvtx)
         whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
-        head, *parts = explain(whole, chosen).split("\n\n")
+        head, *parts = explain(*self._root.looked_into(whole, chosen)).split("\n\n")
         verdict = "\n\n".join((head, *others, *parts[:2]))
         text = "\n\n".join((verdict, *parts[2:]))
         return _page(text, offset, max_tokens, least=len(verdict.splitlines()))
@@ -193,7 +194,7 @@ class Answers:
             raise InputError(f"`{path}` holds no kernel", "`list_reports` names other reports")
         others: list[Words] = [
             (code(short_name(one.shown)), " (key ", code(one.analysis.key), *in_report(one, reports), ")")
-            for one in by_stake(summarize(analyses))
+            for one in in_rank(summarize(analyses))
             if identity(one.analysis) != identity(chosen)
         ]
         if not others or not (kernel or nvtx):

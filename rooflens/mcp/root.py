@@ -11,12 +11,13 @@ from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, looked_into
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
 from rooflens.ingest.reports.inputs import Inputs, find_inputs
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.store import MARKER
 
 Stamp = tuple[tuple[str, int, int], ...]
@@ -45,6 +46,7 @@ class Root:
             raise InputError(f"`{folder}` is not a folder", "give the folder that holds your reports with --root")
         self._kept: OrderedDict[str, tuple[Stamp, Analyzed]] = OrderedDict()
         self._lock = threading.Lock()
+        self._places: dict[str, Path] = {}
 
     def inside(self, given: str) -> Path:
         """Resolve a path relative to the folder.
@@ -116,9 +118,15 @@ class Root:
                 self._kept.popitem(last=False)
         return found
 
+    def looked_into(self, report: AnalyzedReport, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
+        """Look inside of one kernel; return its report and itself with what was found."""
+        return looked_into(report, analysis, self._places)
+
     def _read(self, place: Path, given: str) -> Analyzed:
         if not (place / MARKER).is_file():
-            return analyze_inputs(self.inputs(given))
+            inputs = self.inputs(given)
+            self._places |= {job.source: job.path for job in inputs.jobs}
+            return look_into(analyze_inputs(inputs), places=self._places)
         if not all(map(self._is_inside, place.rglob("*"))):
             raise InputError(f"the store `{given}` has links that lead out of the folder", "name another place")
         from rooflens.model.store.dataset import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store

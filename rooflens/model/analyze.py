@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rooflens.model.findings.find import find_findings
 from rooflens.model.keys import first_key, short_names
-from rooflens.model.records import Analysis, Finding, Kernel, Outside, Pipe
+from rooflens.model.records import Analysis, Finding, JudgedLoop, Kernel, Outside, Pipe
 from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
 from rooflens.model.roofline.levels import place_levels
@@ -18,7 +18,7 @@ from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.decide import decide, write_verdict
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.flags import find_flags
-from rooflens.model.verdict.inside import judged
+from rooflens.model.verdict.library import role_of
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.phases import find_phases
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
@@ -96,10 +96,22 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         nvidia=read_nvidia(kernel.rules),
         flags=facts.flags,
         launches=facts.outside.launches,
-        findings=findings,
+        findings=tuple(
+            replace(one, gain=facts.earned(one.gain, one.confidence)) if one.gain else one for one in findings
+        ),
         phases=facts.phases,
         key=facts.outside.key or first_key(kernel),
         in_program=facts.outside.in_program,
         short_name=facts.outside.short_name or short_names([kernel.name])[kernel.name],
-        loops=judged(facts),
+        role=role_of(kernel),
+        loops=_loops(facts),
     )
+
+
+def _loops(facts: Facts) -> tuple[JudgedLoop, ...]:
+    """Judge the loops of a kernel that was looked into."""
+    if facts.kernel.inside is None:
+        return ()
+    from rooflens.model.verdict.inside import judged  # noqa: PLC0415 - few kernels are looked into
+
+    return judged(facts)

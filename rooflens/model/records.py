@@ -15,6 +15,8 @@ from rooflens.model.unprofiled import InProgram, Unprofiled
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
+Role = Literal["kernel", "library", "fill", "copy"]
+"""What a kernel is to its reader: code that can be changed, a library's, or what fills or copies memory."""
 MoveKind = Literal[
     "coalesce",
     "tile",
@@ -282,12 +284,16 @@ class Inside(Struct, frozen=True):
         loops: Loops and straight parts; own amounts of all rows add up to the kernel's.
         waits: What the samples at an instruction wait for, most first, by its offset.
         pcs: Offsets of the instructions of each line, by file and line.
+        row_of: Id of the loop or straight part that an instruction is in, by its offset.
+        texts: Instructions in text, by offset: of what ran.
         note: Why nothing is known; empty where something is.
     """
 
     loops: tuple[Loop, ...] = ()
     waits: Mapping[int, tuple[Wait, ...]] = field(default_factory=dict)
     pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    row_of: Mapping[int, int] = field(default_factory=dict)
+    texts: Mapping[int, str] = field(default_factory=dict)
     note: str = ""
 
 
@@ -658,6 +664,7 @@ class Analysis(Struct, frozen=True):
         key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
         in_program: What it takes in its program without the profiler; None where no launch was timed.
         short_name: What sets its name apart in its report.
+        role: What it is to its reader.
         loops: Its loops and straight parts, each with its class; empty where nobody looked inside.
     """
 
@@ -678,6 +685,7 @@ class Analysis(Struct, frozen=True):
     key: str = ""
     in_program: InProgram | None = None
     short_name: str = ""
+    role: Role = "kernel"
     loops: tuple[JudgedLoop, ...] = ()
 
     def __repr__(self) -> str:

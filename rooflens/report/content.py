@@ -12,8 +12,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rooflens.model.compare.versions import found_ladders, report_labels
+from rooflens.model.ranking import in_rank
 from rooflens.model.records import ratio, timed
-from rooflens.model.summary import by_stake, counted_ns, ranked_launches, rest_of, summarize, whole
+from rooflens.model.summary import counted_ns, ranked_launches, rest_of, summarize, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -188,7 +189,7 @@ def _of_all(ladders: Sequence[Ladder], reports: Sequence[AnalyzedReport]) -> Lad
 
 def _drawn(kernels: Sequence[KernelSummary], launches: Sequence[Launch], total_ns: float) -> tuple[Launch, ...]:
     """Choose kernels, each as one mark: those with most time at stake, then those that take most time."""
-    first = by_stake(kernels)[:FIRST_KEPT]
+    first = in_rank(kernels)[:FIRST_KEPT]
     kept = list(dict.fromkeys(kernel.key for kernel in (*first, *kernels)))[:MAX_KERNELS]
     wholes = [replace(kernel, launches=(whole(kernel),)) for kernel in kernels if kernel.key in kept]
     failed = [launch for launch in launches if launch.failed]

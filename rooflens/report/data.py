@@ -13,10 +13,12 @@ from typing import Any
 
 from rooflens.format import harmless
 from rooflens.model.analyze import analyze
-from rooflens.model.catalogue import KERNEL, PROGRAM, SCHEMA_VERSION, Schema, quantities
+from rooflens.model.catalogue import KERNEL, OPPORTUNITY, PROGRAM, SCHEMA_VERSION, Schema, quantities
 from rooflens.model.compare.versions import found_ladders
 from rooflens.model.failed import bug_reason, failed_kernel
+from rooflens.model.ranking import opportunities, tiers
 from rooflens.model.records import Analysis, AnalyzedReport, Outside
+from rooflens.model.summary import summarize
 from rooflens.report.rungs import LADDER
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -34,11 +36,18 @@ def to_document(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] 
         reports: The reports: their programs are described where they were also run without the profiler, and their
             versions.
     """
+    known = tuple(analyses)
+    return _document(known, reports) | {"kernels": [KERNEL.json(analysis) for analysis in known]}
+
+
+def _document(analyses: Sequence[Analysis], reports: Sequence[AnalyzedReport]) -> dict[str, Any]:
+    """Build the document without its kernels, which come last."""
+    rows = opportunities([kernel for kernel in summarize(analyses) if not kernel.is_failed])
     return {
         "schema_version": SCHEMA_VERSION,
         "programs": [PROGRAM.json(report) for report in reports if report.unprofiled is not None],
         "ladders": [LADDER.json(one) for one in found_ladders(reports)],
-        "kernels": [KERNEL.json(analysis) for analysis in analyses],
+        "ranking": [OPPORTUNITY.json(row) for row in zip(rows, tiers(rows), strict=True)],
     }
 
 
@@ -63,13 +72,18 @@ def to_schema() -> Schema:
                 "items": LADDER.schema,
                 "description": "programs of which the reports hold several versions, and kernels that do the same work",
             },
+            "ranking": {
+                "type": "array",
+                "items": OPPORTUNITY.schema,
+                "description": "what to do, in order: a row for each kernel, and one for kernels that one move is for",
+            },
             "kernels": {
                 "type": "array",
                 "items": KERNEL.schema,
                 "description": "one entry a profiled kernel, in the order of the reports",
             },
         },
-        "required": ["schema_version", "programs", "ladders", "kernels"],
+        "required": ["schema_version", "programs", "ladders", "ranking", "kernels"],
         "additionalProperties": False,
     }
 
@@ -86,10 +100,11 @@ def to_json(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()
 
 def json_lines(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> Iterator[str]:
     """Write the same document for programs: without indentation, a line for each kernel, as they come."""
-    head = json_text(to_document((), reports), dense=True)
+    known = tuple(analyses)
+    head = json_text(_document(known, reports) | {"kernels": []}, dense=True)
     yield f"{head.removesuffix(']}')}\n"
     before = ""
-    for analysis in analyses:
+    for analysis in known:
         yield f"{before}{_line(analysis)}"
         before = ",\n"
     yield "\n]}\n"

@@ -95,12 +95,13 @@ def analyze(
 ) -> None:
     """Show what limits each kernel.
 
-    The order of kernels, here and on pages, in digests and in Python: most time to win first, all of a kernel's time
-    where that is unknown. The time to win is that of the first move's gain, else of the limit.
+    The order of kernels, here and on pages, in digests and in Python: gains first, by time won; then by limit, by time;
+    libraries and fills last. One move for many kernels is one row.
     """
     from msgspec.structs import replace
 
     from rooflens.addresses import shown
+    from rooflens.analyzing import look_into
 
     _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
     stated = read_stated(predict)
@@ -118,6 +119,8 @@ def analyze(
         selection=selection,
         timeline=timeline,
     )
+    if style in {"json", "digest"}:
+        found = look_into(found, reading=reading)
     deliver(
         _answer(
             found, top, max_tokens or DEFAULT_TOKENS, names, each_launch=launches, place=place, raw_cells=raw_cells

@@ -31,6 +31,10 @@ FORMATS = ("table", "json", "md", "html")
 GATE_FAILED = 5
 
 
+_MOST_LOOKED_INTO = 12
+"""Launches of a side: of more none is looked into, as findings that loops tell would come and go with the chosen."""
+
+
 @click.command(
     cls=Command,
     epilog=examples(
@@ -156,7 +160,10 @@ def _paired(
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
     each = zip_longest(places, timelines)
-    return pair_sides([_reports(place, selection, reading, timeline) for place, timeline in each], labels, threshold)
+    loaded = [_reports(place, selection, reading, timeline) for place, timeline in each]
+    if len(places) == 2 and all(sum(len(one.analyses) for one in side) <= _MOST_LOOKED_INTO for side in loaded):
+        loaded = [_looked_into(side) for side in loaded]
+    return pair_sides(loaded, labels, threshold)
 
 
 def _reports(
@@ -180,6 +187,15 @@ def _reports(
     if found.failures:
         raise InputError(f"`{shown(place)}` cannot be read completely", "leave out the damaged reports")
     return list(found.reports)
+
+
+def _looked_into(reports: list[AnalyzedReport]) -> list[AnalyzedReport]:
+    """Look into all launches of a side, so that their loops can be set against one another."""
+    from rooflens.analyzing import Analyzed, look_into
+    from rooflens.model.verdict.thresholds import default_thresholds
+
+    found = Analyzed(tuple(reports), default_thresholds())
+    return list(look_into(found, found.analyses).reports)
 
 
 def _tell(gated: Gated) -> None:

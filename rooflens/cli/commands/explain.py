@@ -16,9 +16,12 @@ from rooflens.errors import InputError
 from rooflens.format import count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.records import Analysis
     from rooflens.model.selecting import Selection
 
 
@@ -61,27 +64,19 @@ def explain(
     from msgspec.structs import replace
 
     from rooflens.analyzing import look_into
+    from rooflens.model.ranking import most_at_stake
     from rooflens.model.selecting import Chooser
-    from rooflens.model.summary import most_at_stake
     from rooflens.report.text.digest import explain_document
     from rooflens.writing.answers import Answer
 
     stated = read_stated(predict)
     chooser = Chooser(selection) if selection else None
-    found = load_analyzed(paths, store, thresholds=thresholds, reading=reading, timeline=timeline)
+    # The text of the one that is explained comes with its loops: the disassembler is started once.
+    bare = replace(reading, texts=False)
+    found = load_analyzed(paths, store, thresholds=thresholds, reading=bare, timeline=timeline)
     whole = found
     if chooser:
         found = only_chosen(found, chooser)
-    if style == "json":
-        from rooflens.report.data import to_json
-
-        # Verdicts are those of the whole report, and launches those that were asked for.
-        seen = look_into(whole, found.analyses, reading)
-        wanted = {(one.kernel.digest, one.kernel.index) for one in found.analyses}
-        every = [one for one in seen.analyses if (one.kernel.digest, one.kernel.index) in wanted]
-        deliver(Answer(tuple, {"json": lambda: to_json(every, found.reports)}), style)
-        finish(found, "")
-        return
     analyses = found.analyses
     chosen = most_at_stake(analyses)
     if chosen is None and found.failures:
@@ -91,12 +86,24 @@ def explain(
     digest, index = chosen.kernel.digest, chosen.kernel.index
     report = next(one for one in look_into(whole, [chosen], reading).reports if one.run.digest == digest)
     chosen = next(one for one in report.analyses if one.kernel.index == index)
-    deliver(Answer(lambda: explain_document(report, chosen)), style or ("table" if sys.stdout.isatty() else "md"))
+    answer = Answer(lambda: explain_document(report, chosen), {"json": lambda: _json(whole, analyses, reading)})
+    deliver(answer, style or ("table" if sys.stdout.isatty() else "md"))
     if stated is not None:
         alone = [replace(report, analyses=(chosen,))]
         echo("")
         print_expected(alone, find_expected(alone, stated))
     others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(digest, chosen.kernel.name)}
-    if others:
+    if others and style != "json":
         say(f"{count(len(others), 'other kernel')} left out: choose with `--kernel NAME`")
     finish(found, "")
+
+
+def _json(whole: Analyzed, wanted: Sequence[Analysis], reading: ReadOptions) -> str:
+    """Write the launches that were asked for as `analyze` does, each looked into."""
+    from rooflens.analyzing import look_into
+    from rooflens.report.data import to_json
+
+    places = {(one.kernel.digest, one.kernel.index) for one in wanted}
+    seen = look_into(whole, wanted, reading)
+    chosen = [one for one in seen.analyses if (one.kernel.digest, one.kernel.index) in places]
+    return to_json(chosen, seen.reports)

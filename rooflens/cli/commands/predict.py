@@ -158,8 +158,9 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     from rooflens.cli.loading import load_analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.predict.rows import ELEMENT_BYTES
+    from rooflens.model.ranking import in_order
     from rooflens.model.selecting import Selection
-    from rooflens.model.summary import in_order, summarize
+    from rooflens.model.summary import summarize
     from rooflens.writing.answers import of_what_if
 
     if not gpu_names and dtype is None:

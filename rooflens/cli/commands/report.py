@@ -85,6 +85,7 @@ def report(
         raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
     if predict is not None and style != "html" and not table:
         raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
+    from rooflens.analyzing import look_into
     from rooflens.writing.rendering import default_title, render
 
     stated = read_stated(predict)
@@ -94,6 +95,8 @@ def report(
     if not found.analyses:
         finish(found, "")
         return
+    if style not in _PICTURES:
+        found = look_into(found, reading=reading)
     expected = find_expected(found.reports, stated)
     title = title or default_title([one.run for one in found.reports])
     rendered = render(found, style, title=title, expected=expected, dark=theme == "dark")

@@ -26,6 +26,9 @@ _PACKED: Mapping[int, frozenset[int]] = {
 }
 """Compute capability -> packed multiply-adds; other GPUs may encode everything differently."""
 
+_FLOW = range(0x140, 0x160)
+"""BRA, BRX, BSSY, BSYNC, CALL, RET, EXIT and their like."""
+
 _ZERO = 255
 _FIRST_FACTOR_AT = 24
 _SECOND_FACTOR_AT = {1: 32, 2: 64, 3: 64, 7: 64}
@@ -52,3 +55,10 @@ def kind_of(instruction: bytes, capability: int) -> Kind | None:
         return "other"
     factors = {_FIRST_FACTOR_AT, _SECOND_FACTOR_AT.get(bits >> 9 & 7, _FIRST_FACTOR_AT)}
     return "constant" if any(bits >> first & 0xFF == _ZERO for first in factors) else "computes"
+
+
+def may_jump(instruction: bytes | None) -> bool:
+    """Return whether an instruction may lead elsewhere than to the next one; True where its bytes are not known."""
+    if instruction is None or len(instruction) < INSTRUCTION_BYTES:
+        return True
+    return int.from_bytes(instruction[:2], "little") & 0x1FF in _FLOW

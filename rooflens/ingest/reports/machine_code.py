@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflens.errors import InputError
 from rooflens.format import count
 from rooflens.ingest.cubin.budget import TooMuchError
-from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES
+from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, may_jump
 from rooflens.ingest.cubin.modules import Listing
 from rooflens.ingest.metrics.code import MOST_CHARACTERS
 from rooflens.ingest.reports.container import outline
@@ -37,10 +37,20 @@ _CAPABILITY = ("device__attribute_compute_capability_major", "device__attribute_
 
 
 class _Found(NamedTuple):
-    """One kernel's code without its text: first address of all, addresses, what is stored, and the code itself."""
+    """One kernel's code without its text.
+
+    Attributes:
+        base: First address of all.
+        addresses: Those of its instructions.
+        told: Addresses of those whose text is needed: of what ran, and of all that may jump.
+        starts: First address of each function.
+        stored: What the report holds by instruction.
+        listing: The code itself; None where its form is not known.
+    """
 
     base: int
     addresses: list[int]
+    told: list[int]
     starts: list[int]
     stored: Instructions
     listing: Listing | None
@@ -69,7 +79,10 @@ def read_machine_code(
             reader = ResultReader(data, found)
             known: dict[int, _Found] = {}
             for index in dict.fromkeys(indices):
-                read = _found(reader.result(index))
+                result = reader.result(index)
+                if result.instructions is not None and result.instructions.figures is not None:
+                    continue  # published figures hold no machine code
+                read = _found(result)
                 if isinstance(read, str):
                     told[index] = read
                 else:
@@ -83,7 +96,7 @@ def read_machine_code(
 def _found(result: RawResult) -> _Found | str:
     """Find the addresses of a result's instructions; otherwise why there are none."""
     stored = result.instructions
-    if stored is None or stored.figures is not None or not stored.amounts.get("warp_inst"):
+    if stored is None or not stored.amounts.get("warp_inst"):
         return "the report holds no counts by instruction (`--section SourceCounters`, or `--set full`)"
     capability = tuple(int(result.numbers.get(name, 0)) for name in _CAPABILITY)
     if capability < _SIXTEEN_BYTES_FROM:
@@ -115,12 +128,14 @@ def _found(result: RawResult) -> _Found | str:
         addresses += range(start, last + 1, INSTRUCTION_BYTES)
     if not known.intersection(addresses) or ran.keys() - set(addresses):
         return "its code is damaged: instructions that ran are at no address of it"
+    code = listing if isinstance(listing, Listing) else None
     return _Found(
         base,
         addresses,
+        [one for one in addresses if one in ran or code is None or may_jump(code.code(one))],
         [start for start in starts if start in ends],
         stored,
-        listing if isinstance(listing, Listing) else None,
+        code,
     )
 
 
@@ -130,10 +145,10 @@ def _texts(
     """Return the text of instructions by address, of each result; from the cache where it is there."""
     texts: dict[int, Mapping[int, str]] = {}
     for index, one in known.items():
-        kept = kept_sass(digest, {index: one.addresses}, f"whole {index}")
+        kept = kept_sass(digest, {index: one.told}, f"whole {index}")
         if kept is not None:
             texts[index] = kept[index]
-    wanted = {index: one.addresses for index, one in known.items() if index not in texts}
+    wanted = {index: one.told for index, one in known.items() if index not in texts}
     if not wanted:
         return texts
     answer = ask([Asked(plain, digest, wanted, {})], options)[0]

@@ -13,6 +13,7 @@ from rooflens.format import quantity
 from rooflens.model.findings.arithmetic import ARITHMETIC
 from rooflens.model.findings.cooperation import COOPERATION
 from rooflens.model.findings.launch import BALANCE, DIVERGENCE, LAUNCH, OCCUPANCY
+from rooflens.model.findings.loops import LOOPS, most_of_one_loop
 from rooflens.model.findings.memory import ATOMICS, MEMORY
 from rooflens.model.findings.nvidia import nvidia_rules
 from rooflens.model.findings.reuse import REUSE
@@ -37,7 +38,7 @@ from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
 
 CAUSES: tuple[FindingRule, ...] = (
     *(*LAUNCH, *MEMORY, *REUSE, *COOPERATION, *DIVERGENCE),
-    *(*ATOMICS, *ARITHMETIC, *BALANCE, *OCCUPANCY),
+    *(*ATOMICS, *ARITHMETIC, *BALANCE, *OCCUPANCY, *LOOPS),
 )
 """All but the waits: the stalls show directly which of those apply."""
 
@@ -111,10 +112,13 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
-    """Judge a gain, and hold it to the limit unless the move changes what that keeps."""
+    """Judge a gain, and hold it to the limit unless the move changes what that keeps, and to the loops it touches."""
     factor, limit = found.gain, facts.limit.factor
     if factor is not None and limit is not None and found.changes is None:
         factor = max(1.0, min(factor, limit))
+    most = most_of_one_loop(facts.kernel, found.where)
+    if factor is not None and most is not None:
+        factor = min(factor, most)
     library = library_of(facts.kernel)
     severity = found.severity or _severity(facts, found.bears_on, found.whole or factor)
     gain = (

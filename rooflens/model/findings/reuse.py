@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from rooflens.format import percent, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.findings.loops import main_product, place_of_product
 from rooflens.model.findings.memory import access_bytes
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup
-from rooflens.model.records import Bottleneck, Evidence, Kernel, MoveKind, ratio
+from rooflens.model.records import Anatomy, Bottleneck, Evidence, Kernel, MoveKind, ratio
 from rooflens.model.roofline.flops import TENSOR_NOISE_SHARE
 from rooflens.model.roofline.levels import uses_shared_memory
 from rooflens.model.roofline.occupancy import warps_of
@@ -55,19 +56,24 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
     again = ratio(delivered, facts.levels["dram"].amount_bytes)
     if not fused or delivered is None or share < _LEAST_ARITHMETIC or (again is not None and again < _SERVED_AGAIN):
         return None
-    each = delivered / fused
+    body = main_product(kernel)
+    each = _fetched_bytes(body) if body is not None else delivered / fused
+    is_tiled = bool(body.shared_loads) if body is not None else uses_shared_memory(kernel)
+    is_narrow = _has_narrow_loads(body) if body is not None else _is_narrow(kernel)
     # Threads that reuse operands as well as they can, by wide loads, share them with the rest of their warp next.
-    is_wide = bool(executed(kernel.warp_opcodes, {"LDS"})) and not _is_narrow(kernel)
-    is_last = each < _OPERAND_BYTES / 2 and uses_shared_memory(kernel) and is_wide
+    is_wide = (is_tiled if body is not None else bool(executed(kernel.warp_opcodes, {"LDS"}))) and not is_narrow
+    is_last = each < _OPERAND_BYTES / 2 and is_tiled and is_wide
     is_near = share >= limiter.share * (_A_STEP_OF_WARPS if is_last else _A_RUNG)
     if is_near or (each < _OPERAND_BYTES / 2 and not is_last):
         return None
     full = f"{unit_label(limiter, kernel.gpu)} is {percent(limiter.share)} busy at {percent(share)} of "
     full += f"the arithmetic peak, {significant(each)} bytes fetched per multiply-add"
+    if body is not None and body.results:
+        full += f", {'one result' if body.results == 1 else f'{body.results} results'} a thread"
     kind: MoveKind = "results"
-    if not is_last and not uses_shared_memory(kernel):
+    if not is_last and not is_tiled:
         kind = "tile"
-    elif not is_last and each < _OPERAND_BYTES and _is_narrow(kernel):
+    elif not is_last and each < _OPERAND_BYTES and is_narrow:
         kind = "wide"
     of_warps = "arrange the threads of a warp as a tile, such as 8 x 4, so that they share what they load"
     from_shared = " from shared memory" if kind == "wide" else ""
@@ -82,6 +88,7 @@ def _by_operations(facts: Facts, limiter: Bottleneck) -> Found | None:
             Evidence("arithmetic", share, "share", arithmetic[0].source),
         ),
         move=move,
+        where=place_of_product(kernel),
         bears_on=frozenset({limiter.resource or ""}),
         gain=speedup(facts, Waste(parts)),
         confidence="medium",
@@ -176,6 +183,17 @@ def _delivered_bytes(facts: Facts) -> float | None:
         return float(sum(n * access_bytes(op) for op, n in threads.items() if op.partition(".")[0] in _LOADS))
     known = [facts.levels[name].amount_bytes for name in ("l1", "smem")]
     return sum(amount or 0.0 for amount in known) or None
+
+
+def _fetched_bytes(body: Anatomy) -> float:
+    """Return the bytes that a thread loads for each multiply-add of a loop."""
+    loads = (*body.global_loads.items(), *body.shared_loads.items())
+    return sum(width * count for width, count in loads) / body.multiply_adds
+
+
+def _has_narrow_loads(body: Anatomy) -> bool:
+    """Return whether most loads from shared memory in a loop are of single values."""
+    return sum(count for width, count in body.shared_loads.items() if width > 8) < sum(body.shared_loads.values()) / 2
 
 
 def _is_narrow(kernel: Kernel) -> bool:

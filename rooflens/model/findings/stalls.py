@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
+from rooflens.model.findings.loops import loops_of
 from rooflens.model.findings.rule import LATENCY, WAITS, FindingRule, Found
-from rooflens.model.hotspots import STALL, places
+from rooflens.model.hotspots import STALL, places, producers
 from rooflens.model.records import Evidence, MoveKind, ratio
 from rooflens.model.roofline.occupancy import warps_of
 from rooflens.model.roofline.opcodes import copies_asynchronously, executed, uses_tensor_cores
@@ -81,7 +82,12 @@ def stall(
     gains = [1 / kept for kept in (1 - share / 2, issued) if kept]
     whole = [1 / kept for kept in (1 - share, issued) if kept]
     spellings = dict.fromkeys((reason, SAMPLED_AS.get(reason, reason)))
-    where = (places(facts.kernel, f"{STALL}{spelling}") for spelling in spellings)
+    # The line to change is that of the instruction which is waited for, where that is known; a barrier's is its own.
+    where = (
+        (() if reason == "barrier" else producers(facts.kernel, (spelling,)))
+        or places(facts.kernel, f"{STALL}{spelling}")
+        for spelling in spellings
+    )
     return Found(
         evidence=(*evidence, *extra),
         move=f"{do}: {words}",
@@ -198,8 +204,27 @@ _TILES = 4
 """A warp with fewer barriers than that has no loop over tiles: a reduction has one or two."""
 
 
+def _in_flight(facts: Facts) -> tuple[int, int] | None:
+    """Return the global loads under way where most of the wait for them is, and the widest's bytes; None if unknown."""
+    waiting = [loop for loop in loops_of(facts.kernel) if loop.anatomy is not None and loop.anatomy.in_flight]
+    most = max(waiting, key=lambda loop: loop.own.get(f"{STALL}long_scoreboard", 0.0), default=None)
+    if most is None or most.anatomy is None or most.anatomy.in_flight is None:
+        return None
+    return most.anatomy.in_flight, max(most.anatomy.global_loads, default=0)
+
+
 def long_scoreboard(facts: Facts) -> Found | None:
-    """Say that warps wait for data loaded from global, local or texture memory."""
+    """Say that warps wait for data loaded from global, local or texture memory, and how much of it is under way."""
+    found, under_way = _long_scoreboard(facts), _in_flight(facts)
+    if found is None or under_way is None:
+        return found
+    count, width = under_way
+    loads = Evidence("loads in flight", count, "loads/warp", "scoreboards of the machine code")
+    words = f"{count} {'load is' if count == 1 else 'loads are'} in flight a warp, of {width} bytes a thread at most"
+    return replace(found, move=f"{found.move}; {words}", evidence=(*found.evidence, loads))
+
+
+def _long_scoreboard(facts: Facts) -> Found | None:
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     copies = facts.kernel.capability >= (8, 0) and driver is not None and (allocated or 0.0) > driver
     copies = copies and not copies_asynchronously(facts.kernel.warp_opcodes)

@@ -27,7 +27,9 @@ def look_inside(code: MachineCode) -> Inside:
     for one in code.instructions:
         if one.file is not None and one.line is not None:
             pcs[one.file, one.line].append(one.offset)
-    return Inside(loops, find_waits(code, finders), {place: tuple(found) for place, found in pcs.items()})
+    lines = {place: tuple(found) for place, found in pcs.items()}
+    texts = {one.offset: one.text for one in code.instructions if one.text}
+    return Inside(loops, find_waits(code, finders), lines, rows.row_of, texts)
 
 
 def _with_anatomy(loop: Loop, code: MachineCode, row_of: Mapping[int, int], finders: Sequence[Finder]) -> Loop:

@@ -123,9 +123,8 @@ def _part(facts: Facts, loop: Loop, unit: str) -> float | None:
     work = next((work for work in facts.flops.work if work.key == unit), None)
     if work is None or not work.ops:
         return None
-    return ratio(
-        loop.own_flop.get(work.dtype_key, 0.0), sum(one.own_flop.get(work.dtype_key, 0.0) for one in _loops(kernel))
-    )
+    total = sum(one.own_flop.get(work.dtype_key, 0.0) for one in _loops(kernel))
+    return ratio(loop.own_flop.get(work.dtype_key, 0.0), total)
 
 
 def job_of(loop: Loop, flop: float) -> str:

@@ -23,6 +23,7 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.gate import Gated
 from rooflens.model.compare.ladder import Ladder
+from rooflens.model.compare.loops import LoopChange, changed_loops
 from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.compare.sentences import change_sentence, spread_words, total_sentence
 from rooflens.model.records import LEVELS, Analysis
@@ -56,6 +57,7 @@ from rooflens.report.document import (
     paragraph,
     strong,
 )
+from rooflens.report.inside import loop_place
 from rooflens.report.ladder import (
     KERNELS_SHOWN,
     NAME_WIDTH,
@@ -267,10 +269,20 @@ def _blocks(comparison: Ladder, drawn: Program | None) -> Iterator[Block]:
 def _cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words, ...]:
     """Write name and how it was matched, times before and after, what it lost, its limiters, and its story."""
     how = "" if change.how == "same" else f" ({change.how})"
-    told = "" if change.timing.apart else findings_sentence(changed_findings(change))
-    story = change_sentence(change, comparison) + (f". Findings: {told}" if told else "")
+    is_told = not change.timing.apart
+    told = findings_sentence(changed_findings(change)) if is_told else ""
+    loops = "; ".join(map(_loop_words, changed_loops(change))) if is_told else ""
+    story = change_sentence(change, comparison) + (f". Loops: {loops}" if loops else "")
+    story += f". Findings: {told}" if told else ""
     more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
     return (code(plain_name(change.name)), how), *_times(change), *more, story
+
+
+def _loop_words(changed: LoopChange) -> str:
+    """Say how a loop's part of warps' time changed: `loads tiles (conv.cu:388) 37 % -> 4 % of warps' time`."""
+    loop = changed.shown
+    parts = f"{percent(changed.before)} -> {percent(changed.after)} of warps' time"
+    return f"{loop.job} ({loop_place(loop)}) {parts}" if loop else parts
 
 
 def _times(change: Change) -> tuple[str, str]:

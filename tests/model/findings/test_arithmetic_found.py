@@ -258,7 +258,7 @@ def test_starting_generators_is_said_where_samples_name_it(spot: Hotspot) -> Non
 
 
 def test_lines_of_curands_header_start_generators_where_their_text_is_not_at_hand() -> None:
-    """Two fifths of the samples are in the header, which is all that a report without sources says; no named step counts."""
+    """Two fifths of the samples are in the header; a report without sources says no more, and no named step counts."""
     file = "/usr/local/cuda/include/curand_kernel.h"
     spot = Hotspot("line", file, 312, measures={"samples": 40.0})
     found = curand_init(make_facts(kernel={"hotspots": (spot,), "code_totals": {"samples": 100.0}}))

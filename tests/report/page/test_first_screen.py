@@ -248,7 +248,7 @@ def test_a_rank_by_time_alone_says_so() -> None:
     bare = replace(other, verdict=replace(other.verdict, limit=Limit()))
     entries = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, bare))), re.DOTALL)
     (said,) = (words(entry) for entry in entries if "ranked by its time" in entry)
-    assert "limit not known, ranked by its time" in said
+    assert "limit not known, gain not known, ranked by its time" in said
     assert "\u2192" not in said
     assert not re.search(r"\d+\.\dx", said)
 

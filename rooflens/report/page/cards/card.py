@@ -1,4 +1,4 @@
-"""One card per kernel: verdict, findings, hot lines, course, shares, stalls, occupancy, rules, sources."""
+"""One card per kernel: verdict, findings, loops, hot lines, course, shares, stalls, occupancy, rules, sources."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.knowledge.families import family_page
 from rooflens.model.knowledge.items import names_of
+from rooflens.model.ranking import in_rank
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.roofline.occupancy import block_smem_bytes
-from rooflens.model.summary import Launch, by_stake
+from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     limit_factor_words,
@@ -27,6 +28,7 @@ from rooflens.report.page.cards.bars import Bars, level_bars, opcode_mix, pipe_b
 from rooflens.report.page.cards.course import Course, course
 from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
 from rooflens.report.page.cards.hot_lines import HotLines, hot_lines
+from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.page.cards.memory import Memory, MemoryChart, memory, memory_chart
 from rooflens.report.page.cards.nvidia import Opinion, opinion, shared_texts
 from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident, curves, resident
@@ -75,6 +77,7 @@ class Card(Struct, frozen=True):
     facts: tuple[str, ...]
     long: bool
     findings: Findings
+    loops: HotLines | None
     hot_lines: HotLines | None
     course: Course | None
     moves: tuple[str, ...]
@@ -146,7 +149,7 @@ def has_costing(analysis: Analysis) -> bool:
 def carded(content: Content) -> tuple[Launch, ...]:
     """Choose the launches that get a card: few, and different ones."""
     kernels = content.listed
-    worst = [group.representative for group in (*by_stake(kernels)[:FIRST_KEPT], *kernels)]
+    worst = [group.representative for group in (*in_rank(kernels)[:FIRST_KEPT], *kernels)]
     looks = {_look(launch): launch.key for launch in reversed(worst)}
     for launch in content.timed:
         looks.setdefault(_look(launch), launch.key)
@@ -169,6 +172,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         facts=_facts(launch),
         long=long,
         findings=findings(analysis),
+        loops=loop_bars(analysis),
         hot_lines=hot_lines(analysis.kernel),
         course=course(analysis),
         moves=_moves(analysis),

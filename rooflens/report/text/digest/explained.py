@@ -19,6 +19,7 @@ from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, summarize
 from rooflens.model.verdict.bottleneck import both_sides
 from rooflens.model.verdict.sentences import (
+    first_gain_words,
     gain_words,
     level_share_words,
     limit_factor_words,
@@ -153,7 +154,7 @@ def _launch(analysis: Analysis) -> Words:
 
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
-    gain = gain_words(verdict.gain, analysis.kernel.duration_ns)
+    gain = first_gain_words(verdict, analysis.kernel.duration_ns)
     words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
     floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""
@@ -323,9 +324,8 @@ def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
 def _loops(_: AnalyzedReport, analysis: Analysis) -> Document:
     """Tabulate its loops: how often they run, what part of warps' time they take, and what limits each."""
     rows = shown_loops(analysis)
-    note = analysis.kernel.inside.note if analysis.kernel.inside else ""
     if not rows:
-        return (Heading("Loops"), paragraph(plain(f"Not known: {note}."))) if note else ()
+        return ()
     columns = (
         Column("loop", fit="name", worth=9, least=20),
         Column("time", right=True, worth=9),
@@ -386,9 +386,11 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> Document:
         for rule in rules[:RULES_SHOWN]
     )
     missing = [one.rule.title for one in untold([analysis.kernel], traced=report.unprofiled is not None)]
+    note = analysis.kernel.inside.note if analysis.kernel.inside else ""
     lines: list[Words] = [
         *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
         *([f"This report cannot show {_some(missing)}: {_LACKS} says what would."] if missing else []),
+        *([plain(f"Its loops are not known: {note}.")] if note else []),
         *([f"NVIDIA's rules estimate (time it would save): {said}."] if said else []),
     ]
     return (Heading("Caveats"), bullets(lines)) if lines else ()
@@ -410,5 +412,5 @@ def _full_name(_: AnalyzedReport, analysis: Analysis) -> Document:
     return () if is_said else (Paragraph((("Full name: ", code(fmt.cut_middle(full, _NAME_WIDTH))),), "note"),)
 
 
-_SECTIONS = (_head, _verdict, _moves, _loops, _lines, _findings, _running, _doubts, _units, _full_name)
+_SECTIONS = (_head, _verdict, _moves, _loops, _lines, _findings, _doubts, _running, _units, _full_name)
 """What an explanation holds, from top to bottom: what to do first, and the counters behind it last."""

@@ -10,16 +10,18 @@ from rooflens import format as fmt
 from rooflens.model.hotspots import hottest
 from rooflens.model.records import Analysis, Finding, ratio
 from rooflens.model.summary import KernelSummary, cautions, first_move
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.verdict.sentences import first_gain_words, limit_factor_words, resource_label, without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.findings import code_of, costing, shown
+from rooflens.report.inside import inside_line
 from rooflens.report.labels import flag_label, flag_name, place_label
 from rooflens.report.text.table import verdict_words
 
 NAME_WIDTH = 64
 SENTENCE_WIDTH = 220
 MOVE_WIDTH = 280
+LOOPS_WIDTH = 220
 FINDING_WIDTH = 120
 FLAG_WIDTH = 160
 SOURCE_WIDTH = 56
@@ -85,6 +87,8 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
         yield f"why: {'; '.join(why)}"
     if analysis.verdict.advice:
         yield f"try: {fitted(first_move(analysis), MOVE_WIDTH)}"
+    if loops := inside_line(analysis):
+        yield f"loops: {plain(loops, LOOPS_WIDTH)}"
     if hot := hot_words(analysis):
         yield "hot: ", *hot
     if flags := cautions(analysis):
@@ -95,7 +99,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
 def _two_numbers(group: KernelSummary) -> str:
     """Say what the first move brings to all launches, and the limit."""
     verdict = group.analysis.verdict
-    both = gain_words(verdict.gain, group.duration_ns), limit_factor_words(verdict.limit)
+    both = first_gain_words(verdict, group.duration_ns), limit_factor_words(verdict.limit)
     return ", ".join(filter(None, both))
 
 

@@ -1,0 +1,83 @@
+"""Loops of a kernel on both sides, matched by lines and nesting, else by what they do: how their parts changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from rooflens.model.compare.compare import Change
+from rooflens.model.records import Analysis, JudgedLoop
+
+LEAST_DIFFERENCE = 0.05
+"""Parts of warps' time that differ by less are within what samples differ by."""
+
+MOST_LOOPS = 3
+
+
+class LoopChange(Struct, frozen=True):
+    """A loop whose part of warps' time changed.
+
+    Attributes:
+        base, head: The loop before and after; None where it is on one side only.
+        before, after: Its own part of warps' time, 0 to 1; 0 where it is not there.
+    """
+
+    base: JudgedLoop | None
+    head: JudgedLoop | None
+    before: float
+    after: float
+
+    @property
+    def shown(self) -> JudgedLoop | None:
+        """The loop as it is now, or was."""
+        return self.head or self.base
+
+
+def changed_loops(change: Change) -> tuple[LoopChange, ...]:
+    """Find loops whose part of warps' time changed, most changed first; empty where a side was not looked into."""
+    base, head = change.base, change.head
+    if base is None or head is None or not base.loops or not head.loops:
+        return ()
+    pairs = [LoopChange(one, other, _part(one), _part(other)) for one, other in _matched(base, head)]
+    changed = [pair for pair in pairs if abs(pair.after - pair.before) >= LEAST_DIFFERENCE]
+    return tuple(sorted(changed, key=lambda pair: -abs(pair.after - pair.before))[:MOST_LOOPS])
+
+
+def _part(one: JudgedLoop | None) -> float:
+    return (one.share_self or 0.0) if one is not None else 0.0
+
+
+def _matched(base: Analysis, head: Analysis) -> Iterator[tuple[JudgedLoop | None, JudgedLoop | None]]:
+    """Yield loops with their counterparts: those of the same line and nesting, then those that do the same."""
+    left = [one for one in base.loops if one.loop.kind == "loop"]
+    right = [one for one in head.loops if one.loop.kind == "loop"]
+    for by_line in (True, False):
+        known: defaultdict[Hashable, list[JudgedLoop]] = defaultdict(list)
+        for one in left:
+            if (key := _key(one, base, by_line=by_line)) is not None:
+                known[key].append(one)
+        for other in list(right):
+            key = _key(other, head, by_line=by_line)
+            if key is not None and known[key]:
+                one = known[key].pop(0)
+                left.remove(one)
+                right.remove(other)
+                yield one, other
+    yield from ((one, None) for one in left)
+    yield from ((None, other) for other in right)
+
+
+def _key(one: JudgedLoop, side: Analysis, *, by_line: bool) -> Hashable | None:
+    """Return what a loop is matched by; None where it has no line."""
+    parents = {other.loop.id: other.loop.parent for other in side.loops}
+    around, depth = one.loop.parent, 0
+    while around is not None:
+        around, depth = parents.get(around), depth + 1
+    if not by_line:
+        return one.job, depth
+    if one.loop.file is None or one.loop.line is None:
+        return None
+    return PurePosixPath(one.loop.file.replace("\\", "/")).name, one.loop.line, depth

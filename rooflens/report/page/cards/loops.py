@@ -1,0 +1,29 @@
+"""Loops of a card: each a bar of warps' time, with what it does, what limits it, and what a trip consists of."""
+
+from __future__ import annotations
+
+from rooflens import format as fmt
+from rooflens.model.records import Analysis, JudgedLoop
+from rooflens.report.inside import body_words, class_words, depth, loop_label, number, shown_loops
+from rooflens.report.page.cards.hot_lines import HotLine, HotLines
+
+
+def loop_bars(analysis: Analysis) -> HotLines | None:
+    """Return the loops and straight parts with a twentieth of warps' time or more; None where nobody looked inside."""
+    rows = shown_loops(analysis)
+    if not any(one.loop.kind == "loop" for one in rows):
+        return None
+    return HotLines("Loops, share of warps' time", tuple(_bar(one, analysis) for one in rows))
+
+
+def _bar(one: JudgedLoop, analysis: Analysis) -> HotLine:
+    rate = f" at {fmt.si(one.flop_per_s, 'FLOP/s')}" if one.flop_per_s else ""
+    reuse = f", {fmt.intensity(one.intensity)} of L2" if one.intensity else ""
+    trips = f"{number(one.loop.trips)} trips" if one.loop.trips is not None else ""
+    return HotLine(
+        label=f"{'· ' * depth(one, analysis)}{loop_label(one)}",
+        share=(one.share if one.loop.kind == "loop" else one.share_self) or 0.0,
+        waits=f"{one.job}{rate}{reuse}: {class_words(one, analysis.kernel)}",
+        excess="; ".join(filter(None, (trips, body_words(one)))),
+        code="",
+    )

@@ -1,0 +1,123 @@
+"""Findings that loops tell: phases one after the other, reuse by the body of the product, and gains held to a loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from support.findings import at_limiter, make_facts, unsaid
+from support.machine_code import control, listed, machine_code
+
+from rooflens.model.findings.find import find_findings
+from rooflens.model.findings.loops import main_product, most_of_one_loop, unoverlapped_loads
+from rooflens.model.findings.reuse import low_reuse
+from rooflens.model.findings.stalls import long_scoreboard
+from rooflens.model.inside.look import look_inside
+from rooflens.model.records import LEVELS, Hotspot, Inside, Level, Pipe, Place
+from rooflens.model.verdict.facts import Facts
+
+_FILLS = ("LDG.E R2, [R8.64]", "STS [R9], R2")
+_COPIES = ("LDGSTS.E [R9], [R8.64]", "LDGDEPBAR")
+_PRODUCT = ("LDS R3, [R10]", "LDS R4, [R11]", "FFMA R5, R3, R4, R5")
+
+
+def tiles(fills: tuple[str, str] = _FILLS, loading: float = 40.0, multiplying: float = 50.0) -> Inside:
+    """Return the inside of a kernel that fills a tile in one loop, and multiplies in another."""
+    code = listed(
+        "MOV R1, RZ",
+        *fills,
+        "@P0 BRA ->1",
+        "BAR.SYNC 0x0",
+        *_PRODUCT,
+        "@P1 BRA ->5",
+        "EXIT",
+        lines=(1, 2, 3, 2, 4, 5, 5, 6, 5, 9),
+    )
+    runs = [1, 8, 8, 8, 1, 16, 16, 16, 16, 1]
+    rest = 100.0 - loading - multiplying
+    amounts = {"samples": {0: rest, 1: loading, 7: multiplying}, "shared_wavefronts": {2: 8.0, 5: 16.0, 6: 16.0}}
+    return look_inside(machine_code(code, runs, **amounts))
+
+
+def facts_of(inside: Inside | None, counters: dict[str, float] | None = None, **changes: Any) -> Facts:
+    """Make the facts of a kernel of CC 8.6 that waits."""
+    return make_facts(counters, {"l1": 0.4}, kernel={"inside": inside, "compute_capability": "8.6"}, **changes)
+
+
+def test_tiles_that_are_loaded_while_nothing_multiplies_are_named() -> None:
+    """At best the shorter phase goes on behind the longer one: 40 of 100 samples go."""
+    found = unoverlapped_loads(facts_of(tiles()))
+    assert found is not None
+    assert "cp.async" in found.move
+    assert found.gain == pytest.approx(1 / 0.6)
+    assert [place.hotspot.line for place in found.where] == [2]
+    assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [None, Inside(), tiles(_COPIES), tiles(loading=5.0), tiles(multiplying=5.0)],
+    ids=["not looked into", "no loops", "copies beside", "few loads", "little arithmetic"],
+)
+def test_nothing_is_said_of_phases_that_overlap_or_cost_little(inside: Inside | None) -> None:
+    """Asynchronous copies go on while others multiply; a phase of a twentieth of the time is not worth two buffers."""
+    assert unoverlapped_loads(facts_of(inside)) is None
+
+
+def test_reuse_is_read_from_the_body_of_the_product() -> None:
+    """Two values of shared memory for each multiply-add, one result a thread: several results are the next step."""
+    inside = tiles(loading=0.0, multiplying=90.0)
+    facts = replace(
+        facts_of(inside, **at_limiter("smem", 0.9)),
+        levels={name: Level(share=0.9 if name == "smem" else 0.1, amount_bytes=4096.0) for name in LEVELS},
+        pipes={"fp32": Pipe(2.0 * 32 * 16, "FLOP", "opcode", share=0.1)},
+    )
+    facts = replace(facts, levels={**facts.levels, "dram": Level(amount_bytes=1.0)})
+    body = main_product(facts.kernel)
+    assert body is not None
+    assert (body.shared_operands, body.global_operands, body.results) == (2, 0, 1)
+    found = low_reuse(facts)
+    assert found is not None
+    assert (found.kind, [place.hotspot.line for place in found.where]) == ("results", [5])
+    assert "8.00 bytes fetched per multiply-add, one result a thread" in found.move
+
+
+def test_a_wait_for_memory_says_how_many_loads_are_in_flight() -> None:
+    """One load is issued before its value is used; the place is that of the load, not of its use."""
+    code = listed(
+        "MOV R1, RZ",
+        ("LDG.E R2, [R8.64]", control(written=0)),
+        ("FADD R3, R2, R3", control(waits=1)),
+        "@P0 BRA ->1",
+        "EXIT",
+        lines=(1, 7, 8, 6, 9),
+    )
+    waits = {2: 90.0}
+    inside = look_inside(machine_code(code, [1, 8, 8, 8, 1], samples=waits, stall_long_scoreboard=waits))
+    kernel = {
+        "inside": inside,
+        "stalls": {"long_scoreboard": 0.9},
+        "code_totals": {"samples": 90.0, "stall_long_scoreboard": 90.0},
+    }
+    found = long_scoreboard(make_facts({"issue_active_per_cycle": 0.1}, {"l1": 0.1}, kernel=kernel))
+    assert found is not None
+    assert "1 load is in flight a warp" in found.move
+    assert [place.hotspot.line for place in found.where] == [7]
+
+
+def test_a_change_of_one_loop_gains_no_more_than_its_part_of_the_time() -> None:
+    """Amdahl: without the loop that takes 40 of 100 samples a kernel is 1.67 times as fast."""
+    kernel = facts_of(tiles()).kernel
+    at = Hotspot("line", "gemm.cu", 3)
+    assert most_of_one_loop(kernel, (Place(at, 1.0),)) == pytest.approx(1 / 0.6)
+    assert most_of_one_loop(kernel, (Place(at, 0.5),)) is None
+    assert most_of_one_loop(kernel, ()) is None
+    assert most_of_one_loop(facts_of(None).kernel, (Place(at, 1.0),)) is None
+
+
+def test_the_finding_stands_among_those_that_cost_time() -> None:
+    """It is one of the table, and its counters are those of a report with code."""
+    kernel = {"inside": tiles(), "compute_capability": "8.6", "code_totals": {"samples": 100.0, "warp_inst": 84.0}}
+    (found,) = find_findings([make_facts({}, {"l1": 0.4}, kernel=kernel)])
+    assert "unoverlapped_loads" in {one.id for one in found if one.severity != "note"}

@@ -1,0 +1,126 @@
+"""The inside of a kernel in words, and how it gets from a report into them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from support.kernels import make_kernel
+from support.machine_code import control, listed, machine_code
+
+from rooflens.analyzing import analyze_paths, look_into
+from rooflens.model.analyze import analyze
+from rooflens.model.hotspots import waits_for
+from rooflens.model.inside.look import look_inside
+from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel, Run
+from rooflens.report.data import to_document
+from rooflens.report.inside import inside_line, loop_label, producer_words, shown_loops, wait_words
+from rooflens.report.page.cards.loops import loop_bars
+from rooflens.report.text.digest import explain
+
+
+def kernel_with_loop() -> Kernel:
+    """Return a kernel that loads and adds in a loop, and waits for the load at the addition."""
+    code = listed(
+        "MOV R1, RZ",
+        ("LDG.E R2, [R8.64]", control(written=0)),
+        ("FFMA R3, R2, R4, R3", control(waits=1)),
+        "@P0 BRA ->1",
+        "STG.E [R8.64], R3",
+        "EXIT",
+        lines=(1, 7, 8, 6, 9, 9),
+    )
+    samples, waits = {0: 4.0, 2: 90.0, 4: 6.0}, {2: 80.0}
+    inside = look_inside(
+        machine_code(code, [2, 8, 8, 8, 2, 2], samples=samples, stall_long_scoreboard=waits, global_sectors={1: 32.0})
+    )
+    spot = Hotspot("line", "gemm.cu", 8, measures={"samples": 90.0, "stall_long_scoreboard": 80.0})
+    return replace(
+        make_kernel({"duration_ns": 1e6}),
+        inside=inside,
+        hotspots=(spot,),
+        code_totals={"samples": 100.0, "warp_inst": 30.0, "stall_long_scoreboard": 80.0, "load_sectors": 32.0},
+    )
+
+
+@pytest.fixture
+def analysis() -> Analysis:
+    """Analyze it."""
+    return analyze(kernel_with_loop())
+
+
+def test_a_line_names_the_loop_with_most_of_the_time(analysis: Analysis) -> None:
+    """Its share is of warps' time; its place is the line of its statement."""
+    line = inside_line(analysis)
+    assert line.startswith("90 % of warps' time multiplies at ")
+    assert "(gemm.cu:6)" in line
+    assert "6.0 % finishes" in line
+
+
+def test_loops_stand_before_the_places_in_an_explanation(analysis: Analysis) -> None:
+    """A table has a row for each with a twentieth of the time."""
+    run = Run(digest="0" * 64, source="a.ncu-rep", file_bytes=1, kernel_count=1, synthetic=False)
+    text = explain(AnalyzedReport(run, (analysis,)), analysis)
+    assert text.index("## Loops") < text.index("## Where")
+    assert "| `gemm.cu:6` | 90 % | 4 | multiplies |" in text
+    assert "for the load in gemm.cu:7" in text.replace("\\_", "_")
+
+
+def test_shares_of_shown_rows_are_of_all_samples(analysis: Analysis) -> None:
+    """What has less than a twentieth is left out."""
+    assert [(loop_label(one), one.share_self) for one in shown_loops(analysis)] == [
+        ("gemm.cu:6", 0.9),
+        ("epilogue, gemm.cu:9", 0.06),
+    ]
+
+
+def test_a_hot_line_says_what_it_waits_for(analysis: Analysis) -> None:
+    """The load stands in another line than its use."""
+    (spot,) = analysis.kernel.hotspots
+    (found,) = waits_for(analysis.kernel, spot)
+    assert (found.wait.line, found.share) == (7, pytest.approx(80 / 90))
+    assert wait_words(analysis.kernel, spot) == "for the load in gemm.cu:7"
+    assert producer_words(found.wait, here=replace(spot, line=7)) == "load in it"
+
+
+def test_json_holds_loops_and_waits(analysis: Analysis) -> None:
+    """Keys are those of the schema; intensities are FLOP for each byte of the sectors that were touched."""
+    (kernel,) = to_document([analysis])["kernels"]
+    loop = next(one for one in kernel["loops"] if one["kind"] == "loop")
+    assert (loop["trips"], loop["share"], loop["line"], loop["flop"]) == (4, 0.9, 6, 8 * 32 * 2)
+    assert loop["l2_bytes"] == 32 * 32
+    assert loop["intensity"] == 0.5
+    assert loop["anatomy"]["global_loads"] == {"4": 1}
+    assert kernel["hotspots"][0]["waits_for"][0]["line"] == 7
+    assert kernel["loops_note"] is None
+
+
+def test_a_card_draws_loops_as_bars(analysis: Analysis) -> None:
+    """Each with what it does and what limits it; none where nobody looked."""
+    figure = loop_bars(analysis)
+    assert figure is not None
+    assert [(line.label, line.share) for line in figure.lines] == [("gemm.cu:6", 0.9), ("epilogue, gemm.cu:9", 0.06)]
+    assert "waits for global memory, 89 %" in figure.lines[0].waits
+    assert loop_bars(analyze(make_kernel())) is None
+
+
+def test_a_report_that_is_gone_costs_no_more_than_its_loops(fixtures: Path, tmp_path: Path) -> None:
+    """Answers stay as they were, and the kernel says why there are no loops."""
+    report = tmp_path / "gone.ncu-rep"
+    report.write_bytes((fixtures / "synthetic" / "attention.synthetic.ncu-rep").read_bytes())
+    found = analyze_paths([report])
+    counted = [
+        replace(one, kernel=replace(one.kernel, code_totals={"warp_inst": 1.0})) for one in found.reports[0].analyses
+    ]
+    found = replace(found, reports=(replace(found.reports[0], analyses=tuple(counted)),))
+    report.unlink()
+    seen = look_into(found)
+    assert [one.verdict.sentence for one in seen.analyses] == [one.verdict.sentence for one in found.analyses]
+    assert "not at hand" in (seen.analyses[0].kernel.inside.note if seen.analyses[0].kernel.inside else "")
+
+
+def test_kernels_without_counts_by_instruction_are_not_looked_into(fixtures: Path) -> None:
+    """Nothing is read again."""
+    found = analyze_paths([fixtures / "synthetic" / "attention.synthetic.ncu-rep"])
+    assert look_into(found) is found
