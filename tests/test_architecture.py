@@ -32,7 +32,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/records model/timeline "
     "model/unprofiled workloads",
     "doctor": "errors processes local_gpu ingest/ncu ingest/timelines model/roofline workloads",
-    "writing": "errors files format analyzing ingest/messages ingest/metrics ingest/reports ingest/timelines model/* "
+    "writing": "errors files format analyzing ingest/messages ingest/metrics ingest/ncu ingest/reports "
+    "ingest/timelines model/* "
     "report/* workloads",
     "api": "format globs errors addresses files analyzing writing collecting ingest/* model/* report/*",
     "__main__": "cli",

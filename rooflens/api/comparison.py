@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rooflens.addresses import shown
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
+from rooflens.api.texts import Text
 from rooflens.errors import InputError
 from rooflens.format import cut_name, plain_name
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
@@ -173,7 +174,8 @@ class Comparison:
     ) -> tuple[str, ...]:
         """Return a sentence for each thing that got slower by more than a limit, a floor and its noise.
 
-        With a single recording on a side the noise is unknown: more than 10 % fails then, and less does not.
+        With a single recording on a side the noise is unknown: more than 10 % fails then (20 % for grids
+        below one wave), and less does not.
 
         Args:
             limit: What the GPU time may grow by: 0.05, or `"5%"`; twice that for grids below one wave.
@@ -235,7 +237,7 @@ class Comparison:
         """
         from rooflens.writing.answers import of_comparison
 
-        return of_comparison(self._ladders, self._unpaired).text("md").removesuffix("\n")
+        return Text(of_comparison(self._ladders, self._unpaired).text("md").removesuffix("\n"))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write it to a file: `.html` is a page with the changes as arrows; `.md`, `.json` and `.xml` (JUnit) work too.

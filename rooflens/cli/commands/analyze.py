@@ -70,7 +70,8 @@ if TYPE_CHECKING:
 @click.option(
     "--columns",
     metavar="NAME,...",
-    help="Show these quantities instead of the usual columns: the names of `--format csv`, and of totals.",
+    help="Show these quantities instead of the usual columns: the names of `--format csv`, of totals, and "
+    "heads of tables.",
 )
 @click.option("--without-nvidia", is_flag=True, help="Ignore NVIDIA's own rules; the store then keeps no verdicts.")
 @RAW_CELLS

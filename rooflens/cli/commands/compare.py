@@ -58,7 +58,7 @@ _MOST_LOOKED_INTO = 12
     "--fail-on",
     metavar="PER_CENT",
     help="Exit with code 5 if GPU time grew by more than this, beyond noise; by more than 10 % where a side has a "
-    "single run.",
+    "single run (20 % below one wave).",
 )
 @click.option("--per-kernel", is_flag=True, help="With --fail-on: judge every kernel, not only the total.")
 @click.option(

@@ -58,6 +58,7 @@ _BINARY = frozenset({"png"})
 @PREDICT
 @with_reading
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--open", "opened", is_flag=True, help="Open what was written in the browser.")
 @click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
 def report(
     paths: tuple[str, ...],
@@ -73,6 +74,7 @@ def report(
     predict: str | None,
     reading: ReadOptions,
     force: bool,
+    opened: bool,
     table: bool,
 ) -> None:
     """Write one file on all kernels: an offline page, Markdown for a pull request, a picture or JSON."""
@@ -80,11 +82,8 @@ def report(
         refuse_report(output)
     style = _format_of(output, style)
     output = output or Path(f"report.{style}")
-    _check_output(output, style, force=force, table=table)
-    if theme and style not in _PICTURES:
-        raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
-    if predict is not None and style != "html" and not table:
-        raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
+    _check_output(output, style, force=force, table=table, opened=opened)
+    _check_options(style, theme, predict, table=table)
     from rooflens.analyzing import look_into
     from rooflens.writing.rendering import default_title, render
 
@@ -111,7 +110,14 @@ def report(
         for line in marks_of(found):
             say(line)
         print_expected(found.reports, expected)
+    if opened:
+        _open(output)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
+
+
+def _open(page: Path) -> None:
+    if click.launch(page.resolve().as_uri()) != 0:
+        say(f"note: no browser could be started: open {page} yourself")
 
 
 def _format_of(output: Path | None, style: str | None) -> str:
@@ -125,9 +131,19 @@ def _format_of(output: Path | None, style: str | None) -> str:
     return format_of(output, style, _FORMATS)
 
 
-def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None:
-    """Refuse to overwrite a file without `--force`, or to write two things at once."""
+def _check_options(style: str, theme: str | None, predict: str | None, *, table: bool) -> None:
+    """Refuse what the format has no place for."""
+    if theme and style not in _PICTURES:
+        raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
+    if predict is not None and style != "html" and not table:
+        raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
+
+
+def _check_output(output: Path, style: str, *, force: bool, table: bool, opened: bool) -> None:
+    """Refuse to overwrite a file without `--force`, to write two things at once, or to open what is no file."""
     if output == _STDOUT:
+        if opened:
+            raise UsageError("--open needs a file", "name it with -o")
         if table:
             raise UsageError("--table and `-o -` both write to stdout", "drop one of the two")
         if style in _BINARY and _stdout_is_terminal():

@@ -63,6 +63,7 @@ _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 _SUFFIX_HINTS = {
     ".nsys-rep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
     ".qdrep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
+    ".ncu-proj": "this is a project of Nsight Compute's window: it names reports (`.ncu-rep`), and holds none",
     ".csv": "rooflens reads ncu's tables only: `ncu --import REPORT --page raw --csv --print-units base` writes one",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",

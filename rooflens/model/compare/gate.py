@@ -168,7 +168,7 @@ class Gated(Struct, frozen=True):
     def excess(self) -> str:
         """Say what failures grew by more than, beside the limit: noise, or the band of a single run."""
         once = any(one.failed and one.outcome == "single" for one in self.judged)
-        return f"more than noise{', or than the 10 % of a single run' if once else ''}"
+        return f"more than noise{', or than the 10 % of a single run (20 % below one wave)' if once else ''}"
 
     @property
     def let_through(self) -> list[str]:

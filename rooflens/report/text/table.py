@@ -54,7 +54,8 @@ def kernels_document(
     Args:
         kernels: Kernels or single launches, of any number of reports.
         top: Keep so many rows of each GPU.
-        names: Quantities of the catalogue that the table shows instead of its usual columns.
+        names: Quantities of the catalogue that the table shows instead of its usual columns; heads of tables name
+            them too.
         each: A row for each of the kernels; else one for all that one move is for, where no columns are chosen.
 
     Raises:
@@ -68,11 +69,27 @@ def kernels_document(
     return tuple(_section(gpu, members, top, chosen, each=each or bool(chosen)) for gpu, members in by_time)
 
 
+_OF_HEADS = {
+    "time": "kernel_time_ns",
+    "a launch": "in_program_time_ns",
+    "in ncu": "duration_ns",
+    "ai at dram": "dram_intensity",
+    "flop/s of roof": "flop_per_s",
+    "first move": "verdict_sentence",
+}
+"""Heads of the usual table whose cell is made of several quantities, or has another label -> the one asked for."""
+
+
 def _quantity(name: str) -> Quantity:
+    """Find a quantity by its name, or by the head that a table has for it, in capitals or not."""
     known = kernel_quantities()
-    if name not in known:
-        raise UnknownNameError("column", name, list(known))
-    return known[name]
+    if name in known:
+        return known[name]
+    heads = {(one.key.label or one.label).casefold(): called for called, one in reversed(known.items())} | _OF_HEADS
+    asked = name.casefold()
+    if asked in heads:
+        return known[heads[asked]]
+    raise UnknownNameError("column", name, list(known), synonyms=heads)
 
 
 def _total_ns(kernels: Sequence[KernelSummary]) -> float:
