@@ -41,6 +41,9 @@ SHARED = 0.5
 INSIDE = 0.6
 """Part of a report's time that kernels which do the same work take, to be a ladder."""
 
+LEAST_INSIDE = 0.01
+"""A kernel with a smaller part of the time is no rung of it."""
+
 SAME_INSTRUCTIONS = 0.02
 """Executed instructions of two recordings of one program differ by less: spinning and data change them a little."""
 
@@ -184,6 +187,7 @@ def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) 
     """
     kernels = [kernel for kernel in summarize(timed(report.analyses)) if kernel.duration_ns]
     whole_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
+    kernels = [kernel for kernel in kernels if (kernel.duration_ns or 0.0) >= LEAST_INSIDE * whole_ns]
     for first in kernels:
         work = main_work(first.analysis)
         own = [one for one in kernels if _is_same_job(first.analysis, one.analysis)] if work.total else []
