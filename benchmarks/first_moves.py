@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
         forms[name] = pairs_of(rows, Path(folder), ".txt")
     forms["text"] = pairs_of(rows, outcomes / "printed", ".txt")
     print(
-        "| program | at hand while rules were written | "
+        "| program | among the first 25 pairs | "
         + " | ".join(f"{form}: first, of three" for form in forms)
         + " | NVIDIA's first rule, report |"
     )

@@ -255,10 +255,12 @@ def look_into(
         reading: How the reports are read.
         places: Where reports lie whose names are no paths from here.
     """
-    from rooflens.model.ranking import in_rank  # noqa: PLC0415 - as below
-    from rooflens.model.summary import summarize  # noqa: PLC0415 - as below
-
+    if not any(one.kernel.code_totals.get("warp_inst") for one in found.analyses):
+        return found
     if wanted is None:
+        from rooflens.model.ranking import in_rank  # noqa: PLC0415 - only for what is shown in full
+        from rooflens.model.summary import summarize  # noqa: PLC0415 - as above
+
         first = in_rank(summarize(timed(found.analyses)))[:SHOWN_IN_FULL]
         wanted = [summary.analysis for summary in first]
     chosen: dict[str, dict[int, Kernel]] = defaultdict(dict)

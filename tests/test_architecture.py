@@ -72,6 +72,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/about": "errors format model/bounds model/counters model/knowledge model/verdict model/findings",
+    "model/same_work": "format model/records model/roofline",
     "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
     "model/summary": "format model/bounds model/failed model/keys model/records model/roofline model/verdict",
     "model/ranking": "format model/records model/summary model/verdict",
@@ -80,15 +81,16 @@ MAY_IMPORT: dict[str, str] = {
     "model/analyze",
     "model/predict": "format globs errors checking model/cases model/bounds model/knowledge model/records "
     "model/roofline model/summary model/verdict",
-    "model/compare": "format errors model/bounds model/counters model/keys model/records model/summary model/verdict "
-    "model/findings",
+    "model/compare": "format errors model/bounds model/counters model/keys model/records model/roofline "
+    "model/same_work model/summary model/verdict model/findings",
     "format": "",
     "globs": "",
     "report/sizes": "",
     "report/labels": "format model/bounds model/records model/counters model/knowledge model/verdict",
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
     "report/program": "format model/*",
-    "report/ladder": "format model/*",
+    "report/ladder": "format model/* report/document",
+    "report/rungs": "model/* report/ladder",
     "report/content": "format errors model/*",
     "report/html": "format model/bounds",
     "report/templates": "format cache model/* report/labels report/html report/writers",
@@ -99,14 +101,14 @@ MAY_IMPORT: dict[str, str] = {
     "report/labels report/content report/html report/program report/roofline report/templates",
     "report/page": "format errors model/* report/document report/labels report/ladder report/content report/html "
     "report/plane report/roofline report/program report/summary report/templates report/writers report/page/cards",
-    "report/data": "format model/*",
+    "report/data": "format model/* report/rungs",
     "report/document": "",
     "report/writers": "format report/document report/html",
     "report/findings": "format model/* report/labels",
     "report/inside": "format model/* report/labels",
     "report/how_it_runs": "format model/* report/labels",
-    "report/text": "format errors model/* report/data report/document report/findings report/inside report/labels "
-    "report/ladder report/content report/program report/summary report/writers",
+    "report/text": "format errors model/* report/rungs report/data report/document report/findings report/inside "
+    "report/labels report/ladder report/content report/program report/summary report/writers",
     "report/text/digest": "format errors model/* report/document report/findings report/inside "
     "report/how_it_runs report/sizes report/labels report/content report/program report/summary report/text "
     "report/writers",
@@ -114,7 +116,6 @@ MAY_IMPORT: dict[str, str] = {
     "report/comparison": "format model/* report/document report/inside report/labels report/ladder report/html "
     "report/plane report/roofline report/summary",
     "report/forecast": "format errors model/* report/document report/labels report/plane report/text",
-    "report/history": "format model/* report/document report/labels report/ladder report/plane report/text",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
 
@@ -322,7 +323,7 @@ IMPORTS: tuple[tuple[str, set[str]], ...] = (
     (f"report {_BEFORE} -o page.svg", READS | _PAGE | {"vl_convert"}),
     (f"ingest {_BEFORE} --store store", READS | {"pyarrow", "numpy"}),
     ("analyze --store store", READS - {"google"} | {"rich", "pyarrow", "numpy"}),
-    ("history --store store", READS - {"google"} | {"rich", "pyarrow", "numpy"}),
+    ("compare store store", READS - {"google"} | {"rich", "pyarrow", "numpy"}),
     ("predict gemm --m 4096 --n 4096 --k 4096", {"click", "msgspec", "rich"}),
     ("predict gemm --m 4096 --n 4096 --k 4096 -o predict.html", {"click", "msgspec"} | _PAGE),
     ("about long_scoreboard", {"click", "msgspec"}),

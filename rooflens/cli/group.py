@@ -21,7 +21,7 @@ from rooflens.machine import collect_seldom, without_pandas
 
 SECTIONS = {
     "Read reports": ("analyze", "report", "explain", "hotspots", "annotate", "ingest", "share"),
-    "Compare and predict": ("compare", "history", "predict"),
+    "Compare and predict": ("compare", "predict"),
     "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
     "Look up": ("about", "workloads", "gpus", "metrics", "doctor", "completion"),
     "For agents": ("mcp", "skill"),

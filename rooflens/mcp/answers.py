@@ -13,9 +13,8 @@ from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.mcp.root import Root
-from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.ladder import Sides, set_sides
-from rooflens.model.compare.pairing import Pair, Unpaired, compare_pairs, pair_sides
+from rooflens.model.compare.ladder import Ladder
+from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
 from rooflens.model.predict.forecast import swept, usual_dtype
 from rooflens.model.predict.operations import OPERATIONS, the_operation
@@ -182,12 +181,10 @@ class Answers:
         offset: Offset = 0,
     ) -> Told:
         """Compare recordings of one program, before and after a change, or all versions in a folder with the first."""
-        pairs, unpaired = self._pairs(base, head, kernel)
-        compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint="compare what was collected alike")
-        sides = Sides(tuple(set_sides(pairs, compared)), unpaired)
-        page = _page(of_comparison(compared, sides).text("md").removesuffix("\n"), offset, max_tokens)
-        totals = [{"program": one.program, "factor": one.comparison.total.factor} for one in compared]
-        return Told(page, {"programs": totals})
+        found, unpaired = self._ladders(base, head, kernel)
+        ladders = checked(found, anyway=False, hint="compare what was collected alike")
+        page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
+        return Told(page, {"programs": [{"program": one.program, "factor": one.total.factor} for one in ladders]})
 
     def predict(
         self,
@@ -221,7 +218,7 @@ class Answers:
             raise found.failures[0][1]
         return select(found.reports, _selection(kernel, nvtx))
 
-    def _pairs(self, base: str, head: str, kernel: str) -> tuple[list[Pair], tuple[Unpaired, ...]]:
+    def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
         reports = self._reports(base, kernel)
         if not head:

@@ -14,10 +14,12 @@ from typing import Any
 from rooflens.format import harmless
 from rooflens.model.analyze import analyze
 from rooflens.model.catalogue import KERNEL, OPPORTUNITY, PROGRAM, SCHEMA_VERSION, Schema, quantities
+from rooflens.model.compare.versions import found_ladders
 from rooflens.model.failed import bug_reason, failed_kernel
 from rooflens.model.ranking import opportunities, tiers
 from rooflens.model.records import Analysis, AnalyzedReport, Outside
 from rooflens.model.summary import summarize
+from rooflens.report.rungs import LADDER
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """What JSON need not escape, and a terminal or an editor obeys or hides: `json` escapes the rest."""
@@ -26,23 +28,25 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _QUOTED = re.compile('[",\r\n]')
 
 
-def to_document(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> dict[str, Any]:
+def to_document(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> dict[str, Any]:
     """Build the JSON document: units in names, shares as fractions, what was not measured null.
 
     Args:
         analyses: The kernels.
-        reports: The reports whose programs are described, where they were also run without the profiler.
+        reports: The reports: their programs are described where they were also run without the profiler, and their
+            versions.
     """
     known = tuple(analyses)
     return _document(known, reports) | {"kernels": [KERNEL.json(analysis) for analysis in known]}
 
 
-def _document(analyses: Sequence[Analysis], reports: Iterable[AnalyzedReport]) -> dict[str, Any]:
+def _document(analyses: Sequence[Analysis], reports: Sequence[AnalyzedReport]) -> dict[str, Any]:
     """Build the document without its kernels, which come last."""
     rows = opportunities([kernel for kernel in summarize(analyses) if not kernel.is_failed])
     return {
         "schema_version": SCHEMA_VERSION,
         "programs": [PROGRAM.json(report) for report in reports if report.unprofiled is not None],
+        "ladders": [LADDER.json(one) for one in found_ladders(reports)],
         "ranking": [OPPORTUNITY.json(row) for row in zip(rows, tiers(rows), strict=True)],
     }
 
@@ -63,6 +67,11 @@ def to_schema() -> Schema:
                 "items": PROGRAM.schema,
                 "description": "programs that were also run without the profiler",
             },
+            "ladders": {
+                "type": "array",
+                "items": LADDER.schema,
+                "description": "programs of which the reports hold several versions, and kernels that do the same work",
+            },
             "ranking": {
                 "type": "array",
                 "items": OPPORTUNITY.schema,
@@ -74,7 +83,7 @@ def to_schema() -> Schema:
                 "description": "one entry a profiled kernel, in the order of the reports",
             },
         },
-        "required": ["schema_version", "programs", "ranking", "kernels"],
+        "required": ["schema_version", "programs", "ladders", "ranking", "kernels"],
         "additionalProperties": False,
     }
 
@@ -84,12 +93,12 @@ def schema_text() -> str:
     return json.dumps(to_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> str:
+def to_json(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> str:
     """Write the document for people, in the order given."""
     return json_text(to_document(analyses, reports))
 
 
-def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
+def json_lines(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> Iterator[str]:
     """Write the same document for programs: without indentation, a line for each kernel, as they come."""
     known = tuple(analyses)
     head = json_text(_document(known, reports) | {"kernels": []}, dense=True)

@@ -16,6 +16,7 @@ from rooflens.model.ranking import Tier, opportunities, tiers, worth_a_line
 from rooflens.model.records import Analysis, Gain, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.roofline.work import main_work
+from rooflens.model.same_work import same_work
 from rooflens.model.summary import (
     KernelSummary,
     Launch,
@@ -51,9 +52,6 @@ NAME_WIDTH = 40
 
 LIMITED_FROM_SHARE = 0.01
 """Less of the GPU time than this at a hardware limit is not worth a line."""
-
-SAME_WORK_RATIO = 0.9
-"""Kernels of one name whose FLOPs differ by less do the same; counts of one program vary with its data."""
 
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
@@ -229,7 +227,8 @@ def earlier_versions(content: Content) -> dict[str, KernelSummary]:
         group.key: own[-1]
         for own in families.values()
         for group in own[:-1]
-        if _same_work(group.representative, own[-1].representative)
+        if all(main_work(one.analysis).total for one in (group, own[-1]))
+        and same_work(group.analysis, own[-1].analysis).same
     }
 
 
@@ -238,12 +237,6 @@ def version_place(content: Content, group: KernelSummary) -> int:
     digests = list(content.report_labels)
     digest = group.analysis.kernel.digest
     return digests.index(digest) if digest in digests else len(digests)
-
-
-def _same_work(one: Launch, other: Launch) -> bool:
-    works = main_work(one.analysis), main_work(other.analysis)
-    totals = [work.total for work in works if work.total]
-    return len(totals) == 2 and works[0].unit == works[1].unit and min(totals) >= SAME_WORK_RATIO * max(totals)
 
 
 def ranked(place: int, group: KernelSummary) -> Ranked:

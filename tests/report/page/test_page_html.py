@@ -85,7 +85,7 @@ def test_every_state_renders_every_section(state: str) -> None:
 def test_sections_are_one_ordered_tuple() -> None:
     """Below the first screen the page is the list of its sections: a new part is one function and one entry."""
     assert [section.__name__ for section in SECTIONS] == [
-        "sweeps", "program_map", "kernels", "predicted", "explanations", "method",
+        "ladders", "sweeps", "program_map", "kernels", "predicted", "explanations", "method",
     ]  # fmt: skip
 
 
