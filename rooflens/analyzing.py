@@ -303,13 +303,13 @@ def _insides(
     run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None, places: Mapping[str, Path]
 ) -> dict[int, Inside]:
     """Look inside of some kernels of a report, which lies where it was read; otherwise say why that cannot be."""
+    path = places.get(run.source, Path(run.source))
+    if not path.is_file():
+        return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
     from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
     from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
-    path = places.get(run.source, Path(run.source))
-    if not path.is_file():
-        return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     try:
         codes = read_machine_code(path, run.digest, kernels, reading or ReadOptions())
         return {
