@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
+
+from rooflens.errors import InputError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,24 +16,52 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.report import Raw
     from rooflens.ingest.running import ExecutorChoice
     from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.predict.other_gpu import WhatIf
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
     from rooflens.writing.annotating import Annotated
 
 
+@overload
 def predict(
     operation: str,
     *,
-    gpu: str = "h100-sxm",
+    from_: None = None,
+    gpu: str | None = None,
     dtype: str | None = None,
     out_dtype: str | None = None,
     link: LinkKind | None = None,
     **sizes: int,
-) -> Forecast:
-    """Predict an operation on a GPU before it is measured, by formula and datasheet.
+) -> Forecast: ...
+
+
+@overload
+def predict(
+    *,
+    from_: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    gpu: str | None = None,
+    dtype: str | None = None,
+) -> tuple[WhatIf, ...]: ...
+
+
+def predict(  # noqa: PLR0913 - the words of a command line
+    operation: str | None = None,
+    *,
+    from_: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+    gpu: str | None = None,
+    dtype: str | None = None,
+    out_dtype: str | None = None,
+    link: LinkKind | None = None,
+    **sizes: int,
+) -> Forecast | tuple[WhatIf, ...]:
+    """Predict an operation on a GPU by formula and datasheet; or with `from_` measured kernels elsewhere.
 
     Args:
         operation: `gemm`, `attention-flash`, `decode`, ...: `rooflens predict` lists them.
-        gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them.
+        from_: In place of an operation an opened `Report`, or the path of a report, a folder or a store, or several:
+            what would its kernels take on the GPU, in the type, or both? Those of which nothing can be said are left
+            out, unless all are.
+        gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them. By default `h100-sxm` for an
+            operation, and the GPU that it ran on for a measured kernel.
         dtype: Type of the operands: `bf16`, `fp8`, ...; by default the usual one of the operation, mostly `bf16`, or
             `fp16` or `fp32` on a GPU without it.
         out_dtype: Type in which matrix products are written; by default that of the operands, or `bf16` for operands of
@@ -43,7 +73,8 @@ def predict(
         `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute`,
         `communication` or `overhead`), `t_lower_s` (the floor in seconds, from cold caches),
         `t_lower_warm_s` (where L2 holds operands and results; None where they do not fit), `attainable` (what published
-        kernels would take), `roof_flop_per_s`, `parts` and more.
+        kernels would take), `roof_flop_per_s`, `parts` and more. Of measured kernels one each with `kernel`, `gpu`,
+        `measured_ns`, `about_ns`, `factor` and `side`, most to win here first.
 
     Raises:
         UsageError: The operation, type or a size is unknown; no GPU, or more than one, has this name; or a size is
@@ -55,14 +86,46 @@ def predict(
     >>> forecast.regime, round(forecast.t_lower_s * 1e6)
     ('compute', 139)
     """
+    if from_ is not None:
+        if operation is not None or out_dtype or link or sizes:
+            raise UsageError("from_ takes the place of an operation and its sizes", "give gpu, dtype, or both")
+        return _predict_measured(from_, gpu, dtype)
+    if operation is None:
+        raise UsageError("nothing is to be predicted", "give an operation, such as `gemm`, or from_=REPORT")
     from rooflens.model.predict.forecast import forecast, usual_dtype
     from rooflens.model.predict.operations import the_operation
     from rooflens.model.predict.sizes import check_shape, checked_sizes
     from rooflens.model.roofline.datasheets import the_datasheet
 
-    found, sheet = the_operation(operation), the_datasheet(gpu)
+    found, sheet = the_operation(operation), the_datasheet(gpu or "h100-sxm")
     check_shape(checked_sizes(found, sizes))
     return forecast(found, sizes, dtype or usual_dtype(found, sheet), sheet, link, out_dtype=out_dtype)
+
+
+def _predict_measured(
+    given: Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]], gpu: str | None, dtype: str | None
+) -> tuple[WhatIf, ...]:
+    from rooflens.api.opening import open as open_reports
+    from rooflens.api.report import Report
+    from rooflens.model.predict.other_gpu import what_ifs
+    from rooflens.model.predict.rows import ELEMENT_BYTES
+    from rooflens.model.ranking import in_order
+    from rooflens.model.roofline.datasheets import the_datasheet
+    from rooflens.model.summary import summarize
+
+    if gpu is None and dtype is None:
+        raise UsageError("nothing is to be changed", "give gpu, dtype, or both")
+    if dtype is not None and dtype not in ELEMENT_BYTES:
+        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
+    report = given if isinstance(given, Report) else open_reports(given)
+    kernels = [one for one in in_order(summarize(report.analyzed.analyses)) if not one.is_failed]
+    if not kernels:
+        raise InputError("no kernel of these reports was measured", "`report[0].status_reason` says why")
+    answers, left_out = what_ifs(kernels, [the_datasheet(gpu) if gpu else None], dtype)
+    if not answers:
+        why = "; ".join(f"{name}: {error}" for name, error in left_out.items())
+        raise UsageError("none of these kernels can be predicted", why)
+    return tuple(answers)
 
 
 def gpus(name: str = "") -> tuple[Datasheet, ...]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from support.loops import for_all
 
 import rooflens as rl
+from rooflens.cli.group import main
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 ATTENTION = FIXTURES / "synthetic/attention.synthetic.ncu-rep"
@@ -110,3 +113,16 @@ def test_a_comparison_is_a_sequence_that_a_notebook_shows(report: rl.Report, mon
     comparison.show(height=300)
     assert 'sandbox="allow-scripts allow-downloads"' in shown[0]["text/html"]
     assert "height:300px" in shown[0]["text/html"]
+
+
+def test_measured_kernels_are_predicted_elsewhere_as_the_command_does() -> None:
+    """`predict(from_=...)` takes a report or a path, and gives the rows of `predict --from`."""
+    weather = FIXTURES / "published/GPU_workshop__MW_Baseline.ncu-rep"
+    told = CliRunner().invoke(main, ["predict", "--from", str(weather), "--gpu", "h200", "--format", "json"]).stdout
+    rows = [(row["about_ns"], row["factor"]) for row in json.loads(told)["kernels"]]
+    assert rows[0][1] > 1
+    for given in (weather, rl.open(weather)):
+        assert [(one.about_ns, one.factor) for one in rl.predict(from_=given, gpu="h200")] == rows
+    for wrong in ({"from_": SAXPY}, {}, {"from_": SAXPY, "gpu": "h200", "m": 3}, {"from_": SAXPY, "dtype": "fp17"}):
+        with pytest.raises(rl.RooflensError):
+            rl.predict(**wrong)

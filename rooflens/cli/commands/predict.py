@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rooflens.model.predict.forecast import Row
-    from rooflens.model.predict.other_gpu import WhatIf
     from rooflens.model.predict.rows import Operation, Size
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
-    from rooflens.model.summary import KernelSummary
 
 LINKS = ("nvlink", "pcie")
 FORMATS = ("table", "json", "csv", "md", "html")
@@ -169,6 +167,7 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     """
     from rooflens.cli.loading import load_analyzed
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.predict.other_gpu import what_ifs
     from rooflens.model.predict.rows import ELEMENT_BYTES
     from rooflens.model.ranking import in_order
     from rooflens.model.selecting import Selection
@@ -191,36 +190,16 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
         finish(found, "")
         raise InputError("no kernel of these reports was measured", "`rooflens analyze` says why")
     try:
-        answers = _answers(kernels, gpus, dtype)
+        answers, left_out = what_ifs(kernels, gpus, dtype)
     except RooflensError:
         show_failures(found)
         raise
-    deliver(of_what_if(answers), style or "table")
-    finish(found, "")
-
-
-def _answers(kernels: list[KernelSummary], gpus: list[Datasheet | None], dtype: str | None) -> list[WhatIf]:
-    """Predict each kernel on each GPU; those that cannot be predicted are left out and named, unless all are.
-
-    Raises:
-        UsageError: The type has no effect on any of them.
-        InputError: No GPU was given, and none of them ran on one with a datasheet.
-    """
-    from rooflens.model.predict.other_gpu import what_if
-
-    answers, left_out = [], {}
-    for kernel, gpu in product(kernels, gpus):
-        try:
-            answers.append(what_if(kernel, gpu, dtype))
-        except (InputError, UsageError) as error:
-            left_out[kernel.shown] = error
-    if not answers and len({(str(why), why.hint) for why in left_out.values()}) == 1:
-        raise next(iter(left_out.values()))
     for name, why in left_out.items():
         say(f"note: {name} left out: {why}; {why.hint}")
     if not answers:
         raise UsageError("none of these kernels can be predicted", "the notes above say why")
-    return answers
+    deliver(of_what_if(answers), style or "table")
+    finish(found, "")
 
 
 def _command(operation: Operation) -> click.Command:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from types import MappingProxyType
 from typing import Literal
 
@@ -306,6 +307,34 @@ def _far_from_bound(analysis: Analysis, here: Standing) -> str:
         longer = "DRAM traffic" if here.place.side == "memory" else "arithmetic"
         return f"limited by {limiter}, though by datasheet {longer} takes longer"
     return ""
+
+
+def what_ifs(
+    kernels: Sequence[KernelSummary], gpus: Sequence[Datasheet | None], dtype: str | None
+) -> tuple[list[WhatIf], dict[str, InputError | UsageError]]:
+    """Predict each kernel on each GPU; those that cannot be predicted are left out, unless all are for one reason.
+
+    Args:
+        kernels: The kernels.
+        gpus: The other GPUs; None for the one that a kernel ran on.
+        dtype: The other type; None for the types as measured.
+
+    Returns:
+        The predictions, and by name of a kernel why it is left out.
+
+    Raises:
+        UsageError: The type has no effect on any of them.
+        InputError: No GPU was given, and none of them ran on one with a datasheet.
+    """
+    answers, left_out = [], {}
+    for kernel, gpu in product(kernels, gpus):
+        try:
+            answers.append(what_if(kernel, gpu, dtype))
+        except (InputError, UsageError) as error:
+            left_out[kernel.shown] = error
+    if not answers and len({(str(why), why.hint) for why in left_out.values()}) == 1:
+        raise next(iter(left_out.values()))
+    return answers, left_out
 
 
 def _named(pipes: Iterable[str]) -> str:
