@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.ladder import Series, Sides
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.other_gpu import WhatIf
+    from rooflens.model.program.program import Program
     from rooflens.report.document import Document
 
 Heading: TypeAlias = tuple[str, Sequence[str], str]
@@ -117,4 +118,24 @@ def of_history(series: Sequence[Series], *, by_run: bool, blocks: str) -> Answer
         document=lambda: history_document(series, by_run=by_run, blocks=blocks),
         data={"json": lambda: to_json(series)},
         heading=lambda: heading(series),
+    )
+
+
+def of_traces(
+    programs: Sequence[Program], top: int | None = None, max_tokens: int | None = None, *, raw_cells: bool = False
+) -> Answer:
+    """Answer what the kernels of timelines take without a report, what can be won, and what to profile."""
+    from rooflens.report.data import json_text, traces_csv, traces_document
+    from rooflens.report.trace.digest import digest
+    from rooflens.report.trace.document import heading
+    from rooflens.report.trace.document import traces_document as document
+
+    return Answer(
+        document=lambda: document(programs, top),
+        data={
+            "json": lambda: json_text(traces_document(programs)),
+            "csv": lambda: traces_csv(programs, raw_cells=raw_cells),
+            "digest": lambda: digest(programs, max_tokens),
+        },
+        heading=lambda: heading(programs),
     )

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, marks_of, say, show, table_of
+from rooflens.cli.console import deliver, finish, marks_of, say, show, table_of
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
+from rooflens.cli.loading import (
+    PATHS,
+    STORE,
+    THRESHOLDS,
+    TIMELINE,
+    load_analyzed,
+    timelines_of,
+    with_reading,
+    with_selection,
+)
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
@@ -33,6 +42,7 @@ _BINARY = frozenset({"png"})
         "rooflens report report.ncu-rep -o page.html",
         "rooflens report v1.ncu-rep v2.ncu-rep -o versions.html",
         "rooflens report report.ncu-rep -o summary.md",
+        "rooflens report trace.json.gz -o program.html",
         "rooflens report --store runs -o nightly.html --title nightly",
     ),
 )
@@ -81,10 +91,12 @@ def report(
     style = _format_of(output, style)
     output = output or Path(f"report.{style}")
     _check_output(output, style, force=force, table=table)
-    if theme and style not in _PICTURES:
-        raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
-    if predict is not None and style != "html" and not table:
-        raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
+    _check_options(style, theme, predict, table=table)
+    if traces := timelines_of(
+        paths, store=store, kernel=selection, thresholds=thresholds, timeline=timeline, predict=predict
+    ):
+        _report_traces(traces, style, output, title, gpu=reading.gpu, table=table)
+        return
     from rooflens.analyzing import look_into
     from rooflens.writing.rendering import default_title, render
 
@@ -114,6 +126,26 @@ def report(
     finish(found, "" if output == _STDOUT else f"wrote {output}")
 
 
+def _report_traces(
+    traces: tuple[str, ...], style: str, output: Path, title: str | None, *, gpu: str | None, table: bool
+) -> None:
+    """Write one file on timelines without a report."""
+    from msgspec.structs import replace
+
+    from rooflens.analyzing import read_programs
+    from rooflens.writing.answers import of_traces
+
+    if style in _PICTURES:
+        raise UsageError(f"a trace has no roofline to draw as {style}", "write html, md or json")
+    answer = of_traces(read_programs(traces, gpu))
+    if title and answer.heading:
+        _, facts, synthetic = answer.heading()
+        answer = replace(answer, heading=lambda: (title, facts, synthetic))
+    deliver(answer, style, None if output == _STDOUT else output)
+    if table:
+        show(answer.shown())
+
+
 def _format_of(output: Path | None, style: str | None) -> str:
     """Find the format in --format or in the ending of the file; the two may not contradict each other."""
     if output is None or (output != _STDOUT and not output.suffix):
@@ -123,6 +155,14 @@ def _format_of(output: Path | None, style: str | None) -> str:
             raise UsageError("`-o -` needs --format", "for example `--format md`")
         return style
     return format_of(output, style, _FORMATS)
+
+
+def _check_options(style: str, theme: str | None, predict: str | None, *, table: bool) -> None:
+    """Refuse options that go with another format."""
+    if theme and style not in _PICTURES:
+        raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
+    if predict is not None and style != "html" and not table:
+        raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
 
 
 def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None:
