@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflens.api.profiling import profile
     from rooflens.api.report import Report
     from rooflens.api.spots import Hotspot
-    from rooflens.api.verbs import annotate, ingest, predict
+    from rooflens.api.verbs import annotate, ingest, predict, trace
     from rooflens.api.verdict import Verdict
     from rooflens.errors import RooflensError
 
@@ -44,6 +44,7 @@ __all__ = [
     "open",
     "predict",
     "profile",
+    "trace",
 ]
 
 _PLACES = {
@@ -61,6 +62,7 @@ _PLACES = {
     "open": "api.opening",
     "predict": "api.verbs",
     "profile": "api.profiling",
+    "trace": "api.verbs",
 }
 """Public name -> where it is; `ingest` is a room as well as a verb: `rooflens/ingest/__init__.py` is called."""
 

@@ -76,7 +76,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
-    "model/program": "errors format model/bounds model/keys model/predict model/roofline model/timeline model/unprofiled",
+    "model/program": "errors format model/bounds model/keys model/predict model/roofline model/timeline "
+    "model/unprofiled",
     "model/predict": "format globs errors checking model/cases model/bounds model/knowledge model/records "
     "model/roofline model/summary model/verdict",
     "model/compare": "format errors model/bounds model/counters model/keys model/records model/summary model/verdict "

@@ -18,8 +18,12 @@ from click.testing import CliRunner, Result
 from support.timelines import Launched, write_export
 from support.traces import Event, host, kernel, launch, write_trace
 
+import rooflens as rl
 from rooflens.analyzing import read_programs
 from rooflens.cli.group import main
+from rooflens.errors import UsageError
+from rooflens.mcp.answers import Answers
+from rooflens.mcp.root import Root
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.report.data import traces_schema_text
 
@@ -274,3 +278,29 @@ def test_a_trace_beside_a_report_leads_to_the_option(tmp_path: Path) -> None:
 def test_the_shipped_schema_is_the_catalogues() -> None:
     """The file of the schema is made of the catalogue."""
     assert traces_schema_text() == SCHEMA
+
+
+def test_python_and_a_model_get_the_same_answer(tmp_path: Path) -> None:
+    """What the API ranks first, a client of the server reads first; patterns of kernels go with reports."""
+    program(tmp_path / "t.json.gz", deviceProperties=PROPERTIES)
+    first = rl.trace(tmp_path / "t.json.gz").next[0]
+    answers = Answers(Root(tmp_path))
+    assert first.name in answers.open_report("t.json.gz").splitlines()[2]
+    with pytest.raises(UsageError, match="is a trace"):
+        answers.open_report("t.json.gz", kernel="x")
+
+
+def test_a_trace_in_perfettos_own_format_is_told_what_to_do(tmp_path: Path) -> None:
+    """Its reader is not ours: the call that writes JSON is named."""
+    trace = tmp_path / "t.pftrace"
+    trace.write_bytes(b"\x0a\x10\x08\x01" * 100)
+    result = run(trace)
+    assert (result.exit_code, "export_chrome_trace" in result.stderr) == (1, True)
+
+
+def test_an_export_of_nsys_says_that_it_has_no_sizes(tmp_path: Path) -> None:
+    """Its kernels have no operator, so that none has a floor, whatever the GPU."""
+    document = data_of(write_export(tmp_path / "t.sqlite", [Launched("own", 0, 10)]))
+    assert document["notes"] == [
+        "the timeline holds no sizes of operators, so that no kernel has a floor: an nsys export has none"
+    ]

@@ -43,7 +43,7 @@ from rooflens.report.text.digest import (
 from rooflens.report.text.hotspots import listings
 from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
-from rooflens.writing.answers import of_comparison, of_forecasts
+from rooflens.writing.answers import of_comparison, of_forecasts, of_traces
 
 MOST_TOKENS = 4000
 """No answer is longer, whatever is asked for."""
@@ -82,7 +82,11 @@ class Answers:
         nvtx: Nvtx = "",
         max_tokens: Tokens = 600,
     ) -> str:
-        """Digest a report: most to win first, each kernel with verdict, shares, evidence, one move and hot lines."""
+        """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
+        if (trace := self._root.trace(path)) is not None:
+            if kernel or nvtx:
+                raise UsageError(f"`{path}` is a trace, whose kernels are shown together", "leave out kernel and nvtx")
+            return of_traces([trace], max_tokens=max_tokens).text("digest")
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
         return digest(reports, max_tokens, unread=found.failures)

@@ -20,7 +20,7 @@ from rooflens.errors import InputError, UsageError
 from rooflens.files import refuse_special, replacing
 from rooflens.format import count, cut_name, plain_name, printable, some
 from rooflens.ingest.reports.inputs import NSYS_REPORTS, SQLITE, has_name_of_report
-from rooflens.ingest.reports.unpacking import SQLITE as REPORT_SQLITE
+from rooflens.ingest.reports.unpacking import MAGIC as REPORT_MAGIC
 from rooflens.ingest.reports.unpacking import first_bytes
 from rooflens.ingest.timelines.chrome import is_kernel, kernel_of, read_trace
 from rooflens.ingest.timelines.events import Piece, read_pieces
@@ -82,7 +82,7 @@ def check_files(trace: Path, output: Path) -> None:
     Raises:
         UsageError: The trace is a report or an export of Nsight Systems, or the output has the name of something else.
     """
-    if has_name_of_report(trace) or first_bytes(trace) == REPORT_SQLITE:
+    if has_name_of_report(trace) or first_bytes(trace) == REPORT_MAGIC:
         raise UsageError(f"`{trace}` is a report, not a trace", "the trace comes first, then the reports")
     if first_bytes(trace, len(SQLITE)) == SQLITE or trace.suffix in NSYS_REPORTS:
         raise UsageError(

@@ -41,6 +41,11 @@ NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files t
 _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 """First bytes -> what a file is compressed with."""
 
+PERFETTO_HINT = (
+    'this is a trace in Perfetto\'s own format: `prof.export_chrome_trace("trace.json.gz")` writes the same as JSON, which '
+    "rooflens reads"
+)
+
 _FOREIGN_FORMATS = (
     (
         0,

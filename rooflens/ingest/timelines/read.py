@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflens.errors import InputError
 from rooflens.ingest.reports.inputs import BLANK, NSYS_REPORTS, SQLITE
 from rooflens.ingest.reports.jobs import CHANGED, unchanged
-from rooflens.ingest.reports.unpacking import HEAD_BYTES, first_bytes, foreign_format, is_packed
+from rooflens.ingest.reports.unpacking import HEAD_BYTES, PERFETTO_HINT, first_bytes, foreign_format, is_packed
 from rooflens.ingest.timelines.nsys import exported, read_export
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
         with _unchanged(file):
             yield read_trace(file)
     else:
-        hint = foreign_format(first_bytes(file, HEAD_BYTES)) or _HINT
+        is_perfetto = file.suffix in {".pftrace", ".perfetto-trace"}
+        hint = PERFETTO_HINT if is_perfetto else foreign_format(first_bytes(file, HEAD_BYTES)) or _HINT
         raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", hint)
 
 

@@ -22,7 +22,7 @@ from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.program.operators import Work, work_of_call
 from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
-from rooflens.model.timeline import KernelEvent, Operands, Timeline, measure
+from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
 
 if TYPE_CHECKING:
     from rooflens.model.bounds import Bound
@@ -173,6 +173,9 @@ class Program(Struct, frozen=True):
     stretches: tuple[Stretch, ...]
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
+
     @property
     def time_ns(self) -> int:
         """The times of all launches, added up."""
@@ -227,6 +230,9 @@ def read_program(timeline: Timeline, gpu: str | None = None) -> Program:
     elif own and given and own.id != given.id:
         notes.append(f"--gpu {given.id} is not used: the timeline names {timeline.gpu}")
     kernels = rows.kernels(sheet)
+    if sheet is not None and not any(one.shape for one in kernels):
+        how = "an nsys export has none" if timeline.kind == NSYS else "`record_shapes=True` records them"
+        notes.append(f"the timeline holds no sizes of operators, so that no kernel has a floor: {how}")
     if sheet is not None and rows.impossible_count:
         notes.append(
             f"{count(rows.impossible_count, 'launch')} took less than the peaks of {sheet.name} allow, and have no "
