@@ -42,8 +42,8 @@ _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 """First bytes -> what a file is compressed with."""
 
 PERFETTO_HINT = (
-    'this is a trace in Perfetto\'s own format: `prof.export_chrome_trace("trace.json.gz")` writes the same as JSON, which '
-    "rooflens reads"
+    "this is a trace in Perfetto's own format: rooflens reads the JSON that "
+    '`prof.export_chrome_trace("trace.json.gz")` writes'
 )
 
 _FOREIGN_FORMATS = (
