@@ -97,6 +97,7 @@ class Timeline:
         others: Copies, memsets and whole graphs, in the order in which they began.
         gpu: Name of the GPU; None where it does not say.
         notes: What was left out of it, one sentence each; complete once its kernels were gone through.
+        is_synthetic: It says itself that a generator wrote it.
     """
 
     source: str
@@ -105,6 +106,7 @@ class Timeline:
     others: Iterable[BusyEvent] = ()
     gpu: str | None = None
     notes: Iterable[str] = ()
+    is_synthetic: bool = False
 
 
 _CAST = re.compile(r"\((?:[a-zA-Z_][\w:<>, ]*)\)(?=-?\d)")

@@ -74,6 +74,7 @@ def read_trace(path: Path) -> Timeline:
         others=tuple(sorted(device_work.others, key=lambda other: other.start_ns)),
         gpu=names.pop() if len(names) == 1 else None,
         notes=(*device_work.notes(), *budget.notes()),
+        is_synthetic=device_work.is_synthetic,
     )
 
 
@@ -127,6 +128,7 @@ class _DeviceWork:
         self.forwards: dict[Any, tuple[Any, int] | None] = {}
         self.gpus: dict[int, str] = {}
         self.event_count = 0
+        self.is_synthetic = False
         self._is_cut = False
         self._untimed_count = 0
         self._shared: dict[Any, Any] = {}
@@ -136,6 +138,7 @@ class _DeviceWork:
         if piece.key == "deviceProperties":
             self.gpus = _gpu_names(piece.value)
         self._is_cut |= piece.key == "cut"
+        self.is_synthetic |= piece.key == "synthetic" and bool(piece.value)
         if (event := piece.event) is None:
             return
         self.event_count += 1

@@ -161,6 +161,7 @@ class Program(Struct, frozen=True):
         unknown: Operators without a floor, those that take most time first.
         stretches: Launch-bound stretches, those with most idle time first.
         notes: What was left out of the timeline, and what lacks for a floor.
+        is_synthetic: A generator wrote the timeline.
     """
 
     source: str
@@ -172,6 +173,7 @@ class Program(Struct, frozen=True):
     unknown: tuple[Unknown, ...]
     stretches: tuple[Stretch, ...]
     notes: tuple[str, ...] = ()
+    is_synthetic: bool = False
 
     def __repr__(self) -> str:
         return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
@@ -248,7 +250,8 @@ def read_program(timeline: Timeline, gpu: str | None = None) -> Program:
         kernels=tuple(sorted(kernels, key=lambda one: (-one.stake_ns, -one.time_ns, one.name))),
         unknown=_unknown(kernels, total_ns),
         stretches=rows.stretches(),
-        notes=tuple(notes),
+        notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
+        is_synthetic=timeline.is_synthetic,
     )
 
 

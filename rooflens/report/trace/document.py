@@ -75,11 +75,13 @@ def traces_document(programs: Sequence[Program], top: int | None = None) -> Docu
 
 
 def heading(programs: Sequence[Program]) -> tuple[str, list[str], str]:
-    """Give the title of the page, and facts below it; no generator wrote any of it."""
+    """Give the title of the page, facts below it, and how many traces a generator wrote."""
     gpus = dict.fromkeys(program.gpu or "GPU not named" for program in programs)
     named = [program.source.replace("\\", "/").rpartition("/")[2] for program in programs]
     title = named[0] if len(named) == 1 else count(len(named), "trace")
-    return title, [*gpus, "a trace, no counters"], ""
+    written = sum(program.is_synthetic for program in programs)
+    synthetic = f"{count(written, 'trace')} written by a generator, not recorded on a GPU." if written else ""
+    return title, [*gpus, "a trace, no counters"], synthetic
 
 
 def _blocks(program: Program, top: int | None, *, several: bool) -> Iterator[Block]:
