@@ -46,7 +46,7 @@ _CALLS = {
     "ingest --store OUT/store": (f"{ONE} {REAL}", f"{OTHER} --raw all"),
     "analyze --store OUT/store": ("", "--format json --kernel attention"),
     "report --store OUT/store": ("-o OUT/store.html",),
-    "history --store OUT/store": ("", "--kernel attention", "-o OUT/history.html"),
+    "compare OUT/store": ("", "-o OUT/versions.html"),
     f"compare {ONE} {ONE}": ("", "--format json", "--format md", "--format md --fail-on 5%", "-o OUT/compare.html"),
     "predict gemm --m 4096 --n 4096 --k 4096": ("", "--gpu all --format csv", "--dtype fp8,bf16 --format json"),
     "predict": ("gemm --n 128:8192:x2 --m n --k n -o OUT/gemm.html", "decode --tensor-parallel 1,2,4,8"),
@@ -79,10 +79,8 @@ CAPABILITIES = {
     "model": ("model",),
     "report": ("report", "gpus"),
     "comparison": (
-        *("model/compare", "report/comparison", "report/history", "report/assets/comparison", "report/assets/history"),
-        *("report/ladder.py", "report/html/ladder.py", "report/text/comparison.py", "report/text/history.py"),
-        *("report/roofline/versions.py", "writing/comparisons.py", "api/comparison.py"),
-        *("cli/commands/compare.py", "cli/commands/history.py"),
+        *("model/compare", "model/same_work.py", "report/comparison", "report/ladder.py", "report/text/comparison.py"),
+        *("report/page/ladder.py", "report/roofline/versions.py", "api/comparison.py", "cli/commands/compare.py"),
     ),
     "forecast": (
         *("model/predict", "report/forecast", "report/assets/forecast", "report/text/forecast.py"),

@@ -4,7 +4,7 @@
     python benchmarks/pins.py diff before.json after.json
 
 Pinned are the table, JSON, CSV and Markdown of `analyze`; page, Markdown and picture of `report`; the Parquet tables of
-`ingest`; comparisons, history, forecasts and the listings. A page is pinned in parts: its charts, its text with its
+`ingest`; comparisons, forecasts and the listings. A page is pinned in parts: its charts, its text with its
 marks, and the files that are inlined. `--keep` writes the texts themselves, one tag or key a line, for `diff -r`.
 """
 
@@ -43,7 +43,7 @@ LISTINGS = (
     ("metrics", "--chip", "gb100", "--detail", "deep", "--names"),
     ("collect", "--dry-run", "--chip", "gh100", "--", "./program"),
     ("--help",),
-    *((command, "--help") for command in ("analyze", "report", "compare", "history", "predict", "collect", "ingest")),
+    *((command, "--help") for command in ("analyze", "report", "compare", "predict", "collect", "ingest")),
 )
 
 PAIRS = (
@@ -138,11 +138,11 @@ def pair_pins(pair: tuple[str, str]) -> dict[str, str]:
         store = str(Path(folder) / "store")
         run(("ingest", base, head, "--store", store))
         for style in ("table", "json"):
-            pins[f"history.{style}"] = run(("history", "--store", store, "--format", style))
-        page = Path(folder) / "history.html"
-        run(("history", "--store", store, "--format", "html", "-o", str(page)))
+            pins[f"store.{style}"] = run(("compare", store, "--format", style))
+        page = Path(folder) / "store.html"
+        run(("compare", store, "--format", "html", "-o", str(page)))
         if page.exists():
-            pins |= {f"history.html.{part}": text for part, text in page_parts(page.read_text("utf-8")).items()}
+            pins |= {f"store.html.{part}": text for part, text in page_parts(page.read_text("utf-8")).items()}
         pins = {part: text.replace(folder, "FOLDER") for part, text in pins.items()}
     return {f"{name}/{part}": text for part, text in pins.items()}
 

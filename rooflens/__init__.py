@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflens.api.profiling import profile
     from rooflens.api.report import Report
     from rooflens.api.spots import Hotspot
-    from rooflens.api.verbs import annotate, ingest, predict, trace
+    from rooflens.api.verbs import annotate, gpus, ingest, predict, trace
     from rooflens.api.verdict import Verdict
     from rooflens.errors import RooflensError
 
@@ -39,6 +39,7 @@ __all__ = [
     "__version__",
     "annotate",
     "compare",
+    "gpus",
     "ingest",
     "load_ipython_extension",
     "open",
@@ -58,6 +59,7 @@ _PLACES = {
     "Verdict": "api.verdict",
     "annotate": "api.verbs",
     "compare": "api.comparison",
+    "gpus": "api.verbs",
     "load_ipython_extension": "api.notebook",
     "open": "api.opening",
     "predict": "api.verbs",

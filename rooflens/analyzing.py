@@ -37,6 +37,7 @@ from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.roofline.datasheets import name_key
 from rooflens.model.store import no_report
+from rooflens.model.verdict.library import with_fills_told
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
 from rooflens.workloads.recognize import recognize
 
@@ -255,10 +256,13 @@ def look_into(
         reading: How the reports are read.
         places: Where reports lie whose names are no paths from here.
     """
-    from rooflens.model.summary import by_stake, summarize  # noqa: PLC0415 - as below
-
+    if not any(one.kernel.code_totals.get("warp_inst") for one in found.analyses):
+        return found
     if wanted is None:
-        first = by_stake(summarize(timed(found.analyses)))[:SHOWN_IN_FULL]
+        from rooflens.model.ranking import in_rank  # noqa: PLC0415 - only for what is shown in full
+        from rooflens.model.summary import summarize  # noqa: PLC0415 - as above
+
+        first = in_rank(summarize(timed(found.analyses)))[:SHOWN_IN_FULL]
         wanted = [summary.analysis for summary in first]
     chosen: dict[str, dict[int, Kernel]] = defaultdict(dict)
     for analysis in wanted:
@@ -300,13 +304,13 @@ def _insides(
     run: Run, kernels: Mapping[int, Kernel], reading: ReadOptions | None, places: Mapping[str, Path]
 ) -> dict[int, Inside]:
     """Look inside of some kernels of a report, which lies where it was read; otherwise say why that cannot be."""
+    path = places.get(run.source, Path(run.source))
+    if not path.is_file():
+        return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     from rooflens.ingest.reports.machine_code import read_machine_code  # noqa: PLC0415 - only for what is shown in full
     from rooflens.ingest.reports.report import ReadOptions  # noqa: PLC0415 - as above
     from rooflens.model.inside.look import look_inside  # noqa: PLC0415 - as above
 
-    path = places.get(run.source, Path(run.source))
-    if not path.is_file():
-        return dict.fromkeys(kernels, Inside(note="its report is not at hand, which alone holds machine code"))
     try:
         codes = read_machine_code(path, run.digest, kernels, reading or ReadOptions())
         return {
@@ -479,7 +483,8 @@ class _Analyzer:
                 analyses += self._analyses(kernels[together], outsides[together])
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             return Analyzed((), self._limits, ((run.source, bug_error(error)),))
-        report = AnalyzedReport(run, with_siblings(analyses, self._limits), unprofiled)
+        told = with_fills_told(with_siblings(analyses, self._limits), run.command_line)
+        report = AnalyzedReport(run, told, unprofiled)
         return Analyzed((report,), self._limits, missing=(Missing(run.source, missing),) if missing else ())
 
     def again(self, report: AnalyzedReport, insides: Mapping[int, Inside]) -> AnalyzedReport:
@@ -492,7 +497,7 @@ class _Analyzer:
         every = list(report.analyses)
         for place, analysis in zip(places, self._analyses(looked_into, known), strict=True):
             every[place] = analysis
-        related = with_siblings(every, self._limits)
+        related = with_fills_told(with_siblings(every, self._limits), report.run.command_line)
         for place in places:
             every[place] = related[place]
         return replace(report, analyses=tuple(every))

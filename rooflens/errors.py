@@ -76,6 +76,8 @@ class UnknownNameError(UsageError):
         synonyms: Mapping[str, str] | None = None,
     ) -> None:
         meant = {one: one for one in known} | dict(synonyms or {})
+        if name.casefold() in (synonyms or {}):
+            meant = {name: meant[name.casefold()]}
         near = list(dict.fromkeys(meant[one] for one in self._near(name, meant)))
         if near:
             hint = f"did you mean {any_of(near)}?"

@@ -145,9 +145,9 @@ def test_a_store_that_takes_no_verdicts_says_why(store: Path, monkeypatch: pytes
 
 
 def test_commands_that_read_write_nothing(store: Path) -> None:
-    """`compare` and `history` leave every file of a store as it was; `analyze` writes the tables of verdicts."""
+    """`compare` leaves every file of a store as it was; `analyze` writes the tables of verdicts."""
     before = contents(store)
-    for command in (("history", "--store", store), ("compare", store, store, "--anyway")):
+    for command in (("compare", store, store, "--anyway"),):
         run(*command)
         assert contents(store) == before
     run("analyze", "--store", store)

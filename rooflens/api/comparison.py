@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rooflens.addresses import shown
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
+from rooflens.api.texts import Text
 from rooflens.errors import InputError
 from rooflens.format import cut_name, plain_name
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_per_cent
-from rooflens.model.compare.ladder import Ladder, Sides, set_sides
-from rooflens.model.compare.pairing import compare_pairs, last_of_each, pair_sides
+from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.sentences import speed_words, total_sentence
 from rooflens.model.compare.versions import check_count, pair_versions, path_labels
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rooflens.api.kernel import Kernel
     from rooflens.model.compare.compare import Change, Timing
-    from rooflens.model.compare.gate import Compared
+    from rooflens.model.compare.ladder import Ladder
     from rooflens.model.compare.matching import How
 
 NAME_WIDTH = 60
@@ -51,7 +51,7 @@ class KernelChange:
 
     __slots__ = ("_base", "_change", "_head", "_of")
 
-    def __init__(self, of: Compared, change: Change, kernels: Mapping[int, Kernel]) -> None:
+    def __init__(self, of: Ladder, change: Change, kernels: Mapping[int, Kernel]) -> None:
         """Take a change of a program, and the opened kernels by the identity of their records."""
         self._of = of
         self._change = change
@@ -61,7 +61,7 @@ class KernelChange:
     def __repr__(self) -> str:
         alone = "new" if self.base is None else "gone" if self.head is None else ""
         name = cut_name(plain_name(self.name), NAME_WIDTH)
-        return f"<KernelChange of {name!r}: {alone or speed_words(self._change, self._of.comparison.threshold)}>"
+        return f"<KernelChange of {name!r}: {alone or speed_words(self._change, self._of.threshold)}>"
 
     @property
     def program(self) -> str:
@@ -114,21 +114,25 @@ class Comparison:
     1.0
     """
 
-    def __init__(self, compared: Sequence[Compared], sides: Sides, opened: Iterable[Report]) -> None:
+    def __init__(self, ladders: Sequence[Ladder], unpaired: Sequence[Unpaired], opened: Iterable[Report]) -> None:
         """Take what was compared, and the reports that were opened for it."""
-        self._compared = tuple(compared)
-        self._sides = sides
+        self._ladders = tuple(ladders)
+        self._unpaired = tuple(unpaired)
         self._opened = tuple(opened)
 
+    @property
+    def _pairs(self) -> list[Ladder]:
+        return [pair for one in self._ladders for pair in one.each]
+
     def __repr__(self) -> str:
-        said = (f"{one.program}: {total_sentence(one.comparison)}" for one in self._compared)
+        said = (f"{one.program}: {total_sentence(one)}" for one in self._pairs)
         return f"<Comparison of {'; '.join(said)}>"
 
     @cached_property
     def changes(self) -> tuple[KernelChange, ...]:
         """Every kernel of every program, the largest difference in GPU time first."""
         kernels = {id(kernel.analysis): kernel for report in self._opened for kernel in report}
-        found = [KernelChange(one, change, kernels) for one in self._compared for change in one.comparison.changes]
+        found = [KernelChange(one, change, kernels) for one in self._pairs for change in one.changes]
         return tuple(sorted(found, key=lambda change: -abs(change.timing.lost_ns)))
 
     @property
@@ -137,10 +141,10 @@ class Comparison:
 
         With more than two sides, the first over the last, for the programs that have both.
         """
-        totals = [one.total for one in self._sides.ladders]
+        totals = [one.each[-1].total for one in self._ladders]
         before = [total.base.median_ns for total in totals]
         after = [total.head.median_ns for total in totals]
-        if None in before or None in after:
+        if None in before or None in after or any(total.apart for total in totals):
             return None
         return sum(filter(None, before)) / sum(filter(None, after))
 
@@ -157,20 +161,21 @@ class Comparison:
         >>> [rung.is_fastest for rung in comparison.ladders[0].rungs]
         [False, True]
         """
-        return self._sides.ladders
+        return self._ladders
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before trusting the numbers: different clocks, single runs, programs on one side only."""
-        told = [f"{one.program}: {warning}" for one in self._compared for warning in one.warnings]
-        return (*told, *(one.words for one in self._sides.unpaired))
+        told = [f"{one.program}: {warning}" for one in self._pairs for warning in one.warnings]
+        return (*told, *(one.words for one in self._unpaired))
 
     def failed(
         self, limit: float | str, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS
     ) -> tuple[str, ...]:
         """Return a sentence for each thing that got slower by more than a limit, a floor and its noise.
 
-        With a single recording on a side the noise is unknown: more than 10 % fails then, and less does not.
+        With a single recording on a side the noise is unknown: more than 10 % fails then (20 % for grids
+        below one wave), and less does not.
 
         Args:
             limit: What the GPU time may grow by: 0.05, or `"5%"`; twice that for grids below one wave.
@@ -185,9 +190,8 @@ class Comparison:
         >>> rl.compare(before, before).failed(0.05)
         ()
         """
-        return tuple(
-            Gate(parse_per_cent(limit, "limit"), per_kernel, floor_ns).judge(last_of_each(self._compared)).failures
-        )
+        gate = Gate(parse_per_cent(limit, "limit"), per_kernel, floor_ns)
+        return tuple(gate.judge(self._ladders).failures)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the changes as a pandas data frame, a row for each kernel of each program, in the order of `changes`.
@@ -220,7 +224,7 @@ class Comparison:
         """
         from rooflens.writing.answers import of_comparison
 
-        document: dict[str, Any] = json.loads(of_comparison(self._compared, self._sides).text("json"))
+        document: dict[str, Any] = json.loads(of_comparison(self._ladders, self._unpaired).text("json"))
         return document
 
     def to_markdown(self) -> str:
@@ -233,7 +237,7 @@ class Comparison:
         """
         from rooflens.writing.answers import of_comparison
 
-        return of_comparison(self._compared, self._sides).text("md").removesuffix("\n")
+        return Text(of_comparison(self._ladders, self._unpaired).text("md").removesuffix("\n"))
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write it to a file: `.html` is a page with the changes as arrows; `.md`, `.json` and `.xml` (JUnit) work too.
@@ -261,7 +265,7 @@ class Comparison:
 
         file = Path(path)
         style = check_named(file, ("html", "md", "json"), force=force)
-        write_whole(file, of_comparison(self._compared, self._sides).text(style), hint="give another place")
+        write_whole(file, of_comparison(self._ladders, self._unpaired).text(style), hint="give another place")
         return file
 
     def _repr_markdown_(self) -> str:
@@ -297,11 +301,10 @@ def compare(*sides: Recorded, threshold: float | str = DEFAULT_THRESHOLD, anyway
     smallest = parse_per_cent(threshold, "threshold")
     opened = [_side(one) for one in sides]
     if len(sides) == 1:
-        pairs, unpaired = pair_versions(opened[0].analyzed.reports, _labels(sides)[0])
+        found, unpaired = pair_versions(opened[0].analyzed.reports, _labels(sides)[0], smallest)
     else:
-        pairs, unpaired = pair_sides([one.analyzed.reports for one in opened], _labels(sides))
-    compared = compare_pairs(pairs, smallest, anyway=anyway, hint="anyway=True compares all the same")
-    return Comparison(compared, Sides(tuple(set_sides(pairs, compared)), unpaired), opened)
+        found, unpaired = pair_sides([one.analyzed.reports for one in opened], _labels(sides), smallest)
+    return Comparison(checked(found, anyway=anyway, hint="anyway=True compares all the same"), unpaired, opened)
 
 
 def _side(given: Recorded) -> Report:

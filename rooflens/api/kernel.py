@@ -7,18 +7,31 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from rooflens.api.spots import Hotspot
+from rooflens.api.texts import Text, lacking
 from rooflens.api.verdict import Verdict
 from rooflens.errors import InputError, UnknownKeyError, UsageError, any_of, meant_names, near_names
 from rooflens.format import cut_name, duration, percent, plain_name
 from rooflens.globs import covers
 from rooflens.model.catalogue import quantities
 from rooflens.model.counters.table import NAMES
-from rooflens.model.records import Grain
+from rooflens.model.records import LEVELS, Grain
 
 if TYPE_CHECKING:
     from rooflens.api.opening import Source
     from rooflens.ingest.metrics.stored import Value
-    from rooflens.model.records import Analysis, Finding, JudgedLoop, Level, Phases, Pipe, Series, Status
+    from rooflens.model.records import (
+        Analysis,
+        Finding,
+        Gain,
+        JudgedLoop,
+        Level,
+        Limit,
+        Move,
+        Phases,
+        Pipe,
+        Series,
+        Status,
+    )
 
 _NAME_WIDTH = 60
 
@@ -105,6 +118,13 @@ class Kernel(Mapping[str, Any]):
         ('compute', True)
         """
         return columns()[name](self)
+
+    if not TYPE_CHECKING:  # a type checker knows that there are no others
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what comes close to a name that a kernel lacks."""
+            also = f"it is a column, `kernel[{name!r}]`" if not name.startswith("_") and name in columns() else ""
+            raise lacking(self, name, () if also else [one for one in dir(Kernel) if not one.startswith("_")], also)
 
     def __iter__(self) -> Iterator[str]:
         return iter(columns())
@@ -241,6 +261,39 @@ class Kernel(Mapping[str, Any]):
         return Verdict(self._analysis.verdict)
 
     @property
+    def gain(self) -> Gain | None:
+        """What its first move brings: `verdict.gain`, with `factor` and `time_after_ns`; None where not known.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> kernel.gain == kernel.verdict.gain
+        True
+        """
+        return self.verdict.gain
+
+    @property
+    def limit(self) -> Limit:
+        """How much faster it can be at most: `verdict.limit`, with `factor` and `floor_ns`.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> kernel.limit == kernel.verdict.limit
+        True
+        """
+        return self.verdict.limit
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """What to do, most important first: `verdict.moves`, each with `text`, `finding`, `where` and `gain`.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> kernel.moves == kernel.verdict.moves
+        True
+        """
+        return self.verdict.moves
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """Reasons why the kernel is slower than it could be: those that cost time first, then notes.
 
@@ -262,6 +315,19 @@ class Kernel(Mapping[str, Any]):
         which the busiest gives the share.
         """
         return Named("level", self._analysis.levels, "list(kernel.levels)")
+
+    @property
+    def intensity(self) -> Mapping[str, float | None]:
+        """Floating-point operations for each byte, by memory level: `dram`, `l2`, `l1`, `smem`; None where not known.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> kernel.intensity["dram"] == kernel["dram_intensity"]
+        True
+        """
+        levels = self._analysis.levels
+        found = {name: levels[name].intensity_flop_per_byte if name in levels else None for name in LEVELS}
+        return Named("level", found, "list(kernel.intensity)")
 
     @property
     def pipes(self) -> Mapping[str, Pipe]:
@@ -379,7 +445,7 @@ class Kernel(Mapping[str, Any]):
         return {name: values[name] for name in sorted(values) if covers(pattern, name)}
 
     def explain(self) -> str:
-        """Explain the kernel in Markdown: its limiter, the counters that show it, and what to try.
+        """Explain the kernel in Markdown that prints as text: its limiter, the counters that show it, what to try.
 
         >>> import rooflens as rl
         >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
@@ -389,7 +455,7 @@ class Kernel(Mapping[str, Any]):
         from rooflens.report.text.digest import explain
 
         report, analysis = self._source.looked_into(self._analysis)
-        return explain(report, analysis)
+        return Text(explain(report, analysis))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as one of the `kernels` of `rooflens analyze --format json`, which has a JSON Schema.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -22,7 +24,6 @@ from rooflens.model.selecting import Selection, select
 from rooflens.model.store import store_at
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     from rooflens.analyzing import Timed
@@ -69,7 +70,7 @@ class Source:
 
 
 def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
-    *paths: str | os.PathLike[str],
+    *paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     kernel: str | Sequence[str] | None = None,
     nvtx: str | Sequence[str] | None = None,
     thresholds: str | os.PathLike[str] | None = None,
@@ -80,7 +81,8 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
 
     Args:
         paths: Reports (`.ncu-rep`, `.ncu-repz`, gzip'd too), CSV exports of ncu, folders of them, stores that `ingest`
-            wrote, a report of one (`STORE/DIGEST`), and addresses such as `s3://bucket/folder` of any of these.
+            wrote, a report of one (`STORE/DIGEST`), and addresses such as `s3://bucket/folder` of any of these;
+            or lists of such.
         kernel: Only kernels that match this, or one of these: `adamw` anywhere in a name, `adamw*` over the whole of
             one, `re:gemm.*128`, or a key.
         nvtx: Only kernels launched in an NVTX range that matches this, or one of these: `step*/forward`.
@@ -105,11 +107,14 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     >>> len(rl.open("fixtures/synthetic", kernel="attention_*_gemm"))
     2
     """
-    if not paths:
+    given = [
+        one for path in paths for one in ([path] if isinstance(path, (str, bytes, os.PathLike)) else _listed(path))
+    ]
+    if not given:
         raise UsageError("no report given", 'for example `rooflens.open("last-week.ncu-rep")`')
     limits = None if thresholds is None else read_thresholds(Path(thresholds))
     timed_by = None if timeline is None else read_timeline(timeline)
-    found, places = _read([path_text(path) for path in paths], ReadOptions(gpu=gpu), limits, timed_by)
+    found, places = _read([path_text(path) for path in given], ReadOptions(gpu=gpu), limits, timed_by)
     if not found.reports and found.failures:
         raise found.failures[0][1]
     if found.failures:
@@ -124,6 +129,11 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
     chosen = replace(found, reports=tuple(select(found.reports, selection)))
     return Report(chosen, sources, sum(analysis.gpu_time_ns or 0.0 for analysis in analyses))
+
+
+def _listed(given: object) -> list[Any]:
+    """Take what was given as several paths; anything that holds none stays one, and is refused as such."""
+    return list(given) if isinstance(given, Iterable) else [given]
 
 
 def _texts(given: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def report_html(found: Analyzed, words: Iterable[str]) -> str:
     rows = ranking(page)
     longest = max((row.group.duration_ns or 0.0 for row in rows), default=0.0) or 1.0
     items = "".join(_row(row, longest) for row in rows[:ROWS_SHOWN])
-    more = len(page.kernels) - min(len(rows), ROWS_SHOWN)
+    more = len(page.kernels) - sum(len(row.group.members) or 1 for row in rows[:ROWS_SHOWN])
     said = [*([f"{more:,} more in `report.to_pandas()` and on the page, `report.show()`"] if more else []), *words]
     try:
         picture = _picture(page)
@@ -80,9 +80,13 @@ def kernel_html(analysis: records.Analysis) -> str:
 
 def verdict_html(verdict: records.Verdict, time_ns: float | None = None) -> str:
     """Write a verdict: its sentence, what its first move brings, and its limit."""
-    from rooflens.model.verdict.sentences import gain_words, limit_factor_words
+    from rooflens.model.verdict.sentences import first_gain_words, limit_factor_words
 
-    numbers = (gain_words(verdict.gain, time_ns), limit_factor_words(verdict.limit), f"confidence {verdict.confidence}")
+    numbers = (
+        first_gain_words(verdict, time_ns),
+        limit_factor_words(verdict.limit),
+        f"confidence {verdict.confidence}",
+    )
     return f"<p>{_text(verdict.sentence)}</p>{_lines([', '.join(number for number in numbers if number)])}"
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from functools import cached_property
 from html import escape
-from operator import itemgetter
+from operator import index, itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from msgspec.structs import replace
 
 from rooflens.api import notebook
 from rooflens.api.groups import Group
 from rooflens.api.kernel import Kernel, columns
+from rooflens.api.texts import Text, lacking
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.format import count, duration, printable
 from rooflens.model.selecting import Selection, select
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """Kernels of one report or of many, in the order of the table: most time to win first, failed ones last.
+    """Kernels of one report or of many, in the order of the table of `analyze`, failed ones last.
 
     `rooflens.open` makes one. It is a sequence: `len(report)`, `for kernel in report`, `report[0]` for the launch to
     look at first, `report[:5]` and `report["adamw*"]` for a `Report` of some. pyarrow, Polars, DuckDB and pandas
@@ -70,10 +71,11 @@ class Report:
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels, one profiled launch each, most time to win first; failed ones come last."""
+        """The kernels, one profiled launch each, in the order of the table; failed ones come last."""
         if self._ordered is not None:
             return self._ordered
-        from rooflens.model.summary import in_order, summarize
+        from rooflens.model.ranking import in_order
+        from rooflens.model.summary import summarize
 
         launches = in_order(summarize(self._found.analyses, each_launch=True))
         return tuple(self._kernel(launch.analysis) for launch in launches)
@@ -83,14 +85,15 @@ class Report:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The kernels with all their launches, as the table has them: most time to win first, failed ones last.
+        """The kernels with all their launches, in the order of the table, failed ones last.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
         >>> [(group.kernel.function_name, group.launch_count) for group in report.groups[:1]]
         [('flash_attention_forward', 1)]
         """
-        from rooflens.model.summary import in_order, summarize
+        from rooflens.model.ranking import in_order
+        from rooflens.model.summary import summarize
 
         kernels = in_order(summarize(self._found.analyses))
         return tuple(Group(kernel, self._kernel(kernel.analysis), self._of(kernel)) for kernel in kernels)
@@ -155,12 +158,12 @@ class Report:
         return iter(self.kernels)
 
     @overload
-    def __getitem__(self, wanted: int) -> Kernel: ...
+    def __getitem__(self, wanted: SupportsIndex) -> Kernel: ...
 
     @overload
     def __getitem__(self, wanted: str | slice) -> Report: ...
 
-    def __getitem__(self, wanted: int | str | slice) -> Kernel | Report:
+    def __getitem__(self, wanted: SupportsIndex | str | slice) -> Kernel | Report:
         """Select one kernel by its position, or several by name, by key or by a slice.
 
         Args:
@@ -173,6 +176,7 @@ class Report:
 
         Raises:
             IndexError: There is no such position.
+            TypeError: It is none of these.
             InputError: No kernel has this name; the hint lists similar ones.
 
         >>> import rooflens as rl
@@ -180,12 +184,18 @@ class Report:
         >>> report[report[0].key][0].key == report[0].key
         True
         """
-        if isinstance(wanted, int):
-            return self.kernels[wanted]
+        if isinstance(wanted, SupportsIndex):
+            place, held = index(wanted), len(self)
+            if not -held <= place < held:
+                what = f"it has {count(held, 'kernel')}, 0 to {held - 1}" if held else "it has none"
+                raise IndexError(f"the report has no kernel {place}: {what}")
+            return self.kernels[place]
         if isinstance(wanted, str):
             matching = select(self._found.reports, Selection(kernel=(wanted,)))
             named = {id(analysis) for report in matching for analysis in report.analyses}
             return self._with(kernel for kernel in self.kernels if id(kernel.analysis) in named)
+        if not isinstance(wanted, slice):
+            raise TypeError(f"a report is indexed by a position, a name or a slice, not by {type(wanted).__name__}")
         return self._with(self.kernels[wanted])
 
     def _with(self, kernels: Iterable[Kernel]) -> Report:
@@ -201,6 +211,15 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<{self._words()}>"
+
+    if not TYPE_CHECKING:  # a type checker knows that there are no others
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what comes close to a name that a report lacks, or that its kernels have it."""
+            also = (
+                f"its kernels have it, `report[0].{name}`" if not name.startswith("_") and hasattr(Kernel, name) else ""
+            )
+            raise lacking(self, name, () if also else [one for one in dir(Report) if not one.startswith("_")], also)
 
     @property
     def analyzed(self) -> Analyzed:
@@ -299,8 +318,45 @@ class Report:
         """
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    def to_parquet(self, path: str | os.PathLike[str], table: TableName = "summary", *, force: bool = False) -> Path:
+        """Write a table as one Parquet file; `rooflens.ingest` writes a store of all tables.
+
+        Args:
+            path: The file.
+            table: As in `to_arrow`.
+            force: Overwrite an existing file.
+
+        Returns:
+            The path.
+
+        Raises:
+            UsageError: The file exists, or there is no such table.
+            InputError: It cannot be written.
+
+        >>> import rooflens as rl, tempfile
+        >>> import pyarrow.parquet as pq
+        >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pq.read_table(report.to_parquet(f"{folder}/kernels.parquet")).equals(report.to_arrow())
+        True
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from rooflens.files import write_whole
+        from rooflens.writing.outputs import check_free
+
+        file = Path(path)
+        check_free(file, force=force, hint="give another name, or force=True to overwrite it")
+        written = pa.BufferOutputStream()
+        pq.write_table(self.to_arrow(table), written)
+        write_whole(file, written.getvalue().to_pybytes(), hint="give another place")
+        return file
+
     def digest(self, max_tokens: int = 1500) -> str:
         """Summarise the kernels in Markdown, largest gain first, short enough for a language model or a chat message.
+
+        It prints as text, in an interpreter too, and a notebook shows it as Markdown.
 
         Args:
             max_tokens: At most this many tokens, of three bytes each; what does not fit is counted at the end.
@@ -312,7 +368,7 @@ class Report:
         """
         from rooflens.report.text.digest import digest
 
-        return digest(self._found.reports, max_tokens, unread=self.failures)
+        return Text(digest(self._found.reports, max_tokens, unread=self.failures))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.

@@ -1,4 +1,4 @@
-"""The verbs that make no report: predict an operation, annotate a trace, and read reports into a store."""
+"""The verbs that make no report: predict an operation, look up GPUs, annotate a trace, read reports into a store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.running import ExecutorChoice
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.program.program import Program
-    from rooflens.model.roofline.datasheets import LinkKind
+    from rooflens.model.roofline.datasheets import Datasheet, LinkKind
     from rooflens.writing.annotating import Annotated
 
 
@@ -91,6 +91,28 @@ def trace(path: str | os.PathLike[str], *, gpu: str | None = None) -> Program:
     from rooflens.analyzing import read_programs
 
     return read_programs([path], gpu)[0]
+
+
+def gpus(name: str = "") -> tuple[Datasheet, ...]:
+    """Look up GPUs with a known datasheet.
+
+    Args:
+        name: Short or display name, or a part of either; all GPUs without it.
+
+    Returns:
+        One for each GPU: `id` (what `gpu=` takes), `name`, `compute_capability`, `sm_count`, `boost_clock`,
+        `dram_bandwidth` and `peaks`, each quantity with `value` in SI units and its `source`.
+
+    Raises:
+        UsageError: No GPU is called so.
+
+    >>> import rooflens as rl
+    >>> [gpu.id for gpu in rl.gpus("h200")], len(rl.gpus()) > 20
+    (['h200'], True)
+    """
+    from rooflens.model.roofline.datasheets import load_datasheets, matching_datasheets
+
+    return matching_datasheets(name) if name else load_datasheets()
 
 
 def annotate(

@@ -158,7 +158,7 @@ def table_of(
 
     kernels = summarize(found.analyses)
     rows = summarize(found.analyses, each_launch=True) if each_launch else kernels
-    return (*kernels_document(rows, top, columns), *steps(kernels, place))
+    return (*kernels_document(rows, top, columns, each=each_launch), *steps(kernels, place))
 
 
 def marks_of(found: Analyzed, columns: Sequence[str] = ()) -> Iterator[str]:

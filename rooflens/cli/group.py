@@ -15,13 +15,13 @@ import click
 from rooflens import __version__
 from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
-from rooflens.cli.usage import NamedGroup
+from rooflens.cli.usage import NamedGroup, is_report
 from rooflens.errors import InputError, RooflensError, lacking_package, near_names
 from rooflens.machine import collect_seldom, without_pandas
 
 SECTIONS = {
     "Read reports": ("analyze", "report", "explain", "hotspots", "annotate", "ingest", "share"),
-    "Compare and predict": ("compare", "history", "predict"),
+    "Compare and predict": ("compare", "predict"),
     "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
     "Look up": ("about", "workloads", "gpus", "metrics", "doctor", "completion"),
     "For agents": ("mcp", "skill"),
@@ -31,6 +31,22 @@ SECTIONS = {
 ALIASES = {"diff": "compare"}
 """Another name of a command -> the command."""
 
+MEANT = {
+    "open": "report",
+    "show": "analyze",
+    "view": "report",
+    "csv": "analyze --format csv",
+    "json": "analyze --format json",
+    "export": "report --format png",
+    "table": "analyze",
+    "html": "report",
+    "run": "profile",
+    "record": "collect",
+    "import": "ingest",
+    "help": "--help",
+}
+"""What people type for a command that has another name -> what does it."""
+
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
 _SUMMARY = 100
@@ -39,6 +55,8 @@ _SUMMARY = 100
 
 class _Group(NamedGroup):
     """Show the errors that a user or the system can mend as `error:` and `hint:`; anything else stays a traceback."""
+
+    meant = MEANT
 
     def invoke(self, ctx: click.Context) -> Any:
         from rooflens.cli.ending import ended_by_signals
@@ -86,9 +104,24 @@ class _Group(NamedGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a report in its place is analyzed."""
-        if args[0] not in {*COMMANDS, *ALIASES} and not ctx.resilient_parsing and _is_report(args[0]):
+        """Find the command; a report in its place is analyzed, and what ncu printed is explained."""
+        name, command, rest = self._meant(ctx, args)
+        if name is None or command is None or ctx.resilient_parsing:
+            return name, command, rest
+        from rooflens.cli.settings import PREFIX, defaults_of, file_settings, with_names, written_out
+
+        if table := file_settings(Path(), COMMANDS).get(name):
+            ctx.default_map = {name: defaults_of(command, ctx, table)}
+        return name, with_names(command, f"{PREFIX}_{name.upper()}"), written_out(command, rest)
+
+    def _meant(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in {*COMMANDS, *ALIASES} and not ctx.resilient_parsing and _is_to_read(args[0]):
             return "analyze", self.get_command(ctx, "analyze"), args
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from rooflens.writing.about import is_said_by_ncu
+
+            if is_said_by_ncu(args[0]):
+                return "about", self.get_command(ctx, "about"), args
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -98,16 +131,10 @@ class _Group(NamedGroup):
                 formatter.write_dl([(name, found.get_short_help_str(_SUMMARY)) for name, found in commands if found])
 
 
-def _is_report(name: str) -> bool:
-    """Return whether a file was meant, there or not, or a folder that is not called like a command."""
-    from rooflens.cli.welcome import REPORT_ENDINGS
-
+def _is_to_read(name: str) -> bool:
+    """Return whether a report was meant, there or not, or a folder that is not called like a command."""
     try:
-        return (
-            name.endswith(REPORT_ENDINGS)
-            or Path(name).is_file()
-            or (Path(name).is_dir() and not near_names(name, COMMANDS))
-        )
+        return is_report(name) or (Path(name).is_dir() and not near_names(name, [*COMMANDS, *MEANT]))
     except OSError:  # a name too long for one
         return False
 
@@ -136,15 +163,20 @@ _TOLD = {
 }
 
 
-@click.group(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="rooflens")
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ROOFLENS"},
+)
+@click.version_option(__version__, prog_name="rooflens", allow_from_autoenv=False)
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """See what limits every GPU kernel.
 
     Opens Nsight Compute reports, computes arithmetic intensity and hierarchical roofline positions, and says for each
     kernel what bounds it, how far it is from that limit, and which move can help. `rooflens REPORT` is short for
-    `rooflens analyze REPORT`, and `rooflens diff` for `rooflens compare`.
+    `rooflens analyze REPORT`, and `rooflens diff` for `rooflens compare`; `--json` is short for `--format json`.
+    Options have defaults in `rooflens.toml`, in `[tool.rooflens]` of pyproject.toml, and in `ROOFLENS_COMMAND_OPTION`.
     """
     if ctx.invoked_subcommand is None:
         from rooflens.cli.welcome import welcome

@@ -283,6 +283,7 @@ def load_analyzed(
                 timeline=read,
                 on_outcome=on_outcome,
             )
+        _note_idle_gpu(found, reading)
     _print_warnings(found)
     return chosen(found, chooser) if chooser else found
 
@@ -324,6 +325,20 @@ def _name_ignored(files: Sequence[Path], what: str) -> None:
     if files:
         verb = "is" if len(files) == 1 else "are"
         say(f"left {count(len(files), 'file')} unread that {verb} {what}: {some([file.name for file in files])}")
+
+
+def _note_idle_gpu(found: Analyzed, reading: ReadOptions | None) -> None:
+    """Say where --gpu changes nothing, as a report names its own GPU."""
+    if reading is None or reading.gpu is None:
+        return
+    from rooflens.ingest.exports.read import displayed
+
+    own = {one.kernel.gpu for one in found.analyses if one.kernel.gpu is not None} - {displayed(reading.gpu)}
+    if own:
+        say(
+            f"note: {reading.gpu_option} {reading.gpu} is for exports that name no GPU, and changes nothing here: "
+            f"recorded on {some(sorted(own))}; `rooflens predict --from REPORT --gpu {reading.gpu}` predicts others"
+        )
 
 
 def _print_warnings(found: Analyzed) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -74,6 +76,17 @@ def complete_cases(context: click.Context, parameter: click.Parameter, begun: st
     return completed_by(lambda: cases)(context, parameter, begun)
 
 
+REPORT_ENDINGS = (".ncu-rep", ".ncu-repz")
+
+
+def is_report(name: str) -> bool:
+    """Return whether a file was meant, there or not."""
+    try:
+        return name.endswith((*REPORT_ENDINGS, ".ncu-proj")) or Path(name).is_file()
+    except OSError:  # a name too long for one
+        return False
+
+
 COMMON = ("--kernel", "--top", "--format", "--output", "--fail-on", "--store", "--detail", "--launches", "--by")
 """Options that a command's help lists first, in this order."""
 
@@ -135,6 +148,8 @@ class NamedGroup(click.Group):
     """A group that suggests commands where an unknown one is given, and tells errors of usage as all others."""
 
     kind = "command"
+    meant: Mapping[str, str] = MappingProxyType({})
+    """What people type for a command -> the command that does it."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -154,7 +169,7 @@ class NamedGroup(click.Group):
         """Find the command, or suggest those that are called alike."""
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
-            raise UnknownNameError(self.kind, name, self.list_commands(ctx), f"{ctx.command_path} --help")
+            raise UnknownNameError(self.kind, name, self.list_commands(ctx), f"{ctx.command_path} --help", self.meant)
         return super().resolve_command(ctx, args)
 
 

@@ -6,10 +6,11 @@ import shutil
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from rooflens.cli.usage import REPORT_ENDINGS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-REPORT_ENDINGS = (".ncu-rep", ".ncu-repz")
 _LOOKED_AT = 1_000
 """Files of the folder that are looked at; a folder of more is not listed to greet somebody."""
 

@@ -13,18 +13,18 @@ from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.mcp.root import Root
-from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.ladder import Sides, set_sides
-from rooflens.model.compare.pairing import Pair, Unpaired, compare_pairs, pair_sides
+from rooflens.model.compare.ladder import Ladder
+from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
 from rooflens.model.predict.forecast import swept, usual_dtype
 from rooflens.model.predict.operations import OPERATIONS, the_operation
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.predict.sizes import checked_sizes
+from rooflens.model.ranking import in_rank, most_at_stake
 from rooflens.model.records import Analysis, AnalyzedReport, Grain
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
-from rooflens.model.summary import KernelSummary, by_stake, identity, most_at_stake, summarize
+from rooflens.model.summary import KernelSummary, identity, summarize
 from rooflens.model.verdict.sentences import TODAY, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -94,7 +94,7 @@ class Answers:
     def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> str:
         """List all kernels of a report with time, share of GPU time, verdict, gain, limit and key."""
         reports = self._reports(path, kernel, nvtx)
-        kernels = by_stake(build_content(reports, "", default_thresholds()).kernels)
+        kernels = in_rank(build_content(reports, "", default_thresholds()).kernels)
         several = len(reports) > 1
         where = ("report",) if several else ()
         headings = ("#", "kernel", *where, "time", "share", "verdict", "gain", "limit", "key")
@@ -148,10 +148,9 @@ class Answers:
         offset: Offset = 0,
     ) -> str:
         """Compare recordings of one program, before and after a change, or all versions in a folder with the first."""
-        pairs, unpaired = self._pairs(base, head, kernel)
-        compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint="compare what was collected alike")
-        sides = Sides(tuple(set_sides(pairs, compared)), unpaired)
-        return _page(of_comparison(compared, sides).text("md").removesuffix("\n"), offset, max_tokens)
+        found, unpaired = self._ladders(base, head, kernel)
+        ladders = checked(found, anyway=False, hint="compare what was collected alike")
+        return _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
 
     def predict(
         self,
@@ -173,7 +172,7 @@ class Answers:
             raise found.failures[0][1]
         return select(found.reports, _selection(kernel, nvtx))
 
-    def _pairs(self, base: str, head: str, kernel: str) -> tuple[list[Pair], tuple[Unpaired, ...]]:
+    def _ladders(self, base: str, head: str, kernel: str) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
         """Pair two sides; one report with each other version of its program where the head is a folder of them."""
         reports = self._reports(base, kernel)
         if not head:
@@ -199,7 +198,7 @@ class Answers:
             raise InputError(f"`{path}` holds no kernel", "`list_reports` names other reports")
         others: list[Words] = [
             (code(short_name(one.shown)), " (key ", code(one.analysis.key), *in_report(one, reports), ")")
-            for one in by_stake(summarize(analyses))
+            for one in in_rank(summarize(analyses))
             if identity(one.analysis) != identity(chosen)
         ]
         if not others or not (kernel or nvtx):

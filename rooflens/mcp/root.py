@@ -135,7 +135,12 @@ class Root:
         return found
 
     def looked_into(self, report: AnalyzedReport, analysis: Analysis) -> tuple[AnalyzedReport, Analysis]:
-        """Look inside of one kernel; return its report and itself with what was found."""
+        """Look inside of one kernel of a report below the folder; return its report and itself with what was found.
+
+        A store names where its reports once lay, which may be anywhere: those are not opened.
+        """
+        if report.run.source not in self._places:
+            return report, analysis
         return looked_into(report, analysis, self._places)
 
     def _read(self, place: Path, given: str) -> Analyzed:

@@ -18,6 +18,7 @@ from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.decide import decide, write_verdict
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.flags import find_flags
+from rooflens.model.verdict.library import role_of
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.phases import find_phases
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds
@@ -95,11 +96,14 @@ def _analysis(facts: Facts, findings: tuple[Finding, ...], *, with_evidence: boo
         nvidia=read_nvidia(kernel.rules),
         flags=facts.flags,
         launches=facts.outside.launches,
-        findings=findings,
+        findings=tuple(
+            replace(one, gain=facts.earned(one.gain, one.confidence)) if one.gain else one for one in findings
+        ),
         phases=facts.phases,
         key=facts.outside.key or first_key(kernel),
         in_program=facts.outside.in_program,
         short_name=facts.outside.short_name or short_names([kernel.name])[kernel.name],
+        role=role_of(kernel),
         loops=_loops(facts),
     )
 

@@ -26,6 +26,7 @@ from rooflens.model.records import (
     Kernel,
     LoopKind,
     MoveKind,
+    Role,
     Severity,
     Status,
     WaitFound,
@@ -741,6 +742,11 @@ KERNEL = fixed(
         "share = the largest stage; fractions of the report's own peaks at the profiled clock",
         value=_itself,
     ),
+    Key(
+        "role",
+        choice(*get_args(Role)),
+        "kernel: its code can be changed; library: a library's; fill: it fills inputs; copy: it copies memory",
+    ),
     Key("verdict", VERDICT, "what limits the kernel"),
     Key("findings", items(FINDING), "first what costs time, then notes"),
     Key(
@@ -761,6 +767,40 @@ KERNEL = fixed(
     Key("flags", FLAGS, "traps that apply to this kernel: `rooflens about flags/NAME`"),
 )
 """Everything that is written of one launch."""
+
+_RANKED_BY = ("gain", "limit", "time", "library", "fill")
+
+OPPORTUNITY = fixed(
+    Key(
+        "kernels",
+        TEXTS,
+        "keys of the median launches of the kernels that the move is for",
+        value=lambda ranked: [one.analysis.key for one in ranked[0].members or (ranked[0],)],
+    ),
+    Key("launches", POSITION, "launches of all of them", value=lambda ranked: ranked[0].launch_count),
+    Key("time_ns", NUMBER, "GPU time of all of them", "ns", value=lambda ranked: ranked[0].duration_ns),
+    Key("time_share", NUMBER, "of the GPU time of all kernels", "share", value=lambda ranked: ranked[0].time_share),
+    Key(
+        "move",
+        nullable(MOVE),
+        "the first move; null where there is none",
+        value=lambda ranked: next(iter(ranked[0].analysis.verdict.moves), None),
+    ),
+    Key(
+        "winnable_ns",
+        NUMBER,
+        "GPU time that the first move wins, or else what lies above the floor of the limit",
+        "ns",
+        value=lambda ranked: ranked[0].winnable_ns,
+    ),
+    Key(
+        "by",
+        choice(*_RANKED_BY),
+        "what it is ranked by: all with a gain come first; libraries and what fills inputs, last, stand by their time",
+        value=lambda ranked: _RANKED_BY[ranked[1]],
+    ),
+)
+"""A row of what to do first: a `KernelSummary` and its place among `_RANKED_BY`."""
 
 GAPS_AFTER = fixed(
     Key(

@@ -15,6 +15,8 @@ from rooflens.model.unprofiled import InProgram, Unprofiled
 Status = Literal["ok", "failed", "partial"]
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
+Role = Literal["kernel", "library", "fill", "copy"]
+"""What a kernel is to its reader: code that can be changed, a library's, or what fills or copies memory."""
 MoveKind = Literal[
     "coalesce",
     "tile",
@@ -662,6 +664,7 @@ class Analysis(Struct, frozen=True):
         key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
         in_program: What it takes in its program without the profiler; None where no launch was timed.
         short_name: What sets its name apart in its report.
+        role: What it is to its reader.
         loops: Its loops and straight parts, each with its class; empty where nobody looked inside.
     """
 
@@ -682,6 +685,7 @@ class Analysis(Struct, frozen=True):
     key: str = ""
     in_program: InProgram | None = None
     short_name: str = ""
+    role: Role = "kernel"
     loops: tuple[JudgedLoop, ...] = ()
 
     def __repr__(self) -> str:

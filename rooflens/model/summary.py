@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import PurePath
-from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from rooflens.format import duration
 from rooflens.model.bounds import SHOWN_CLASSES, Bound, ShownClass
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.keys import short_names
-from rooflens.model.records import Analysis, Bottleneck, Place, ratio, timed
+from rooflens.model.records import Analysis, Bottleneck, Place, ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.flags import changes_verdict
 
@@ -138,6 +137,7 @@ class KernelSummary(Struct, frozen=True):
         time_share: Fraction of the whole GPU time.
         class_ns: GPU time by the class of each launch, open ones apart.
         winnable_ns: What can be won of them; None where it is known of none.
+        members: The kernels that a row for one move of many stands for; empty of a kernel.
     """
 
     key: str
@@ -147,6 +147,7 @@ class KernelSummary(Struct, frozen=True):
     time_share: float | None
     class_ns: Mapping[ShownClass, float]
     winnable_ns: float | None
+    members: tuple[KernelSummary, ...] = ()
 
     @property
     def analysis(self) -> Analysis:
@@ -180,8 +181,10 @@ class KernelSummary(Struct, frozen=True):
 
     @property
     def at_stake_ns(self) -> float:
-        """Time to look at first: what can be won, or all of it where that is unknown."""
-        return sum(launch.at_stake_ns for launch in self.launches)
+        """Time to look at first: what its moves win, else what lies above its limit, else all of it."""
+        if self.analysis.verdict.gain is None:
+            return sum(launch.at_stake_ns for launch in self.launches)
+        return sum(one.winnable_ns or 0.0 for one in self.launches if one.analysis.verdict.gain is not None)
 
     @property
     def launch_count(self) -> int:
@@ -379,38 +382,6 @@ def known_sum(values: Iterable[float | None]) -> float | None:
 def time_part(rows: Iterable[Launch | KernelSummary]) -> float | None:
     """Sum shares of GPU time; None where none is known."""
     return known_sum(row.time_share for row in rows)
-
-
-class _AtStake(Protocol):
-    @property
-    def at_stake_ns(self) -> float: ...
-
-    @property
-    def duration_ns(self) -> float | None: ...
-
-
-Staked = TypeVar("Staked", bound=_AtStake)
-
-
-ORDER = "most time to win first, all of a kernel's time where that is unknown"
-"""The one order of kernels, in the words of legend, help and documentation."""
-
-
-def by_stake(rows: Iterable[Staked]) -> list[Staked]:
-    """Put kernels or launches in the order in which they are looked at: by time at stake, ties by their time."""
-    return sorted(rows, key=lambda row: (-row.at_stake_ns, -(row.duration_ns or 0.0)))
-
-
-def in_order(kernels: Sequence[KernelSummary]) -> list[KernelSummary]:
-    """Put kernels or launches in the one order of tables and the Python API: by time at stake, failed ones last."""
-    failed = [kernel for kernel in kernels if kernel.is_failed]
-    return [*by_stake(kernel for kernel in kernels if not kernel.is_failed), *failed]
-
-
-def most_at_stake(analyses: Sequence[Analysis]) -> Analysis | None:
-    """Return the launch to look at first: the median one of the kernel with most at stake; None where there is none."""
-    kernels = by_stake(summarize(timed(analyses)))
-    return kernels[0].analysis if kernels else next(iter(analyses), None)
 
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:

@@ -66,6 +66,15 @@ def word_document(name: str, word: Word) -> Document:
     return Heading(sentence_case(name), 1), paragraph(" ".join(word.meaning.split())), paragraph(*also, *more)
 
 
+def failures_document(found: Sequence[tuple[str, str]]) -> Document:
+    """Say what each message of ncu means, and what to do about it."""
+    blocks = (
+        (Heading(sentence_case(message), 2 if at else 1), paragraph(f"{sentence_case(hint)}."))
+        for at, (message, hint) in enumerate(found)
+    )
+    return tuple(chain.from_iterable(blocks))
+
+
 def counter_document(counter: CounterAbout) -> Document:
     """Describe a counter: what it counts, which quantities come from it, the tier, and the page of its family."""
     return Heading(code(counter.name), 1), bullets([*_counter_parts(counter)])

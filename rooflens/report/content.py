@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rooflens.model.compare.ladder import ladder
-from rooflens.model.compare.versions import MOST_SIDES, families, report_labels
+from rooflens.model.compare.versions import found_ladders, report_labels
+from rooflens.model.ranking import in_rank
 from rooflens.model.records import ratio, timed
-from rooflens.model.summary import by_stake, counted_ns, ranked_launches, rest_of, summarize, whole
+from rooflens.model.summary import counted_ns, ranked_launches, rest_of, summarize, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -55,6 +55,7 @@ class Content(Struct, frozen=True):
         predictions: The reports and kernels with a prediction, each beside what was measured.
         report_labels: What sets each report's name apart, by digest, in the order of their versions.
         ladder: All reports as versions of one program; None where they are not.
+        ladders: Every ladder that they hold, that one included.
     """
 
     title: str
@@ -70,12 +71,14 @@ class Content(Struct, frozen=True):
     predictions: tuple[Checked, ...] = ()
     report_labels: Mapping[str, str] = field(default_factory=dict)
     ladder: Ladder | None = None
+    ladders: tuple[Ladder, ...] = ()
 
     @property
     def lines(self) -> Mapping[tuple[str, str], str]:
         """What joins the versions of a kernel: a name for each digest and kernel name of the ladder."""
-        series = self.ladder.series if self.ladder else ()
-        return {(point.run.digest, point.analysis.kernel.name): one.name for one in series for point in one.points}
+        kernels = self.ladder.kernels if self.ladder else ()
+        found = ((one.name, rung.side.runs[0].digest, rung.analysis) for one in kernels for rung in one.present)
+        return {(digest, analysis.kernel.name): name for name, digest, analysis in found if analysis}
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -138,7 +141,8 @@ def build_content(
     """Derive all rows of the page from the records."""
     analyses = [analysis for report in reports for analysis in report.analyses]
     total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
-    climbed = _ladder(reports)
+    ladders = found_ladders(reports)
+    climbed = _of_all(ladders, reports)
     summaries = tuple(map(_of_own_report(reports), summarize(analyses))) if climbed else summarize(analyses)
     kernels = tuple(kernel for kernel in summaries if not kernel.is_failed)
     launches = ranked_launches(summaries, total_ns)
@@ -157,6 +161,7 @@ def build_content(
         other=rest_of(kernels, drawn, total_ns),
         report_labels=report_labels([report.run for report in reports]),
         ladder=climbed,
+        ladders=ladders,
     )
 
 
@@ -174,18 +179,17 @@ def _of_own_report(reports: Sequence[AnalyzedReport]) -> Callable[[KernelSummary
     return shared
 
 
-def _ladder(reports: Sequence[AnalyzedReport]) -> Ladder | None:
+def _of_all(ladders: Sequence[Ladder], reports: Sequence[AnalyzedReport]) -> Ladder | None:
     """Read all reports as versions of one program; None where they are not, or some have no kernel."""
-    if not 1 < len(reports) <= MOST_SIDES:
+    if len(reports) == 1 or len(ladders) != 1:
         return None
-    found = families(reports)
-    held = sum(len(side.reports) for side in found[0].sides) if found else 0
-    return ladder(found[0].program, found[0].sides) if held == len(reports) else None
+    held = sum(len(rung.side.reports) for rung in ladders[0].rungs)
+    return ladders[0] if held == len(reports) else None
 
 
 def _drawn(kernels: Sequence[KernelSummary], launches: Sequence[Launch], total_ns: float) -> tuple[Launch, ...]:
     """Choose kernels, each as one mark: those with most time at stake, then those that take most time."""
-    first = by_stake(kernels)[:FIRST_KEPT]
+    first = in_rank(kernels)[:FIRST_KEPT]
     kept = list(dict.fromkeys(kernel.key for kernel in (*first, *kernels)))[:MAX_KERNELS]
     wholes = [replace(kernel, launches=(whole(kernel),)) for kernel in kernels if kernel.key in kept]
     failed = [launch for launch in launches if launch.failed]

@@ -13,9 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.format import harmless
 from rooflens.model.analyze import analyze
-from rooflens.model.catalogue import KERNEL, PROGRAM, PROGRAM_KERNEL, SCHEMA_VERSION, TRACE, Schema, quantities
+from rooflens.model.catalogue import (
+    KERNEL,
+    OPPORTUNITY,
+    PROGRAM,
+    PROGRAM_KERNEL,
+    SCHEMA_VERSION,
+    TRACE,
+    Schema,
+    quantities,
+)
+from rooflens.model.compare.versions import found_ladders
 from rooflens.model.failed import bug_reason, failed_kernel
+from rooflens.model.ranking import opportunities, tiers
 from rooflens.model.records import Analysis, AnalyzedReport, Outside
+from rooflens.model.summary import summarize
+from rooflens.report.rungs import LADDER
 
 if TYPE_CHECKING:
     from rooflens.model.program.program import Program
@@ -27,17 +40,26 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _QUOTED = re.compile('[",\r\n]')
 
 
-def to_document(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> dict[str, Any]:
+def to_document(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> dict[str, Any]:
     """Build the JSON document: units in names, shares as fractions, what was not measured null.
 
     Args:
         analyses: The kernels.
-        reports: The reports whose programs are described, where they were also run without the profiler.
+        reports: The reports: their programs are described where they were also run without the profiler, and their
+            versions.
     """
+    known = tuple(analyses)
+    return _document(known, reports) | {"kernels": [KERNEL.json(analysis) for analysis in known]}
+
+
+def _document(analyses: Sequence[Analysis], reports: Sequence[AnalyzedReport]) -> dict[str, Any]:
+    """Build the document without its kernels, which come last."""
+    rows = opportunities([kernel for kernel in summarize(analyses) if not kernel.is_failed])
     return {
         "schema_version": SCHEMA_VERSION,
         "programs": [PROGRAM.json(report) for report in reports if report.unprofiled is not None],
-        "kernels": [KERNEL.json(analysis) for analysis in analyses],
+        "ladders": [LADDER.json(one) for one in found_ladders(reports)],
+        "ranking": [OPPORTUNITY.json(row) for row in zip(rows, tiers(rows), strict=True)],
     }
 
 
@@ -57,13 +79,23 @@ def to_schema() -> Schema:
                 "items": PROGRAM.schema,
                 "description": "programs that were also run without the profiler",
             },
+            "ladders": {
+                "type": "array",
+                "items": LADDER.schema,
+                "description": "programs of which the reports hold several versions, and kernels that do the same work",
+            },
+            "ranking": {
+                "type": "array",
+                "items": OPPORTUNITY.schema,
+                "description": "what to do, in order: a row for each kernel, and one for kernels that one move is for",
+            },
             "kernels": {
                 "type": "array",
                 "items": KERNEL.schema,
                 "description": "one entry a profiled kernel, in the order of the reports",
             },
         },
-        "required": ["schema_version", "programs", "kernels"],
+        "required": ["schema_version", "programs", "ladders", "ranking", "kernels"],
         "additionalProperties": False,
     }
 
@@ -112,17 +144,18 @@ def traces_csv(programs: Sequence[Program], *, raw_cells: bool = False) -> str:
     return csv_text(["source", *(key.name for key in keys)], rows, raw_cells=raw_cells)
 
 
-def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> str:
+def to_json(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> str:
     """Write the document for people, in the order given."""
     return json_text(to_document(analyses, reports))
 
 
-def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
+def json_lines(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> Iterator[str]:
     """Write the same document for programs: without indentation, a line for each kernel, as they come."""
-    head = json_text(to_document((), reports), dense=True)
+    known = tuple(analyses)
+    head = json_text(_document(known, reports) | {"kernels": []}, dense=True)
     yield f"{head.removesuffix(']}')}\n"
     before = ""
-    for analysis in analyses:
+    for analysis in known:
         yield f"{before}{_line(analysis)}"
         before = ",\n"
     yield "\n]}\n"

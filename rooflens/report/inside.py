@@ -82,14 +82,20 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value - round(value)) < _WHOLE * max(1.0, value) else fmt.significant(value)
 
 
+def counted(value: float, noun: str) -> str:
+    """Write a count with its noun: `1 barrier`, `2.75 trips`."""
+    written = number(value)
+    return f"{written} {noun}{'' if written == '1' else 's'}"
+
+
 def body_words(one: JudgedLoop) -> str:
     """Say what a trip consists of: what reuse, width and overlap are read from."""
     body = one.loop.anatomy
     if body is None:
         return ""
-    parts = [f"{number(body.instructions)} instructions"]
+    parts = [counted(body.instructions, "instruction")]
     if body.multiply_adds:
-        parts.append(f"{number(body.multiply_adds)} multiply-adds a thread")
+        parts.append(f"{counted(body.multiply_adds, 'multiply-add')} a thread")
         fetched = [
             f"{fmt.significant(operands)} from {where}"
             for operands, where in ((body.global_operands, "global"), (body.shared_operands, "shared"))
@@ -110,7 +116,7 @@ def body_words(one: JudgedLoop) -> str:
     if body.in_flight:
         parts.append(f"{fmt.count(body.in_flight, 'global load')} in flight")
     if body.barriers >= _FEW:
-        parts.append(f"{number(body.barriers)} barriers")
+        parts.append(counted(body.barriers, "barrier"))
     return "; ".join(parts)
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 from msgspec import Struct
 
-from rooflens.format import cut_name, duration, plain_name, significant, span
+from rooflens.format import cut_name, duration, percent, plain_name, significant, span
 from rooflens.model.bounds import ShownClass
-from rooflens.model.compare.causes import MOST_NAMED, work_words
+from rooflens.model.compare.causes import MOST_NAMED
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.gate import Compared
-from rooflens.model.compare.ladder import Ladder, Rung, Series
-from rooflens.model.compare.sentences import factor_words, spread_words
+from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.compare.sentences import factor_words, not_compared, other_work_words, spread_words
 from rooflens.model.keys import short_names
-from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis, ratio
 from rooflens.model.summary import first_move
 from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limiter_words, share_words
+from rooflens.report.document import Column, Span, Table
 
 KERNELS_SHOWN = 30
 """Kernels of a program listed over its versions, those that take most time; JSON holds all."""
@@ -35,7 +35,7 @@ class LadderRow(Struct, frozen=True):
     Attributes:
         time: Time of one launch, or of the whole program.
         against_first: How many times as fast as the first one; a dash where there is nothing to compare.
-        part: Its time as a part of the longest one.
+        part: Its time as a part of the longest one that is compared; 0 where it is not.
         changed: How it compares with the version before, and what changed.
     """
 
@@ -56,7 +56,7 @@ class LadderRow(Struct, frozen=True):
 
 def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> list[LadderRow]:
     """Say each version of a ladder in words."""
-    longest = max((rung.time.median_ns or 0.0 for rung in rungs), default=0.0) or 1.0
+    longest = max((rung.time.median_ns or 0.0 for rung in rungs if not rung.apart), default=0.0) or 1.0
     return [
         LadderRow(
             label=rung.label,
@@ -65,11 +65,27 @@ def ladder_rows(rungs: Sequence[Rung], threshold: float = DEFAULT_THRESHOLD) -> 
             bound=rung.analysis.verdict.shown_class if rung.analysis else "unknown",
             limiter=limiter(rung.analysis) if rung.analysis else "-",
             changed=step_words(rungs, rung, threshold),
-            part=(rung.time.median_ns or 0.0) / longest,
+            part=0.0 if rung.apart else (rung.time.median_ns or 0.0) / longest,
             is_fastest=rung.is_fastest,
         )
         for rung in rungs
     ]
+
+
+def ladder_table(ladder: Ladder) -> Table:
+    """Tabulate the versions of a ladder, one below the other."""
+    columns = (
+        Column("version", fit="name", most=NAME_WIDTH),
+        Column("time", right=True, worth=8),
+        Column("x first", right=True, worth=7),
+        Column("limited by", fit="wrap", worth=4),
+        Column("what changed", fit="prose", least=36),
+    )
+    rows = ladder_rows(ladder.rungs, ladder.threshold)
+    return Table(
+        columns,
+        tuple((row.marked, row.time, row.against_first, Span(row.limiter, row.bound), row.changed) for row in rows),
+    )
 
 
 def times(value: float | None) -> str:
@@ -80,11 +96,12 @@ def times(value: float | None) -> str:
 def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THRESHOLD) -> str:
     """Say what changed from the version before: `1.78x faster: 59 % fewer FLOPs`; empty for the first one."""
     why = ", ".join(cause.words for cause in rung.changed[:MOST_NAMED])
+    if rung.library and not rung.apart:
+        return f"{rung.library}, beside which the others stand"
     if rung.apart == "GPU":
-        gpu = rung.analysis.kernel.gpu if rung.analysis else None
-        return ": ".join(filter(None, (f"not compared, ran on {gpu or 'an unknown GPU'}", why)))
+        return ": ".join(filter(None, (not_compared(why_words(rung)), why)))
     if rung.apart == "work":
-        return f"not compared, {_other_work(rungs, rung)}"
+        return not_compared(_other_work(rungs, rung))
     if rung.to_previous is None or rung.previous is None:
         return "" if rung.time.times_ns else "no time"
     skipped = rungs[rung.previous + 1 : rungs.index(rung)]
@@ -96,41 +113,61 @@ def step_words(rungs: Sequence[Rung], rung: Rung, threshold: float = DEFAULT_THR
     return f"{words}{beside}" + (f": {name}{why}" if why else "")
 
 
+def why_words(rung: Rung) -> str:
+    """Say what tells that a version did the same work, or why it is not compared."""
+    if rung.apart == "GPU":
+        return f"ran on {(rung.analysis and rung.analysis.kernel.gpu) or 'an unknown GPU'}"
+    return rung.work.why if rung.work else "no kernel was timed"
+
+
 def _other_work(rungs: Sequence[Rung], rung: Rung) -> str:
-    usual = next(one.analysis for one in rungs if one.analysis and not one.apart)
-    return work_words(usual, rung.analysis) if rung.analysis else ""
+    """Say which other work a version did, and what it takes for a unit of it beside the others."""
+    usual = next((one.per_work for one in rungs if one.per_work and not one.apart), None)
+    return other_work_words(why_words(rung), usual, rung.per_work)
 
 
 def headline(ladder: Ladder) -> str:
     """Say which version is the fastest, and how much faster than the first: the whole ladder in a line."""
-    fastest, count = ladder.fastest, f"{len(ladder.rungs)} versions"
+    own = [rung for rung in ladder.rungs if not rung.library]
+    fastest, count = ladder.fastest, f"{len(own)} version{'s' if len(own) > 1 else ''}"
     if fastest is None:
         return count
     if fastest.to_first is None:
-        return f"{count}, the first is the fastest"
+        which = ", the first is the fastest" if len(own) > 1 else f", {fastest.label}"
+        return f"{count}{which}{_beside(ladder, fastest)}"
     first = next(rung for rung in ladder.rungs if not rung.apart and rung.time.times_ns)
+    beside = _beside(ladder, fastest)
     words = factor_words(fastest.to_first, ladder.threshold)
     runs = f" ({fastest.to_first.runs})" if fastest.to_first.runs else ""
-    return (
-        f"{count}, fastest {fastest.label}: {words} {'than' if 'x faster' in words else 'against'} {first.label}{runs}"
-    )
+    than = "than" if "x faster" in words else "against"
+    return f"{count}, fastest {fastest.label}: {words} {than} {first.label}{runs}{beside}"
+
+
+def _beside(ladder: Ladder, fastest: Rung) -> str:
+    """Say how near the fastest version comes to the library that others are set beside: `, 87 % of cuBLAS`."""
+    known = [rung for rung in ladder.rungs if rung.library and not rung.apart and rung.time.median_ns]
+    best = min(known, key=lambda rung: rung.time.median_ns or 0.0, default=None)
+    share = ratio(best.time.median_ns, fastest.time.median_ns) if best else None
+    return f", {percent(share)} of {best.library}" if best and share else ""
 
 
 def subject(ladder: Ladder) -> str:
     """Say what the times are of: the kernel, and where it changes its name, which one in which versions."""
-    if ladder.followed is None:
-        return "times of all kernels" + (", at one number of launches" if any(s.is_mean for s in ladder.series) else "")
-    launches = max(point.launches for point in ladder.followed.points)
-    kind = "mean launch of " if ladder.followed.is_mean else "median launch of " if launches > 1 else ""
-    names = [point.analysis.kernel.name for point in ladder.followed.points]
-    short = short_names(names)
+    followed = ladder.followed
+    if followed is None:
+        evened = any(kernel.is_mean for kernel in ladder.kernels)
+        return "times of all kernels" + (", at one number of launches" if evened else "")
+    if len({digest for rung in ladder.rungs for digest in rung.side.digests}) < len(ladder.rungs):
+        return "times of one launch of each kernel, which do the same work in one report"
+    at = [(place, rung.analysis.kernel.name) for place, rung in enumerate(followed.rungs) if rung.analysis]
+    kind = (
+        "mean launch of " if followed.is_mean else "median launch of " if followed.rungs[at[0][0]].launches > 1 else ""
+    )
+    short = short_names(name for _, name in at)
     if len(short) == 1:
-        return f"times: {kind}{cut_name(plain_name(names[0]), NAME_WIDTH)}"
-    runs = [list(run) for _, run in groupby(ladder.followed.points, key=lambda point: point.analysis.kernel.name)]
-    said = [
-        f"{short[run[0].analysis.kernel.name]} ({span(ladder.labels[run[0].at], ladder.labels[run[-1].at])})"
-        for run in runs
-    ]
+        return f"times: {kind}{cut_name(plain_name(at[0][1]), NAME_WIDTH)}"
+    runs = [list(run) for _, run in groupby(at, key=lambda one: one[1])]
+    said = [f"{short[run[0][1]]} ({span(ladder.labels[run[0][0]], ladder.labels[run[-1][0]])})" for run in runs]
     more = f" and {len(said) - NAMES_SHOWN} more" if len(said) > NAMES_SHOWN else ""
     return f"times: {kind}{', '.join(said[:NAMES_SHOWN])}{more}"
 
@@ -147,28 +184,30 @@ def try_next(ladder: Ladder) -> str:
     return "; ".join(filter(None, said))
 
 
-def ladder_warnings(ladder: Ladder, compared: Iterable[Compared]) -> list[str]:
+def ladder_warnings(ladder: Ladder) -> list[str]:
     """List what to keep in mind of the sides, each warning once, with the sides it is about where these are not all."""
     about: defaultdict[str, list[str]] = defaultdict(list)
-    own = [one for one in compared if one.comparison.base.digests == ladder.rungs[0].side.digests]
-    for one in own:
-        for warning in one.warnings:
-            about[warning].append(one.comparison.head.label)
+    for pair in ladder.each:
+        for warning in pair.warnings:
+            about[warning].append(pair.head.label)
     return [
-        warning if len(labels) == len(own) else f"{', '.join(labels)}: {warning}" for warning, labels in about.items()
+        warning if len(labels) == len(ladder.each) else f"{', '.join(labels)}: {warning}"
+        for warning, labels in about.items()
     ]
 
 
-def series_cells(series: Series, blocks: str = BLOCKS) -> tuple[str, ...]:
+def kernel_cells(kernel: Ladder, blocks: str = BLOCKS) -> tuple[str, ...]:
     """Say a kernel over its versions: how many, first and last time, factor, the times drawn, and its limiters."""
-    first, last = series.points[0], series.points[-1]
+    known = [kernel.time_of(rung).median_ns if rung.analysis else None for rung in kernel.rungs]
+    own = [(time_ns, rung.analysis) for time_ns, rung in zip(known, kernel.rungs, strict=True) if rung.analysis]
+    first, last = own[0][0], own[-1][0]
     return (
-        str(len(series.points)),
-        duration(first.time_ns) if first.time_ns is not None else "-",
-        (duration(last.time_ns) if last.time_ns is not None else "-") + (" a launch" if series.is_mean else ""),
-        times(series.factor),
-        sparkline([point.time_ns for point in series.points], blocks),
-        verdicts([point.analysis for point in series.points]),
+        str(len(own)),
+        duration(first) if first is not None else "-",
+        (duration(last) if last is not None else "-") + (" a launch" if kernel.is_mean else ""),
+        times(kernel.factor),
+        sparkline(known, blocks),
+        verdicts([analysis for _, analysis in own]),
     )
 
 

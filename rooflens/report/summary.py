@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.bounds import ShownClass
 from rooflens.model.failed import ALL_NAN
+from rooflens.model.ranking import Tier, opportunities, tiers, worth_a_line
 from rooflens.model.records import Analysis, Gain, timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.roofline.work import main_work
+from rooflens.model.same_work import same_work
 from rooflens.model.summary import (
     KernelSummary,
     Launch,
-    Staked,
-    by_stake,
     cautions,
     class_times_ns,
     first_move,
@@ -28,7 +28,13 @@ from rooflens.model.summary import (
     summarize,
     time_part,
 )
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, limit_words, unmeasured_words
+from rooflens.model.verdict.sentences import (
+    first_gain_words,
+    gain_words,
+    limit_factor_words,
+    limit_words,
+    unmeasured_words,
+)
 from rooflens.report.content import Content
 from rooflens.report.labels import BOUND_LABELS, flag_label
 
@@ -38,9 +44,6 @@ MOVE_WORDS = 30
 
 _CLAUSE = re.compile(r"((?:[;:,]| \() ?)")
 
-RANKED_FROM_SHARE = 0.01
-"""Less at stake than this part of the first kernel's is not worth a line."""
-
 GPUS_NAMED = 3
 
 KERNELS_NAMED = 3
@@ -49,9 +52,6 @@ NAME_WIDTH = 40
 
 LIMITED_FROM_SHARE = 0.01
 """Less of the GPU time than this at a hardware limit is not worth a line."""
-
-SAME_WORK_RATIO = 0.9
-"""Kernels of one name whose FLOPs differ by less do the same; counts of one program vary with its data."""
 
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
@@ -88,7 +88,7 @@ class Ranked(Struct, frozen=True):
         move: The first move in at most `MOVE_WORDS` words.
         limiter: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         limit: How much faster at most, as `limit_factor_words` says it; empty where unknown.
-        gain: What the first move brings, as `gain_words` says it of all launches; empty where unknown.
+        gain: What the first move brings, as `first_gain_words` says it of all launches.
         where: File and line of what its first finding is about; empty where not known.
     """
 
@@ -183,13 +183,26 @@ def own_reports(content: Content) -> dict[str, ReportBar]:
 
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
-    """Rank the kernels by the time that can be won, each as its newest version; the first ones, if worth a line."""
-    return tuple(ranked(place, group) for place, group in enumerate(worth_a_line(_newest(content)), start=1))
+    """Rank what can be done first, each kernel as its newest version; the first few rows, if worth a line."""
+    first = worth_a_line(opportunities(_newest(content)))[:RANKED_SHOWN]
+    return tuple(ranked(place, group) for place, group in enumerate(first, start=1))
+
+
+def places_in_ranking(content: Content) -> dict[str, tuple[str, Tier]]:
+    """Map the key of each kernel to that of the row that it is part of, and to what that row is ranked by."""
+    rows = opportunities(_newest(content))
+    return {
+        kernel.key: (row.key, tier)
+        for row, tier in zip(rows, tiers(rows), strict=True)
+        for kernel in row.members or (row,)
+    }
 
 
 def unranked(content: Content) -> list[KernelSummary]:
     """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
-    return by_stake(_newest(content))[len(ranking(content)) :]
+    shown = {row.group.key for row in ranking(content)}
+    rest = (row for row in opportunities(_newest(content)) if row.key not in shown)
+    return [kernel for row in rest for kernel in row.members or (row,)]
 
 
 def _newest(content: Content) -> list[KernelSummary]:
@@ -214,7 +227,8 @@ def earlier_versions(content: Content) -> dict[str, KernelSummary]:
         group.key: own[-1]
         for own in families.values()
         for group in own[:-1]
-        if _same_work(group.representative, own[-1].representative)
+        if all(main_work(one.analysis).total for one in (group, own[-1]))
+        and same_work(group.analysis, own[-1].analysis).same
     }
 
 
@@ -223,18 +237,6 @@ def version_place(content: Content, group: KernelSummary) -> int:
     digests = list(content.report_labels)
     digest = group.analysis.kernel.digest
     return digests.index(digest) if digest in digests else len(digests)
-
-
-def _same_work(one: Launch, other: Launch) -> bool:
-    works = main_work(one.analysis), main_work(other.analysis)
-    totals = [work.total for work in works if work.total]
-    return len(totals) == 2 and works[0].unit == works[1].unit and min(totals) >= SAME_WORK_RATIO * max(totals)
-
-
-def worth_a_line(kernels: Iterable[Staked]) -> list[Staked]:
-    """Return the few kernels with most at stake, in that order."""
-    first = by_stake(kernels)[:RANKED_SHOWN]
-    return [kernel for kernel in first if kernel.at_stake_ns >= RANKED_FROM_SHARE * first[0].at_stake_ns]
 
 
 def ranked(place: int, group: KernelSummary) -> Ranked:
@@ -247,7 +249,7 @@ def ranked(place: int, group: KernelSummary) -> Ranked:
         cause=(analysis.verdict.cause or "").replace("_", " "),
         limit=limit_factor_words(analysis.verdict.limit).partition(" (")[0],
         move=brief_move(first_move(analysis)),
-        gain=gain_words(analysis.verdict.gain, group.duration_ns),
+        gain=first_gain_words(analysis.verdict, group.duration_ns),
         where=place_of_move(analysis),
     )
 

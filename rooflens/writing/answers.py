@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from rooflens.model.compare.gate import Compared, Gated
-    from rooflens.model.compare.ladder import Series, Sides
+    from rooflens.model.compare.gate import Gated
+    from rooflens.model.compare.ladder import Ladder
+    from rooflens.model.compare.pairing import Unpaired
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.other_gpu import WhatIf
     from rooflens.model.program.program import Program
@@ -73,20 +74,16 @@ def _page(answer: Answer) -> str:
 _WRITERS: Mapping[str, Callable[[Answer], str]] = MappingProxyType({"md": _markdown, "html": _page})
 
 
-def of_comparison(compared: Sequence[Compared], sides: Sides | None = None, gated: Gated | None = None) -> Answer:
+def of_comparison(ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None) -> Answer:
     """Answer what became of each program; stderr says what a gate found and which programs a side lacks."""
-    from msgspec.structs import replace
-
-    from rooflens.model.compare.ladder import NO_SIDES
     from rooflens.report.comparison.document import comparison_document, heading
     from rooflens.report.text.comparison import to_json
 
-    all_sides = sides or NO_SIDES
     return Answer(
-        document=lambda: comparison_document(compared, gated, all_sides),
-        data={"json": lambda: to_json(compared, gated, all_sides)},
-        heading=lambda: heading(compared, all_sides),
-        table=lambda: comparison_document(compared, None, replace(all_sides, unpaired=())),
+        document=lambda: comparison_document(ladders, unpaired, gated),
+        data={"json": lambda: to_json(ladders, unpaired, gated)},
+        heading=lambda: heading(ladders),
+        table=lambda: comparison_document(ladders),
     )
 
 
@@ -107,18 +104,6 @@ def of_what_if(answers: Sequence[WhatIf]) -> Answer:
     from rooflens.report.text.what_if import what_if_document, what_if_json
 
     return Answer(lambda: what_if_document(answers), {"json": lambda: what_if_json(answers)})
-
-
-def of_history(series: Sequence[Series], *, by_run: bool, blocks: str) -> Answer:
-    """Answer what became of kernels over the runs of a store: a line for each, or run by run."""
-    from rooflens.report.history.document import heading, history_document
-    from rooflens.report.text.history import to_json
-
-    return Answer(
-        document=lambda: history_document(series, by_run=by_run, blocks=blocks),
-        data={"json": lambda: to_json(series)},
-        heading=lambda: heading(series),
-    )
 
 
 def of_traces(

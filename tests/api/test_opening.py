@@ -32,13 +32,14 @@ def names(report: rl.Report) -> list[str]:
 
 
 def test_kernels_are_sorted_by_what_can_be_won(attention: Path) -> None:
-    """The kernel with most to win is the first one: by the time above the limit's floor where no gain is known."""
+    """Gains come first, the largest in front; then the time above the limit's floor counts."""
     kernels = list(rl.open(attention))
     gains = [kernel.verdict.gain for kernel in kernels]
     floors = [kernel.verdict.limit.floor_ns for kernel in kernels]
     left = [gain.time_after_ns if gain else floor for gain, floor in zip(gains, floors, strict=True)]
     won = [(kernel.duration_ns or 0.0) - (after or 0.0) for kernel, after in zip(kernels, left, strict=True)]
-    assert won == sorted(won, reverse=True)
+    order = [(gain is None, -time_ns) for gain, time_ns in zip(gains, won, strict=True)]
+    assert order == sorted(order)
     assert len(kernels) == 4
 
 

@@ -191,7 +191,7 @@ def test_what_a_notebook_shows_is_inert(tmp_path: Path) -> None:
 
 def test_a_notebook_shows_the_first_kernels_and_counts_the_others(tmp_path: Path) -> None:
     """A notebook has the first three rows of the page, and says where the others are."""
-    kernels = [KernelSpec(f"kernel_{i}()", {"gpu__time_duration.sum": 2000.0}) for i in range(53)]
+    kernels = [KernelSpec(f"kernel_{i}()", {"gpu__time_duration.sum": 20000.0}) for i in range(53)]
     html = rl.open(write_report(tmp_path / "x.ncu-rep", ReportSpec(kernels)))._repr_html_()
     assert html.count("<code>") == 3
     assert "50 more" in html

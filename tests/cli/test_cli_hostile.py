@@ -60,9 +60,9 @@ def _commands(folder: Path) -> Iterator[tuple[object, ...]]:
     yield "ingest", folder, "--store", store
     yield "analyze", "--store", store
     yield "analyze", "--store", f"none{STEERING}"
-    yield "history", "--store", store
-    yield "history", "--store", store, "--kernel", "evil"
-    yield "history", "--store", store, "--kernel", STEERING
+    yield "compare", store
+    yield "compare", store, "--kernel", "evil"
+    yield "compare", store, "--kernel", STEERING
     yield "compare", good, good
     for style in ("json", "md"):
         yield "compare", good, good, "--format", style

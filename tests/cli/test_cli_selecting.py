@@ -142,17 +142,3 @@ def test_a_comparison_is_of_the_choice(report: Path, tmp_path: Path) -> None:
     assert "gemm" not in done.stdout
     assert "adamw_kernel2" in done.stdout
     assert run("compare", report, tmp_path / "step.ncu-rep", "--kernel", "zzz").exit_code == 1
-
-
-def test_a_history_follows_the_choice_through_its_names(tmp_path: Path) -> None:
-    """A kernel that was renamed is found by its older name, with all of its runs."""
-    for day, name in enumerate(("old_name", "new_name"), start=1):
-        spec = replace(launches()[0], name=name, ranges=None)
-        session = replace(ReportSpec(kernels=()).session, created_unix_s=86_400 * day)
-        write_report(tmp_path / f"app_{day}.ncu-rep", ReportSpec(kernels=(spec, *launches()[1:]), session=session))
-    assert run("ingest", tmp_path, "--store", tmp_path / "store").exit_code == 0
-    done = run("history", "--store", tmp_path / "store", "--kernel", "old_name", "--format", "json")
-    assert done.exit_code == 0, done.stderr
-    (followed,) = json.loads(done.stdout)["kernels"]
-    assert len(followed["runs"]) == 2
-    assert run("history", "--store", tmp_path / "store", "--kernel", "zzz").exit_code == 1

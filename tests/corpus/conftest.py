@@ -14,9 +14,10 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from oracle_rows import Row, read_folder
 from oracles import compare
 
+from rooflens.analyzing import analyze_paths
 from rooflens.ingest.load import Loaded
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Analysis, Kernel
+from rooflens.model.records import Analysis, AnalyzedReport, Kernel
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -36,6 +37,19 @@ def kernels(loaded: Loaded) -> list[Kernel]:
 def analyses(kernels: list[Kernel]) -> list[Analysis]:
     """Analyze every kernel of the corpus."""
     return [analyze(kernel) for kernel in kernels]
+
+
+_BESIDE = ("corpus", "cases", "outcomes")
+
+
+@pytest.fixture(scope="session")
+def published(corpus: Path, once: Callable[[str, Callable[[], Any]], Any]) -> list[AnalyzedReport]:
+    """Analyze all that is published beside the corpus as well, texts and exports too."""
+    folders = [corpus.parent / name for name in _BESIDE]
+    missing = [folder for folder in folders if not folder.is_dir()]
+    if missing:
+        pytest.skip(f"nothing at {missing}")
+    return once("published", lambda: list(analyze_paths(folders).reports))
 
 
 @pytest.fixture(scope="session")

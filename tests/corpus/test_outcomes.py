@@ -6,13 +6,14 @@ import csv
 import json
 import re
 import statistics
-from collections import defaultdict
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
 from contradicted import contradicted
+from first_moves import hits, moves_of, pairs_of, rules_of
 
 from rooflens.analyzing import analyze_inputs, analyze_paths
 from rooflens.ingest.reports.inputs import find_inputs
@@ -23,8 +24,6 @@ from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.verdict.sentences import NOT_MEASURED
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rooflens.model.records import Analysis
 
 _BEST_MS = 24.16
@@ -32,14 +31,7 @@ _BEST_MS = 24.16
 _SPREAD = 1.05
 """Runs of one kernel differ by up to a twentieth."""
 
-_CLASSES = {
-    "shape": {"block"},
-    "spill": {"local"},
-    "fuse": {"bytes"},
-    "precision": {"type", "fp64"},
-    "instructions": {"instructions", "conversion"},
-}
-"""Kind of a move -> classes of the table of pairs that it names; any other names the class of its own word."""
+ACCURACY = Path(__file__).parents[2] / "docs" / "explanation" / "accuracy.md"
 
 
 @pytest.fixture(scope="module")
@@ -93,22 +85,35 @@ def test_a_first_move_names_what_won(every_pair: list[tuple[dict[str, str], Anal
 
     With any one program left out neither rate falls by more than five points: no program carries the others.
     """
-    first, three, misses = defaultdict(list), defaultdict(list), []
-    for row, analysis in every_pair:
-        if not row["classes"]:
-            continue
-        wanted, program = set(row["classes"].split(",")), row["path"].partition("/")[0]
-        hits = [bool(_CLASSES.get(move.kind, {move.kind}) & wanted) for move in analysis.verdict.moves[:3]]
-        first[program].append(bool(hits) and hits[0])
-        three[program].append(any(hits))
-        if not first[program][-1]:
-            misses.append(f"{row['path']}#{row['index']}: {row['change']}: {analysis.verdict.advice[:1]}")
+    judged = [(row, analysis) for row, analysis in every_pair if row["classes"]]
+    first, three = (hits(judged, moves_of, most) for most in (1, 3))
     for groups, goal in ((first, 0.7), (three, 0.85)):
         rates = {program: statistics.mean(hits) for program, hits in groups.items()}
         mean = statistics.mean(rates.values())
-        assert mean >= goal, misses
+        assert mean >= goal, rates
         without = {program: (mean * len(rates) - rate) / (len(rates) - 1) for program, rate in rates.items()}
         assert min(without.values()) >= mean - 0.05, without
+
+
+def test_the_published_table_of_first_moves_is_true(
+    outcomes: Path, every_pair: list[tuple[dict[str, str], Analysis]]
+) -> None:
+    """Reports, texts and NVIDIA's first rule stand in docs/explanation/accuracy.md as they are found."""
+    rows = [row for row, _ in every_pair if row["classes"]]
+    reports, texts = pairs_of(rows, outcomes / "reports"), pairs_of(rows, outcomes / "printed", ".txt")
+    lines = [line for line in ACCURACY.read_text("utf-8").splitlines() if line.startswith("| ")]
+    cells = {line[0]: line for line in ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)}
+    wrong = []
+    for found, at in ((reports, 2), (texts, 5)):
+        first, three = (hits(found, moves_of, most) for most in (1, 3))
+        for program, one in first.items():
+            published = cells[program.partition("__")[2] or program][at]
+            if published != (true := f"{sum(one)}, {sum(three[program])} of {len(one)}"):
+                wrong.append(f"{program}: {published}, is {true}")
+    for program, one in hits(reports, rules_of, 1).items():
+        if cells[program.partition("__")[2] or program][6] != (true := f"{sum(one)} of {len(one)}"):
+            wrong.append(f"{program}: NVIDIA's first rule is {true}")
+    assert wrong == []
 
 
 def test_no_first_move_is_contradicted_by_the_counters_of_its_kernel(

@@ -144,7 +144,7 @@ def test_tables_have_both_numbers(told: list[Told], contents: list[Content]) -> 
     """The table of the terminal, that of the page and that of Markdown hold both of each kernel."""
     for content in contents:
         mine = {one.group.key: one for one in told if one.content is content}
-        for table in kernels_document(content.kernels):
+        for table in kernels_document(content.kernels, each=True):
             assert isinstance(table, Table)
             shown = [(gain, limit) for gain, limit in of_columns(table, "gain", "limit")]
             of_gpu = [one for one in mine.values() if plain(table.title).startswith(one.group.gpu)]

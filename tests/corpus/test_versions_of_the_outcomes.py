@@ -63,11 +63,12 @@ def test_all_versions_of_a_folder_are_compared_in_order(outcomes: Path, folder: 
     done = CliRunner().invoke(main, ["compare", str(outcomes / "reports" / folder), "--format", "json"])
     assert done.exit_code == 0, done.stderr
     document = json.loads(done.stdout)
-    assert [side["label"] for side in document["sides"]] == labels.split()
-    assert [side["label"] for side in document["sides"] if side["fastest"]] == [fastest]
-    apart = {side["label"] for side in document["sides"] if side["not_compared"] == "work"}
-    assert [step["to"] for step in document["steps"]] == [label for label in labels.split()[1:] if label not in apart]
-    assert all(side["time_ns"]["median"] > 0 for side in document["sides"])
+    (ladder,) = document["ladders"]
+    rungs = ladder["rungs"]
+    assert [rung["label"] for rung in rungs] == labels.split()
+    assert [rung["label"] for rung in rungs if rung["fastest"]] == [fastest]
+    assert [rung["step"] is None for rung in rungs[1:]] == [rung["not_compared"] == "work" for rung in rungs[1:]]
+    assert all(rung["time_ns"]["median"] > 0 for rung in rungs)
 
 
 def test_reports_of_versions_begin_with_the_ladder(outcomes: Path, tmp_path: Path) -> None:

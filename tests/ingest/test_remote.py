@@ -139,7 +139,7 @@ def test_no_key_of_an_address_is_shown(address: str, seen: str) -> None:
         ("analyze", "{}"),
         ("report", "--store", "{}", "-o", "-", "--format", "json"),
         ("compare", "{}", "{}"),
-        ("history", "--store", "{}", "--format", "json"),
+        ("compare", "{}", "--format", "json"),
         ("ingest", "fixtures", "--store", "{}"),
     ],
     ids=lambda command: command[0],
@@ -163,7 +163,7 @@ def test_a_store_that_is_opened_with_keys_shows_none(folder: Path, s3: str) -> N
         ["analyze", "--store", store, "--format", "json"],
         ["analyze", "--store", store],
         ["analyze", "--store", store, "--gpu", "none"],
-        ["history", "--store", store, "--kernel", "none"],
+        ["compare", store, "--kernel", "none"],
         ["compare", store, store],
     ):
         told = CliRunner().invoke(main, command)

@@ -10,8 +10,9 @@ from typing import Any
 from msgspec.structs import replace
 from support import samples
 
-from rooflens.model.compare.compare import Side, compare
-from rooflens.model.compare.gate import Compared, Gate, Gated
+from rooflens.model.compare.compare import Side
+from rooflens.model.compare.gate import Gate, Gated
+from rooflens.model.compare.ladder import Ladder, compare
 from rooflens.model.records import Analysis
 from rooflens.writing.answers import of_comparison
 
@@ -68,12 +69,12 @@ def side(analyses: Sequence[Analysis], times: Sequence[float] = EVEN, label: str
 
 def compared(
     base: Sequence[Analysis], head: Sequence[Analysis], times: Sequence[float] = EVEN, program: str = "layer"
-) -> Compared:
+) -> Ladder:
     """Compare two lists of kernels, recorded as often as there are factors of time."""
-    return Compared(program, compare(side(base, times, "base/"), side(head, times, "head/")))
+    return compare(side(base, times, "base/"), side(head, times, "head/"), program=program)
 
 
-def layer() -> Compared:
+def layer() -> Ladder:
     """Make a comparison with all that can become of a kernel: faster, slower, same, renamed, fused."""
     softmax, gemm, gather, fill, stencil, mystery = (
         renamed(a, a.kernel.name.partition("(")[0]) for a in samples.every_verdict()
@@ -88,12 +89,12 @@ def layer() -> Compared:
     return compared([softmax, gemm, renamed(gather, "julia_gather_4711"), fill, stencil, mystery], head)
 
 
-def page_of(many: Sequence[Compared], gated: Gated | None = None) -> str:
+def page_of(many: Sequence[Ladder], gated: Gated | None = None) -> str:
     """Write the page of comparisons."""
     return of_comparison(many, gated=gated).text("html")
 
 
-def judged_page(many: Sequence[Compared], gate: Gate) -> str:
+def judged_page(many: Sequence[Ladder], gate: Gate) -> str:
     """Write the page of comparisons that a gate judges."""
     return page_of(many, gate.judge(many))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_datasheets
-from rooflens.report.forecast.plane import PredictPlane, planes
+from rooflens.report.forecast.plane import planes
+from rooflens.report.plane.simple import Drawn
 
 GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 SQUARE = {"m": "n", "k": "n", "n": "128:8192:x2"}
@@ -17,7 +18,7 @@ def row(name: str, dtype: str = "bf16", gpu: str = "h100-sxm", measured_s: float
     return swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu], measured_s)
 
 
-def plane(one: Row) -> PredictPlane:
+def plane(one: Row) -> Drawn:
     """Place one row."""
     (found,) = planes([one])
     return found

@@ -9,8 +9,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from rooflens.analyzing import analyze_paths
-from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.pairing import compare_pairs, pair_programs
+from rooflens.model.compare.pairing import checked, pair_programs
 from rooflens.model.predict.forecast import swept
 from rooflens.model.predict.operations import the_operation
 from rooflens.model.roofline.datasheets import load_datasheets, the_datasheet
@@ -59,7 +58,7 @@ def documents(fixtures: Path) -> dict[str, Document]:
         "analyze": (*kernels_document(kernels), *steps(kernels, ["a.ncu-rep"])),
         "columns": kernels_document(kernels, names=["dram_share", "flop_total", "verdict_sentence", "flags"]),
         "explain": explain_document(reports[0], reports[0].analyses[0]),
-        "compare": comparison_document(compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=True, hint="")),
+        "compare": comparison_document(checked(pairs, anyway=True, hint="")),
         "predict": forecasts_document([gemm]),
         "hotspots": hotspots_document(listings(analyses, None, 5)),
         "gpus": (gpu_table(load_datasheets()),),

@@ -31,6 +31,7 @@ def _names() -> Iterable[str]:
         "rooflens about long_scoreboard",
         "rooflens about dram__bytes.sum",
         "rooflens about columns",
+        "rooflens about ERR_NVGPUCTRPERM",
     ),
 )
 @click.argument("words", nargs=-1, metavar="[NAME]", shell_complete=completed_by(_names))
@@ -39,24 +40,10 @@ def about(words: tuple[str, ...]) -> None:
 
     NAME is as in JSON (`small_grid`, `latency`, `clocks_moved`) or the words of a card or of a table (`cause not
     measured`); or it is a counter, of which it says what is counted and what is read from it; or a word of the subject
-    (`ridge`, `arithmetic intensity`); or the head of a column, and `columns` explains all of them. Without NAME all but
-    counters and columns are listed.
+    (`ridge`, `arithmetic intensity`); or the head of a column, and `columns` explains all of them; or a GPU (`H100`);
+    or what ncu printed when it failed (`ERR_NVGPUCTRPERM`, a whole `==ERROR==` line). Without NAME all but counters,
+    columns, GPUs and errors are listed.
     """
-    from rooflens.model.about import about_counter, find_about, find_word
-    from rooflens.report.about import (
-        about_document,
-        columns_document,
-        counter_document,
-        list_document,
-        word_document,
-    )
+    from rooflens.writing.about import explained
 
-    name = " ".join(words)
-    if not name:
-        show(list_document())
-    elif (counter := about_counter(name)) is not None:
-        show(counter_document(counter))
-    elif (word := find_word(name)) or columns_document(name):
-        show((*(word_document(*word) if word else ()), *columns_document(name)))
-    else:
-        show(tuple(block for page in find_about(name) for block in about_document(page)))
+    show(explained(" ".join(words)))

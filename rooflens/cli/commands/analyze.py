@@ -72,7 +72,8 @@ if TYPE_CHECKING:
 @click.option(
     "--columns",
     metavar="NAME,...",
-    help="Show these quantities instead of the usual columns: the names of `--format csv`, and of totals.",
+    help="Show these quantities instead of the usual columns: the names of `--format csv`, of totals, and "
+    "heads of tables.",
 )
 @click.option("--without-nvidia", is_flag=True, help="Ignore NVIDIA's own rules; the store then keeps no verdicts.")
 @RAW_CELLS
@@ -97,8 +98,8 @@ def analyze(
 ) -> None:
     """Show what limits each kernel.
 
-    The order of kernels, here and on pages, in digests and in Python: most time to win first, all of a kernel's time
-    where that is unknown. The time to win is that of the first move's gain, else of the limit.
+    The order of kernels, here and on pages, in digests and in Python: gains first, by time won; then by limit, by time;
+    libraries and fills last. One move for many kernels is one row.
 
     A trace of the PyTorch profiler, or an export of nsys, is read without a report, too: its kernels by what can be
     won above the floors of their operators' sizes, gaps, and the commands that profile the right ones.

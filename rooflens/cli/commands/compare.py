@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.compare.gate import Gate, Gated
-    from rooflens.model.compare.ladder import Sides
-    from rooflens.model.compare.pairing import Pair
+    from rooflens.model.compare.ladder import Ladder
+    from rooflens.model.compare.pairing import Unpaired
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
 
@@ -58,7 +58,7 @@ _MOST_LOOKED_INTO = 12
     "--fail-on",
     metavar="PER_CENT",
     help="Exit with code 5 if GPU time grew by more than this, beyond noise; by more than 10 % where a side has a "
-    "single run.",
+    "single run (20 % below one wave).",
 )
 @click.option("--per-kernel", is_flag=True, help="With --fail-on: judge every kernel, not only the total.")
 @click.option(
@@ -93,14 +93,11 @@ def compare(
     BASE and HEAD are each a report, a folder of reports, a store, or one report of a store
     (STORE/DIGEST). Several reports of one program on a side count as repeated recordings: they show the noise, without
     which nothing is called slower. Up to 50 sides make a ladder: what changed from each to the next, and the fastest.
-    A single folder or store is taken as the versions of its program, in the order of their numbers (v4_gemm, v5_gemm),
+    A single folder or store is taken as the versions of its programs, in the order of their numbers (v4_gemm, v5_gemm),
     else of their recording. --fail-on judges the last side against BASE.
     """
-    from msgspec.structs import replace
-
     from rooflens.model.compare.gate import parse_per_cent
-    from rooflens.model.compare.ladder import set_sides
-    from rooflens.model.compare.pairing import compare_pairs, last_of_each, reports_of
+    from rooflens.model.compare.pairing import checked, reports_of
     from rooflens.writing.answers import of_comparison
 
     style = check_output(output, style, FORMATS, "compare.html", force=force)
@@ -113,14 +110,13 @@ def compare(
             f"--timeline is given {len(timelines)} times for {count(len(places), 'side')}",
             "give one for each of BASE and HEAD: `--timeline base.sqlite --timeline head.sqlite`",
         )
-    sides, pairs = _paired(places, selection, timelines, reading)
-    for unpaired in sides.unpaired:
-        say(f"warning: {unpaired.words}")
-    compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares them regardless")
-    gated = gate.judge(last_of_each(compared)) if gate else None
-    sides = replace(sides, ladders=tuple(set_sides(pairs, compared)))
-    show_bugs(analysis for report in reports_of(pairs) for analysis in report.analyses)
-    deliver(of_comparison(compared, sides, gated), style, output)
+    found, unpaired = _paired(places, selection, timelines, reading, smallest)
+    for one in unpaired:
+        say(f"warning: {one.words}")
+    ladders = checked(found, anyway=anyway, hint="--anyway compares them regardless")
+    gated = gate.judge(ladders) if gate else None
+    show_bugs(analysis for report in reports_of(ladders) for analysis in report.analyses)
+    deliver(of_comparison(ladders, unpaired, gated), style, output)
     if gated is not None:
         _tell(gated)
 
@@ -144,29 +140,30 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool) -> Gate | None:
 
 
 def _paired(
-    places: Sequence[str], selection: Selection | None, timelines: Sequence[Path], reading: ReadOptions
-) -> tuple[Sides, list[Pair]]:
-    """Load the sides and pair their programs, each later side with the first one.
+    places: Sequence[str],
+    selection: Selection | None,
+    timelines: Sequence[Path],
+    reading: ReadOptions,
+    threshold: float,
+) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
+    """Load the sides and set those of each program upon one another.
 
     Raises:
         InputError: A side cannot be read completely, two sides have no program in common, or one place has no versions.
     """
-    from rooflens.model.compare.ladder import Sides
     from rooflens.model.compare.pairing import pair_sides
     from rooflens.model.compare.versions import check_count, pair_versions, path_labels
 
     check_count(len(places))
     if len(places) == 1:
-        pairs, unpaired = pair_versions(_reports(places[0], selection, reading), shown(places[0]))
-        return Sides(unpaired=unpaired), pairs
+        return pair_versions(_reports(places[0], selection, reading), shown(places[0]), threshold)
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
     each = zip_longest(places, timelines)
     loaded = [_reports(place, selection, reading, timeline) for place, timeline in each]
     if len(places) == 2 and all(sum(len(one.analyses) for one in side) <= _MOST_LOOKED_INTO for side in loaded):
         loaded = [_looked_into(side) for side in loaded]
-    pairs, unpaired = pair_sides(loaded, labels)
-    return Sides(unpaired=unpaired), pairs
+    return pair_sides(loaded, labels, threshold)
 
 
 def _reports(

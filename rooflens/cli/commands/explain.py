@@ -64,8 +64,8 @@ def explain(
     from msgspec.structs import replace
 
     from rooflens.analyzing import look_into
+    from rooflens.model.ranking import most_at_stake
     from rooflens.model.selecting import Chooser
-    from rooflens.model.summary import most_at_stake
     from rooflens.report.text.digest import explain_document
     from rooflens.writing.answers import Answer
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import check_output, deliver, echo, finish, say, show_failures, with_output
-from rooflens.cli.usage import GPUS, NamedGroup, completed_by
+from rooflens.cli.settings import PREFIX, with_names
+from rooflens.cli.usage import GPUS, NamedGroup, completed_by, is_report
 from rooflens.errors import InputError, RooflensError, UnknownNameError, UsageError
 from rooflens.format import some
 
@@ -31,6 +32,12 @@ class _Operations(NamedGroup):
 
     kind = "operation"
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; a report in the place of an operation is what --from takes."""
+        if args and not args[0].startswith("-") and not ctx.resilient_parsing and is_report(args[0]):
+            args = ["--from", *args]
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         from rooflens.model.predict.operations import OPERATIONS
 
@@ -50,7 +57,10 @@ class _Operations(NamedGroup):
         from rooflens.model.predict.operations import OPERATIONS
 
         operation = OPERATIONS.get(name)
-        return None if operation is None else _command(operation)
+        if operation is None:
+            return None
+        prefix = f"{PREFIX}_PREDICT_{name}".replace("-", "_").upper()
+        return with_names(_command(operation), prefix)
 
 
 class _OperationCommand(click.Command):
@@ -117,6 +127,8 @@ def predict(
     FLOPs and compulsory bytes are counted by formula and divided by the GPU's dense datasheet peaks. With --from they
     are those of a report's kernels: what would they take on another GPU, or in another type?
 
+    A report's path in place of an operation is the same as --from with it.
+
     \b
     rooflens predict --from report.ncu-rep --kernel gemm --gpu h100-sxm
     rooflens predict --from report.ncu-rep --kernel gemm --dtype fp16
@@ -158,8 +170,9 @@ def _predict_measured(  # noqa: PLR0917 - what a command line gives
     from rooflens.cli.loading import load_analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.predict.rows import ELEMENT_BYTES
+    from rooflens.model.ranking import in_order
     from rooflens.model.selecting import Selection
-    from rooflens.model.summary import in_order, summarize
+    from rooflens.model.summary import summarize
     from rooflens.writing.answers import of_what_if
 
     if not gpu_names and dtype is None:

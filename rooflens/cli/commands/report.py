@@ -68,6 +68,7 @@ _BINARY = frozenset({"png"})
 @PREDICT
 @with_reading
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--open", "opened", is_flag=True, help="Open what was written in the browser.")
 @click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
 def report(
     paths: tuple[str, ...],
@@ -83,6 +84,7 @@ def report(
     predict: str | None,
     reading: ReadOptions,
     force: bool,
+    opened: bool,
     table: bool,
 ) -> None:
     """Write one file on all kernels: an offline page, Markdown for a pull request, a picture or JSON."""
@@ -90,7 +92,7 @@ def report(
         refuse_report(output)
     style = _format_of(output, style)
     output = output or Path(f"report.{style}")
-    _check_output(output, style, force=force, table=table)
+    _check_output(output, style, force=force, table=table, opened=opened)
     _check_options(style, theme, predict, table=table)
     if traces := timelines_of(
         paths, store=store, kernel=selection, thresholds=thresholds, timeline=timeline, predict=predict
@@ -123,6 +125,8 @@ def report(
         for line in marks_of(found):
             say(line)
         print_expected(found.reports, expected)
+    if opened:
+        _open(output)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
 
 
@@ -146,6 +150,11 @@ def _report_traces(
         show(answer.shown())
 
 
+def _open(page: Path) -> None:
+    if click.launch(page.resolve().as_uri()) != 0:
+        say(f"note: no browser could be started: open {page} yourself")
+
+
 def _format_of(output: Path | None, style: str | None) -> str:
     """Find the format in --format or in the ending of the file; the two may not contradict each other."""
     if output is None or (output != _STDOUT and not output.suffix):
@@ -158,16 +167,18 @@ def _format_of(output: Path | None, style: str | None) -> str:
 
 
 def _check_options(style: str, theme: str | None, predict: str | None, *, table: bool) -> None:
-    """Refuse options that go with another format."""
+    """Refuse what the format has no place for."""
     if theme and style not in _PICTURES:
         raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
     if predict is not None and style != "html" and not table:
         raise UsageError(f"--predict works with a page or --table, not with {style} alone", "drop one of the two")
 
 
-def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None:
-    """Refuse to overwrite a file without `--force`, or to write two things at once."""
+def _check_output(output: Path, style: str, *, force: bool, table: bool, opened: bool) -> None:
+    """Refuse to overwrite a file without `--force`, to write two things at once, or to open what is no file."""
     if output == _STDOUT:
+        if opened:
+            raise UsageError("--open needs a file", "name it with -o")
         if table:
             raise UsageError("--table and `-o -` both write to stdout", "drop one of the two")
         if style in _BINARY and _stdout_is_terminal():

@@ -192,10 +192,10 @@ def read_export(
     """
     is_csv = is_export(data[:HEAD_BYTES])
     printed = not is_csv and is_text(data[:HEAD_BYTES])
-    return Export(data, gpu and _displayed(gpu), Facts(is_wanted), is_text=printed, _gpu_option=gpu_option)
+    return Export(data, gpu and displayed(gpu), Facts(is_wanted), is_text=printed, _gpu_option=gpu_option)
 
 
-def _displayed(gpu: str) -> str:
+def displayed(gpu: str) -> str:
     """Return the display name of the GPU that has a name, or a part of it; a name that none has as it is.
 
     Raises:

@@ -413,6 +413,18 @@ def explain(log: str, program_streams: str, status: int | None, kernel: str | No
     return made
 
 
+def said_of(text: str) -> tuple[tuple[str, str], ...]:
+    """Look up what ncu printed, as people paste it: one line, a whole log, or the name of an error.
+
+    Returns:
+        Message and hint of each cause that is in it, else of the consequences; empty where nothing is known.
+    """
+    words = f"==ERROR== {text}"
+    causes = _matches((one for one in (*FAILURES, *PROGRAM_FAILURES) if not one.is_complaint), words, re.IGNORECASE)
+    found = causes or _matches((one for one in FAILURES if one.is_complaint), words, re.IGNORECASE)
+    return tuple((message, failure.hint) for failure, message in found)
+
+
 def _available(log: str, kernel: str | None) -> str:
     """List the kernels that ncu names as available, those nearest to the name first; empty where it names none."""
     _, _, after = log.partition("Available Kernels:")
@@ -438,9 +450,9 @@ def _killed(number: int) -> RooflensError:
     return InputError(f"{said}; {needed}" if needed else said, f"{hint}; {_UNLOCK}")
 
 
-def _matches(failures: Iterable[Failure], words: str) -> list[tuple[Failure, str]]:
+def _matches(failures: Iterable[Failure], words: str, flags: int = 0) -> list[tuple[Failure, str]]:
     """Return the failures whose pattern these words match, each with its message."""
-    found = ((failure, re.search(failure.pattern, words)) for failure in failures)
+    found = ((failure, re.search(failure.pattern, words, flags)) for failure in failures)
     return [
         (failure, failure.message.format(next((group for group in match.groups() if group), "")))
         for failure, match in found

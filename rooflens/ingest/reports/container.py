@@ -66,6 +66,7 @@ _SUFFIX_HINTS = {
     ".qdrep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
     ".pftrace": PERFETTO_HINT,
     ".perfetto-trace": PERFETTO_HINT,
+    ".ncu-proj": "this is a project of Nsight Compute's window: it names reports (`.ncu-rep`), and holds none",
     ".csv": "rooflens reads ncu's tables only: `ncu --import REPORT --page raw --csv --print-units base` writes one",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",

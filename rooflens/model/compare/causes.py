@@ -12,12 +12,13 @@ from math import log, prod
 
 from msgspec import Struct
 
-from rooflens.format import count, percent, quantity, si, significant
+from rooflens.format import count, percent, quantity, significant
 from rooflens.model.counters.accesses import ACCESSES
 from rooflens.model.counters.balance import STALLS, WAITS
 from rooflens.model.counters.execution import WARPS
 from rooflens.model.counters.table import MEASURED
 from rooflens.model.records import Analysis, Kernel, ratio
+from rooflens.model.same_work import same_work
 from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
 
 MOVED_RATIO = 1.05
@@ -31,13 +32,6 @@ _SEEN = 0.1
 """A share must change by this much to be a reason."""
 _WEIGHTS = {"switch": 4.0, "flop": 1.5, "sectors": 1.5, "block": 1.2, "bytes": 1.0, "lanes": 1.5, "threads": 0.9}
 """What a reason's size counts: those that a programmer sets first; the others 0.7."""
-
-_SWITCHES = {
-    "shared memory": ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes"),
-    "tensor cores": ("tensor_busy_share",),
-    "local memory": ("local_load_inst", "local_store_inst"),
-}
-"""What a kernel uses or not -> counters that are 0 where it does not."""
 
 _OF_A_KERNEL = MEASURED - {"duration_ns"} | {
     row.name for row in (*WARPS, *ACCESSES, *WAITS) if not row.name.startswith("blocks_limit")
@@ -193,7 +187,7 @@ def _shape(before: Analysis, after: Analysis) -> Iterator[Cause]:
         size = max(abs(log(sizes[1] / sizes[0])), 2 * abs(log(warps[1] / warps[0])), 0.3)
         yield Cause("block", size, f"blocks of {_by(new.block)} instead of {_by(old.block)}")
     threads = prod(old.grid) * sizes[0], prod(new.grid) * sizes[1]
-    if same_work(before, after) is not False and differs(*threads):
+    if same_work(before, after).same and differs(*threads):
         times = threads[0] / threads[1]
         words = f"{significant(times)}x the work a thread" if times > 1 else f"{significant(1 / times)}x the threads"
         yield Cause("threads", abs(log(times)), words)
@@ -268,26 +262,6 @@ def _waits(old: Kernel, new: Kernel, *, is_faster: bool) -> Iterator[Cause]:
     if whole and by >= _SEEN * whole:
         words = f"{STALLS[reason]}: {significant(was)} to {significant(now)} cycles an instruction"
         yield Cause("waits", by, words, is_faster)
-
-
-def same_work(before: Analysis, after: Analysis) -> bool | None:
-    """Return whether two kernels do the same job; None where the counted work does not tell.
-
-    As many operations are the same job. Another amount may be, where as many threads do it: of another number of
-    threads it is another size.
-    """
-    old, new = before.flop_total, after.flop_total
-    if not old or not new:
-        return None
-    if max(old, new) <= (1 + _SEEN) * min(old, new):
-        return True
-    threads = [prod(one.kernel.grid or ()) * prod(one.kernel.block or ()) for one in (before, after)]
-    return False if differs(*threads) else None
-
-
-def work_words(before: Analysis, after: Analysis) -> str:
-    """Say that another job was done: `other work: 901 MFLOP, not 2.15 GFLOP`."""
-    return f"other work: {si(after.flop_total, 'FLOP')}, not {si(before.flop_total, 'FLOP')}"
 
 
 def differs(old: float | None, new: float | None) -> bool:

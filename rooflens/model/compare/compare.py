@@ -8,21 +8,36 @@ gates alike. With one recording on a side there is a factor, but no judgement.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 from statistics import median
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.compare.matching import How, Match, match_launches
 from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run, timed
+from rooflens.model.same_work import Asked, Work, same_work
 from rooflens.model.summary import median_launch
+from rooflens.model.verdict.collecting import split_command
 
 Recording = Sequence[Analysis]
 Look = tuple[str, tuple[int, ...] | None, tuple[int, ...] | None]
 
 Outcome = Literal["faster", "slower", "same", "single", "unknown"]
+
+OTHER_WORK = 0.1
+"""Where kernels that did other work take more of a program's time than this, the programs are not compared."""
+
+_SIZE = re.compile(r"\d+")
+_NAMED_SIZE = re.compile(r"(?:(?<=[-_. ])|\A)(n|m|size|seq|len|ctx|batch)[-_=]?(\d{2,})(?=[-_. ]|\Z)", re.IGNORECASE)
+"""A size in the name of a file: N4096, batch_32."""
+
+_LEAST_SIZE = 16
+"""A smaller number on a command line names a version or counts something as often as it is a size."""
 
 DEFAULT_THRESHOLD = 0.03
 """A change of less than this is none, whatever the ranges say: clocks and boards differ by as much."""
@@ -69,21 +84,27 @@ class Timing(Struct, frozen=True):
 
     Attributes:
         under_wave: Part of the base's time that is in grids below one wave, 0 to 1.
+        apart: Why the times are not compared, such as other work; empty where they are.
     """
 
     base: Spread
     head: Spread
     under_wave: float = 0.0
+    apart: str = ""
 
     @property
     def factor(self) -> float | None:
-        """Base over head: above 1 is faster."""
+        """Base over head: above 1 is faster; None where a side has no time, or the times are not compared."""
+        if self.apart:
+            return None
         before, after = self.base.median_ns, self.head.median_ns
         return before / after if before and after else None
 
     @property
     def change(self) -> float | None:
-        """Head over base, minus 1: +0.05 takes 5 % longer."""
+        """Head over base, minus 1: +0.05 takes 5 % longer; None as for `factor`."""
+        if self.apart:
+            return None
         before, after = self.base.median_ns, self.head.median_ns
         return after / before - 1 if before and after is not None else None
 
@@ -173,6 +194,7 @@ class Change(Struct, frozen=True):
         head: What became of that launch, else the median one of the other side; None for a kernel that is gone.
         launches: How many it had in a recording, on either side.
         timing: Its GPU time in each recording.
+        work: Whether both sides did the same work; None where one side lacks the kernel.
     """
 
     how: How
@@ -180,6 +202,7 @@ class Change(Struct, frozen=True):
     head: Analysis | None
     launches: tuple[int, int]
     timing: Timing
+    work: Work | None = None
 
     @property
     def counts_differ(self) -> bool:
@@ -191,7 +214,7 @@ class Change(Struct, frozen=True):
     def mean_launch(self) -> Timing:
         """Time of its mean launch in each recording."""
         before, after = self.launches
-        return Timing(self.timing.base.per(before), self.timing.head.per(after), self.timing.under_wave)
+        return replace(self.timing, base=self.timing.base.per(before), head=self.timing.head.per(after))
 
     @property
     def speed(self) -> Timing:
@@ -205,47 +228,14 @@ class Change(Struct, frozen=True):
         return one.kernel.name if one else ""
 
 
-class Comparison(Struct, frozen=True):
-    """Two sides, kernel by kernel, largest change of time first."""
-
-    base: Side
-    head: Side
-    changes: tuple[Change, ...]
-    total: Timing
-    threshold: float = DEFAULT_THRESHOLD
-
-    @property
-    def counts_differ(self) -> bool:
-        """True where one side launched a kernel more often than the other."""
-        return any(change.counts_differ for change in self.changes)
-
-    @property
-    def speed(self) -> Timing:
-        """What tells how fast the program is: its GPU time, at the base's launch counts where they differ."""
-        if not self.counts_differ:
-            return self.total
-        base = added(change.timing.base for change in self.changes if change.base)
-        heads = (
-            change.mean_launch.head.of(change.launches[0]) if change.counts_differ else change.timing.head
-            for change in self.changes
-            if change.head
-        )
-        return Timing(base, added(heads), self.total.under_wave)
-
-
-def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD) -> Comparison:
-    """Match the kernels of two sides and time them; each side needs at least one recording."""
+def changes_between(base: Side, head: Side) -> tuple[Change, ...]:
+    """Match the kernels of two sides and time them, largest change of time first; each side has a recording."""
     base_parts, head_parts = _Parts(base.recordings), _Parts(head.recordings)
     first, second = base_parts.kernels, head_parts.kernels
     groups = _grouped(match_launches(first, second), first, second)
-    changes = [_change(group, base_parts, head_parts) for group in groups]
-    changes.sort(key=lambda change: -abs(change.timing.lost_ns))
-    total = Timing(
-        Spread(times(map(timed, base.recordings))),
-        Spread(times(map(timed, head.recordings))),
-        under_wave(base.timed),
-    )
-    return Comparison(base, head, tuple(changes), total, threshold)
+    asked = asked_alike(base.runs[0], head.runs[0])
+    changes = [_change(group, base_parts, head_parts, asked) for group in groups]
+    return tuple(sorted(changes, key=lambda change: -abs(change.timing.lost_ns)))
 
 
 def _grouped(matches: Iterable[Match], base: Sequence[Kernel], head: Sequence[Kernel]) -> list[list[Match]]:
@@ -310,11 +300,54 @@ class _Parts:
         return found
 
 
-def _change(group: Sequence[Match], base: _Parts, head: _Parts) -> Change:
+def asked_alike(before: Run, after: Run) -> Asked | None:
+    """Return whether two programs were given the same sizes; None where neither command lines nor names of files tell.
+
+    Numbers below 16 choose a version or a count as often as a size: they tell nothing.
+    """
+    named = [dict(_NAMED_SIZE.findall(PurePath(run.source).name.lower())) for run in (before, after)]
+    if any(named[0][name] != named[1][name] for name in named[0].keys() & named[1].keys()):
+        return "other"
+    split = [split_command(run.command_line) for run in (before, after)]
+    if split[0] is None or split[1] is None:
+        return None
+    old, new = (one[1][1:] for one in split if one)
+    sizes = [[int(number) for number in _SIZE.findall(" ".join(words)) if len(number) < 19] for words in (old, new)]
+    if old == new:
+        return "same" if max(sizes[0], default=0) >= _LEAST_SIZE else None
+    changed = [pair for pair in zip(*sizes, strict=False) if pair[0] != pair[1]]
+    if len(sizes[0]) == len(sizes[1]) and any(min(pair) >= _LEAST_SIZE for pair in changed):
+        return "other"
+    return None
+
+
+def programs_apart(changes: Sequence[Change]) -> str:
+    """Say why the times of two programs are not compared: their kernels did other work, or they share none."""
+    both = [change for change in changes if change.base and change.head]
+    if changes and not both:
+        work = [sum(one.flop_total or 0.0 for one in side) for side in _alone(changes)]
+        is_alike = all(work) and max(work) <= (1 + OTHER_WORK) * min(work)
+        return "" if is_alike else "no kernel is on both sides"
+    for side in ("base", "head"):
+        whole_ns = sum(getattr(change.timing, side).median_ns or 0.0 for change in changes)
+        others = [change for change in both if change.timing.apart]
+        other_ns = sum(getattr(change.timing, side).median_ns or 0.0 for change in others)
+        if other_ns > OTHER_WORK * whole_ns:
+            longest = max(others, key=lambda change: getattr(change.timing, side).median_ns or 0.0)
+            return longest.timing.apart
+    return ""
+
+
+def _alone(changes: Sequence[Change]) -> tuple[list[Analysis], list[Analysis]]:
+    return [one.base for one in changes if one.base], [one.head for one in changes if one.head]
+
+
+def _change(group: Sequence[Match], base: _Parts, head: _Parts, asked: Asked | None) -> Change:
     before, after = base.of(m.base for m in group), head.of(m.head for m in group)
     one, other = _represented(group, before[0], after[0])
     # Launches without a partner count only where all are.
     hows = [m.how for m in group if m.base is not None and m.head is not None] or [m.how for m in group]
+    work = same_work(one, other, asked) if one and other else None
     return Change(
         how=max(hows, key=_HOW_ORDER.index),
         base=one,
@@ -324,7 +357,9 @@ def _change(group: Sequence[Match], base: _Parts, head: _Parts) -> Change:
             Spread(times(before)),
             Spread(times(after)),
             under_wave([a for recording in (before if any(before) else after) for a in recording]),
+            work.why if work and not work.same else "",
         ),
+        work=work,
     )
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from rooflens.format import factor, percent, si, significant
 from rooflens.model.compare.causes import MOVED_RATIO, differs
 from rooflens.model.compare.compare import Change
-from rooflens.model.compare.sentences import share_differs
+from rooflens.model.compare.sentences import AS_FAST, share_differs
 from rooflens.model.findings.find import RULES
 from rooflens.model.findings.siblings import SIBLING
 from rooflens.model.records import Finding, Kernel, Limit, ratio
@@ -31,6 +31,12 @@ _NEEDS: Mapping[str, frozenset[str]] = {
     rule.id: frozenset(name for group in rule.needs for name in group) for rule in RULES
 }
 _ORDER: tuple[What, ...] = ("gone", "changed", "new")
+_MORE_IS_BETTER = ("waves", "grid_size", "occupancy", "threads_per_inst", "warp_fill", "arithmetic", "per_sector")
+"""Ends of the names of evidence of which more is better."""
+
+_NEITHER = frozenset({"registers", "SMs", "blocks", "ns", "B", "threads a block"})
+"""Units of amounts of which neither more nor less is better."""
+
 _WITH_PREFIX = 1e5
 """Amounts from here on are written with a prefix: `1.24 G to 220 M operations`."""
 
@@ -47,6 +53,14 @@ class Number(Struct, frozen=True):
     def moved(self) -> bool:
         """True where it differs by more than counters of one kernel do from run to run."""
         return (share_differs if self.unit == "share" else differs)(self.before, self.after)
+
+    @property
+    def became(self) -> Literal["better", "worse"] | None:
+        """Say whether it got better or worse; None where it hardly moved, or neither way is better."""
+        if not self.moved or self.unit in _NEITHER or self.before is None or self.after is None:
+            return None
+        is_more_better = self.name.endswith(_MORE_IS_BETTER)
+        return "better" if (self.after > self.before) is is_more_better else "worse"
 
 
 class FindingChange(Struct, frozen=True):
@@ -158,9 +172,16 @@ def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: K
             "sectors a request",
             *(_a_request(kernel, _REQUESTED[finding.id]) for kernel in (before, after)),
         )
-        numbers = [each, *numbers] if each.moved else numbers
+        told = next((number.became for number in numbers if number.became), None)
+        # Wider accesses take more sectors a request, and need all of them.
+        numbers = [each, *numbers] if each.moved and told in {None, each.became} else numbers
     if old is None or new is None:
-        return FindingChange("new" if old is None else "gone", old, new, tuple(numbers))
+        # A finding goes too where another one outweighs it: what its number did decides the word.
+        what: What = "new" if old is None else "gone"
+        shown = next((number for number in numbers if number.moved), None)
+        moved = shown.became if shown else None
+        is_against = moved == ("better" if what == "new" else "worse")
+        return FindingChange("changed" if is_against else what, old, new, tuple(numbers))
     if old.severity == new.severity and not any(number.moved for number in numbers):
         return None
     return FindingChange("changed", old, new, tuple(numbers))
@@ -215,6 +236,8 @@ def _reached(found: FindingChanges) -> Iterator[str]:
     limit = found.limit
     if found.reached is None or limit.factor is None or not any(one.eased for one in found.changes):
         return
+    if found.reached <= 1 + AS_FAST:
+        return
     reached, most = factor(found.reached), factor(limit.factor)
     if found.reached > limit.factor * MOVED_RATIO:
         beaten = f"limit of {most}: its work" if limit.proven else f"{most} at its traffic: that"
@@ -237,9 +260,13 @@ def _words(change: FindingChange) -> str:
 def _became(change: FindingChange) -> str:
     if change.what != "changed":
         return f" {change.what}"
+    shown = next((number for number in change.numbers if number.moved), None)
+    moved = shown.became if shown else None
     if change.eased:
-        return ", no longer costly"
-    return " changed" if _costs(change.before) else ", now costly"
+        return " worse, but other things cost more now" if moved == "worse" else ", no longer costly"
+    if not _costs(change.before):
+        return ", now costly"
+    return f" {moved or 'changed'}"
 
 
 def _number(number: Number) -> str:

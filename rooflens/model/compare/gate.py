@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from rooflens.errors import UsageError
 from rooflens.format import duration, exact_duration, given_percent, plain_name
-from rooflens.model.compare.compare import Change, Comparison, Outcome, Timing
+from rooflens.model.compare.compare import Change, Outcome, Timing
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.sentences import growth_words
 
 DEFAULT_FLOOR_NS = 2000.0
@@ -55,14 +56,6 @@ def parse_per_cent(given: float | str, name: str) -> float:
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given < 1:
         raise UsageError(f"{name} is a fraction below 1, not {given!r}", '5 % is 0.05, or "5%"')
     return float(given)
-
-
-class Compared(Struct, frozen=True):
-    """One program's comparison, with warnings to show beside it."""
-
-    program: str
-    comparison: Comparison
-    warnings: tuple[str, ...] = ()
 
 
 class Judged(Struct, frozen=True):
@@ -137,6 +130,8 @@ class Judged(Struct, frozen=True):
         """Say why the gate does not judge it, or lets it through although it grew; empty otherwise."""
         if self.outcome == "single":
             return f"a single run on a side{self._against_band}"
+        if self.timing.apart:
+            return self.timing.apart
         if self.outcome == "unknown":
             return "no total time on both sides" if self.change is None else "no time on both sides"
         change = self.timing.change or 0.0
@@ -173,7 +168,7 @@ class Gated(Struct, frozen=True):
     def excess(self) -> str:
         """Say what failures grew by more than, beside the limit: noise, or the band of a single run."""
         once = any(one.failed and one.outcome == "single" for one in self.judged)
-        return f"more than noise{', or than the 10 % of a single run' if once else ''}"
+        return f"more than noise{', or than the 10 % of a single run (20 % below one wave)' if once else ''}"
 
     @property
     def let_through(self) -> list[str]:
@@ -214,13 +209,13 @@ class Gate(Struct, frozen=True):
     per_kernel: bool = False
     floor_ns: float = DEFAULT_FLOOR_NS
 
-    def judge(self, compared: Iterable[Compared]) -> Gated:
-        """Judge what became slower by more than the gate allows and by more than its noise."""
-        return Gated(self, tuple(judged for one in compared for judged in self._of(one)))
+    def judge(self, ladders: Iterable[Ladder]) -> Gated:
+        """Judge what became slower from the first to the last side by more than the gate allows, and than its noise."""
+        return Gated(self, tuple(judged for one in ladders for judged in self._of(one.each[-1])))
 
-    def _of(self, one: Compared) -> Iterator[Judged]:
-        yield self._judged(one.program, None, one.comparison.total, self.floor_ns)
-        for change in one.comparison.changes if self.per_kernel else ():
+    def _of(self, one: Ladder) -> Iterator[Judged]:
+        yield self._judged(one.program, None, one.total, self.floor_ns)
+        for change in one.changes if self.per_kernel else ():
             # What the mean launch loses, each launch does: the floor is one for all of them.
             launches = min(change.launches) if change.counts_differ else 1
             yield self._judged(one.program, change, change.speed, self.floor_ns / max(launches, 1))

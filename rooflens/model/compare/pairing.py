@@ -1,6 +1,6 @@
-"""The sides of a comparison: which reports are recordings of one program, whether two sides can be compared, and that.
+"""The sides of a ladder: which reports are recordings of one program, and whether its sides can be compared.
 
-The command, the Python API, the gates and the tools of a model compare by `compare_pairs`.
+The command, the Python API, the gates and the tools of a model pair sides by `pair_sides`, and ask `checked`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import some
 from rooflens.model.compare.causes import shared_counters
-from rooflens.model.compare.compare import Change, Comparison, Side, compare
-from rooflens.model.compare.gate import Compared
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change, Side
+from rooflens.model.compare.ladder import Ladder, ladder, with_pairs
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import Analysis, AnalyzedReport, Run
 
@@ -41,23 +42,14 @@ _UNNAMED = "recording"
 """The program of files that are named by a number or a date only: 1.ncu-rep, 2026-05-01.ncu-rep."""
 
 
-class Pair(Struct, frozen=True):
-    """One program, on both sides.
-
-    Attributes:
-        are_versions: The sides were found to do the same job, whatever their kernels are called.
-    """
-
-    program: str
-    base: Side
-    head: Side
-    are_versions: bool = False
+Matched = tuple[str, Side, Side]
+"""A program, and both of its sides."""
 
 
 class Pairing(Struct, frozen=True):
     """The programs found on both sides, and those that only one side has."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Ladder, ...]
     only_base: tuple[str, ...]
     only_head: tuple[str, ...]
 
@@ -78,7 +70,12 @@ class Unpaired(Struct, frozen=True):
         return f"only {self.where} has: {', '.join(self.programs)}"
 
 
-def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport], labels: tuple[str, str]) -> Pairing:
+def pair_programs(
+    base: Sequence[AnalyzedReport],
+    head: Sequence[AnalyzedReport],
+    labels: tuple[str, str],
+    threshold: float = DEFAULT_THRESHOLD,
+) -> Pairing:
     """Group the reports of each side by program, and pair the programs by name.
 
     Where each side holds one program, its name does not matter.
@@ -86,49 +83,65 @@ def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport]
     Raises:
         InputError: The sides have no program in common.
     """
+    matched, *alone = _matched(base, head, labels)
+    return Pairing(tuple(ladder(name, sides, threshold) for name, *sides in matched), *alone)
+
+
+def _matched(
+    base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport], labels: tuple[str, str]
+) -> tuple[list[Matched], tuple[str, ...], tuple[str, ...]]:
+    """Return the programs of both sides, those that only the base has, and those that only the head has."""
     mine, theirs = _programs(base), _programs(head)
     if len(mine) == len(theirs) == 1:
         (before,), (after,) = mine.items(), theirs.items()
         name = after[0] if before[0] == after[0] else f"{before[0]} -> {after[0]}"
-        return Pairing((Pair(name, Side(labels[0], tuple(before[1])), Side(labels[1], tuple(after[1]))),), (), ())
+        return [(name, Side(labels[0], tuple(before[1])), Side(labels[1], tuple(after[1])))], (), ()
     common = [(name, name, name) for name in mine if name in theirs] or _by_program(mine, theirs)
     if not common:
         raise InputError(
             f"the two sides have no program in common: {some(mine)} and {some(theirs)}",
             "reports of one program have the same launches, and one name but for a number at its end: gemm_1, gemm_2",
         )
-    return Pairing(
-        tuple(
-            Pair(name, Side(labels[0], tuple(mine[before])), Side(labels[1], tuple(theirs[after])))
+    return (
+        [
+            (name, Side(labels[0], tuple(mine[before])), Side(labels[1], tuple(theirs[after])))
             for name, before, after in common
-        ),
+        ],
         tuple(name for name in mine if name not in {before for _, before, _ in common}),
         tuple(name for name in theirs if name not in {after for _, _, after in common}),
     )
 
 
 def pair_sides(
-    sides: Sequence[Sequence[AnalyzedReport]], labels: Sequence[str]
-) -> tuple[list[Pair], tuple[Unpaired, ...]]:
-    """Pair the programs of each later side with those of the first one; return those without a partner, too.
+    sides: Sequence[Sequence[AnalyzedReport]], labels: Sequence[str], threshold: float = DEFAULT_THRESHOLD
+) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
+    """Set the programs of each later side upon those of the first one; return those without a partner, too.
 
     Args:
         sides: The reports of each side, two or more.
         labels: What the sides are called.
+        threshold: Smaller changes count as no change.
 
     Raises:
         InputError: A side has no program in common with the first one.
     """
     base, *heads = sides
-    pairs: list[Pair] = []
+    found: defaultdict[frozenset[str], list[Matched]] = defaultdict(list)
     unpaired: list[Unpaired] = []
     for head, label in zip(heads, labels[1:], strict=True):
-        pairing = pair_programs(base, head, (labels[0], label))
-        pairs += pairing.pairs
+        matched, *alone = _matched(base, head, (labels[0], label))
+        for one in matched:
+            found[one[1].digests].append(one)
         names = ("the base", "the head") if len(heads) == 1 else (f"{labels[0]}, and not {label},", label)
-        found = zip(names, (pairing.only_base, pairing.only_head), strict=True)
-        unpaired += [Unpaired(name, programs) for name, programs in found if programs]
-    return pairs, tuple(unpaired)
+        unpaired += [Unpaired(name, programs) for name, programs in zip(names, alone, strict=True) if programs]
+    return [_set_upon(of, threshold) for of in found.values()], tuple(unpaired)
+
+
+def _set_upon(matched: Sequence[Matched], threshold: float) -> Ladder:
+    """Set the sides of a program upon one another, which are paired with its first one each."""
+    names = dict.fromkeys(name for name, _, _ in matched)
+    name = next(iter(names)) if len(names) == 1 else matched[0][1].label
+    return ladder(name, (matched[0][1], *(head for _, _, head in matched)), threshold)
 
 
 def _by_program(mine: Programs, theirs: Programs) -> list[tuple[str, str, str]]:
@@ -144,9 +157,9 @@ def _unversioned(programs: Programs) -> dict[str, str]:
     return {short: name for name, short in names.items() if amounts[short] == 1}
 
 
-def reports_of(pairs: Iterable[Pair]) -> tuple[AnalyzedReport, ...]:
+def reports_of(ladders: Iterable[Ladder]) -> tuple[AnalyzedReport, ...]:
     """List the reports of all sides, each once."""
-    sides = (side for pair in pairs for side in (pair.base, pair.head))
+    sides = (rung.side for one in ladders for rung in one.rungs)
     return tuple({report.run.digest: report for side in sides for report in side.reports}.values())
 
 
@@ -207,7 +220,7 @@ def is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
 _TIMED_BY = "record them with `gpu__time_duration.sum` in `ncu --metrics`, or with `rooflens profile`"
 
 
-def refusals(pair: Pair) -> Iterator[str]:
+def refusals(pair: Ladder) -> Iterator[str]:
     """Say why two sides must not be compared unless the user insists; nothing where they may be."""
     base, head = _facts(pair.base), _facts(pair.head)
     if base.kinds != head.kinds:
@@ -220,7 +233,7 @@ def refusals(pair: Pair) -> Iterator[str]:
         yield f"times were not recorded in the {'head' if base.timed else 'base'}: no kernel of it has a duration"
 
 
-def is_of_others(comparison: Comparison) -> bool:
+def is_of_others(comparison: Ladder) -> bool:
     """Return whether two sides have neither a GPU nor a kernel in common: nothing of them can be compared.
 
     Kernels of other names at one place are not a kernel in common, unless the files name one program: libraries choose
@@ -234,8 +247,10 @@ def is_of_others(comparison: Comparison) -> bool:
     return not base & head and not known
 
 
-def warnings(pair: Pair) -> Iterator[str]:
+def warnings(pair: Ladder) -> Iterator[str]:
     """Say what a reader must keep in mind about two sides that were not collected alike."""
+    if pair.base.digests == pair.head.digests and pair.is_found:
+        return  # kernels of one report
     base, head = _facts(pair.base), _facts(pair.head)
     if shared := sum(run.digest in pair.base.digests for run in pair.head.runs):
         yield f"{shared} of the head's reports {'is' if shared == 1 else 'are'} among the base's too"
@@ -323,45 +338,39 @@ def _by_time(pairs: Iterable[tuple[float | None, float | None]]) -> float | None
     return sum(value * time_ns for value, time_ns in known) / whole_ns if whole_ns else None
 
 
-def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint: str) -> list[Compared]:
-    """Compare the sides of each pair; where a program has several, its name says which.
+def checked(ladders: Iterable[Ladder], *, anyway: bool, hint: str) -> list[Ladder]:
+    """Set the first side of each ladder upon each other one, too, and note what to keep in mind of them.
 
     Args:
-        pairs: Two sides of a program each.
-        threshold: Smaller changes count as no change.
+        ladders: A program each.
         anyway: Compare even recordings that were not collected alike.
         hint: How the caller's user asks for that.
 
     Raises:
         InputError: Two sides were not collected alike, or have neither a GPU nor a kernel in common.
     """
-    several = Counter(pair.base.digests for pair in pairs)
     found = []
-    for pair in pairs:
-        name = pair.program
-        if several[pair.base.digests] > 1:
-            sides = f"{pair.base.label} -> {pair.head.label}"
-            name = sides if " -> " in pair.program else f"{pair.program}: {sides}"
-        reasons = tuple(refusals(pair))
-        comparison = compare(pair.base, pair.head, threshold)
-        refused, is_timed = f"{name}: {'; '.join(reasons)}", _is_timed(pair.base) and _is_timed(pair.head)
-        if reasons and not anyway:
-            raise InputError(refused, hint if is_timed else f"{_TIMED_BY}; {hint}")
-        if not is_timed and not any(_share_counters(change) for change in comparison.changes):
-            raise InputError(f"{refused}; nor has a kernel of both sides a counter in both", _TIMED_BY)
-        notes = (*reasons, *warnings(pair), *_single(pair))
-        if not anyway and not pair.are_versions and is_of_others(comparison):
-            raise InputError(f"{name}: the sides are of different GPUs and have no kernel in common", hint)
-        found.append(Compared(name, comparison, notes))
+    for one in map(with_pairs, ladders):
+        pairs = [replace(pair, warnings=_checked(pair, anyway=anyway, hint=hint)) for pair in one.each]
+        found.append(replace(one, pairs=tuple(pairs)) if one.pairs else pairs[0])
     return found
 
 
-def last_of_each(compared: Iterable[Compared]) -> list[Compared]:
-    """Return the comparison of the last side of each program: the one that a gate judges."""
-    return list({one.comparison.base.digests: one for one in compared}.values())
+def _checked(pair: Ladder, *, anyway: bool, hint: str) -> tuple[str, ...]:
+    reasons = tuple(refusals(pair))
+    refused, is_timed = f"{pair.program}: {'; '.join(reasons)}", _is_timed(pair.base) and _is_timed(pair.head)
+    if reasons and not anyway:
+        raise InputError(refused, hint if is_timed else f"{_TIMED_BY}; {hint}")
+    if not is_timed and not any(_share_counters(change) for change in pair.changes):
+        raise InputError(f"{refused}; nor has a kernel of both sides a counter in both", _TIMED_BY)
+    if not anyway and not pair.is_found and is_of_others(pair):
+        raise InputError(f"{pair.program}: the sides are of different GPUs and have no kernel in common", hint)
+    return (*reasons, *warnings(pair), *_single(pair))
 
 
-def _single(pair: Pair) -> tuple[str, ...]:
+def _single(pair: Ladder) -> tuple[str, ...]:
+    if pair.base.digests == pair.head.digests and pair.is_found:
+        return ()
     alone = [name for name, side in (("base", pair.base), ("head", pair.head)) if len(side.recordings) == 1]
     if not alone:
         return ()

@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import PurePath
 
 from msgspec import Struct
 
 from rooflens.errors import InputError
-from rooflens.format import natural
-from rooflens.model.compare.causes import same_work
-from rooflens.model.compare.compare import Side
+from rooflens.format import date, natural
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Side, asked_alike
+from rooflens.model.compare.ladder import Ladder, ladder, ladder_of_kernels
 from rooflens.model.compare.pairing import (
     REPORT_ENDINGS,
-    Pair,
     Unpaired,
     is_repeated,
     program_name,
@@ -27,13 +27,22 @@ from rooflens.model.compare.pairing import (
 )
 from rooflens.model.keys import function_of
 from rooflens.model.records import Analysis, AnalyzedReport, Run, timed
-from rooflens.model.summary import summarize
+from rooflens.model.roofline.work import main_work
+from rooflens.model.same_work import same_work
+from rooflens.model.summary import KernelSummary, summarize
+from rooflens.model.verdict.library import library_of
 
 MOST_SIDES = 50
 """Versions that one ladder holds."""
 
 SHARED = 0.5
 """Part of the time that is in kernels of one name where two reports of a folder are versions of one program."""
+
+INSIDE = 0.6
+"""Part of a report's time that kernels which do the same work take, to be a ladder."""
+
+LEAST_INSIDE = 0.01
+"""A kernel with a smaller part of the time is no rung of it."""
 
 SAME_INSTRUCTIONS = 0.02
 """Executed instructions of two recordings of one program differ by less: spinning and data change them a little."""
@@ -110,13 +119,6 @@ def _numbered(names: Sequence[str]) -> list[str]:
     return labels
 
 
-class Family(Struct, frozen=True):
-    """A program with several versions: its name, and each version with its recordings, in order."""
-
-    program: str
-    sides: tuple[Side, ...]
-
-
 class _Version(Struct, frozen=True):
     """The recordings of one version, and the median launch and part of the time of each kernel, longest first."""
 
@@ -139,18 +141,19 @@ class _Version(Struct, frozen=True):
 
     def same_work(self, other: _Version) -> bool | None:
         """Return whether a kernel that both have does the same in both, the longest such one; else the longest ones."""
+        asked = asked_alike(self.run, other.run)
         for name in (*self.kernels, *other.kernels):
             if name in self.kernels and name in other.kernels:
-                return same_work(self.kernels[name][0], other.kernels[name][0])
-        return same_work(self.main, other.main)
+                return same_work(self.kernels[name][0], other.kernels[name][0], asked).same
+        return same_work(self.main, other.main, asked).same
 
 
-def families(reports: Sequence[AnalyzedReport]) -> tuple[Family, ...]:
+def ladders_of(reports: Sequence[AnalyzedReport], threshold: float = DEFAULT_THRESHOLD) -> tuple[Ladder, ...]:
     """Find the programs that have several versions among reports, those with most versions first.
 
     Reports belong together where their files name one program, or where those of one folder have kernels of one name
-    for most of their time, or a longest one of as much work; and where most of them do the same work. A single version
-    on another GPU belongs to those that it continues.
+    for most of their time, or a longest one of as much work; and where most of them do the same work, or all run the
+    same kernels at other sizes. A single version on another GPU belongs to those that it continues.
     """
     known = {report.run.digest: report for report in reports if timed(report.analyses)}
     versions = _recordings([known[run.digest] for run in in_order([report.run for report in known.values()])])
@@ -162,47 +165,93 @@ def families(reports: Sequence[AnalyzedReport]) -> tuple[Family, ...]:
         if others:
             groups.remove([version])
             _join(groups, version, others[:1])
-    found = [_family(sorted(group, key=versions.index)) for group in groups if len(group) > 1 and _is_one_job(group)]
-    return tuple(sorted(found, key=lambda family: -len(family.sides)))
+    jobs = [_in_order(group) for group in groups if len(group) > 1 and _is_one_job(group)]
+    return tuple(_ladder(job[-MOST_SIDES:], threshold) for job in sorted(jobs, key=lambda job: -len(job)))
 
 
-def pair_versions(reports: Sequence[AnalyzedReport], place: str) -> tuple[list[Pair], tuple[Unpaired, ...]]:
-    """Pair each version of the programs in one place with the first one; return what is a version of nothing, too.
+def found_ladders(reports: Sequence[AnalyzedReport]) -> tuple[Ladder, ...]:
+    """Find the ladders that reports hold: versions of programs, and kernels of one report that do the same work."""
+    if not reports or len(reports) > MOST_SIDES:
+        return ()
+    across = [one for one in ladders_of(reports) if one.fastest]
+    taken = {digest for one in across for rung in one.rungs for digest in rung.side.digests}
+    alone = (ladder_inside(report) for report in reports if report.run.digest not in taken)
+    return (*across, *(one for one in alone if one))
+
+
+def ladder_inside(report: AnalyzedReport, threshold: float = DEFAULT_THRESHOLD) -> Ladder | None:
+    """Find the kernels of one report that do the same work and take most of its time; None where it has none.
+
+    At least two count as many operations, one of them no library's: those of a library stand last, as what the others
+    are set beside.
+    """
+    kernels = [kernel for kernel in summarize(timed(report.analyses)) if kernel.duration_ns]
+    whole_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
+    kernels = [kernel for kernel in kernels if (kernel.duration_ns or 0.0) >= LEAST_INSIDE * whole_ns]
+    for first in kernels:
+        work = main_work(first.analysis)
+        own = [one for one in kernels if _is_same_job(first.analysis, one.analysis)] if work.total else []
+        is_most = sum(one.duration_ns or 0.0 for one in own) >= INSIDE * whole_ns
+        names = {one.analysis.kernel.function_name for one in own}
+        if len(names) > 1 and is_most and any(library_of(one.analysis.kernel) is None for one in own):
+            ordered = sorted(
+                own, key=lambda one: (library_of(one.analysis.kernel) is not None, one.analysis.kernel.index)
+            )
+            sides = [
+                Side(
+                    one.analysis.short_name or one.analysis.kernel.function_name,
+                    (AnalyzedReport(report.run, _launches(report, one)),),
+                )
+                for one in ordered
+            ]
+            return ladder_of_kernels(program_name(report.run), sides[:MOST_SIDES], threshold)
+    return None
+
+
+def _is_same_job(one: Analysis, other: Analysis) -> bool:
+    works = main_work(one), main_work(other)
+    return works[0].unit == works[1].unit and bool(works[1].total) and same_work(one, other).same is True
+
+
+def _launches(report: AnalyzedReport, kernel: KernelSummary) -> tuple[Analysis, ...]:
+    own = kernel.analysis.kernel
+    return tuple(one for one in timed(report.analyses) if one.kernel.name == own.name and one.kernel.gpu == own.gpu)
+
+
+def pair_versions(
+    reports: Sequence[AnalyzedReport], place: str, threshold: float = DEFAULT_THRESHOLD
+) -> tuple[list[Ladder], tuple[Unpaired, ...]]:
+    """Set the versions of each program in one place upon one another; return what is a version of nothing, too.
 
     Raises:
-        InputError: No program there has two versions, or one has more than `MOST_SIDES`.
+        InputError: No program there has two versions.
     """
-    found = families(reports)
-    hint = "name the sides: `rooflens compare BASE HEAD`"
+    found = ladders_of(reports, threshold)
+    if not found and len(reports) == 1:
+        found = tuple(filter(None, (ladder_inside(reports[0], threshold),)))
     if not found:
+        hint = "name the sides: `rooflens compare BASE HEAD`"
         raise InputError(f"`{place}` holds no program in two versions (one kernel or job in several reports)", hint)
-    for family in found:
-        check_count(len(family.sides))
-    pairs = [
-        Pair(family.program, family.sides[0], head, are_versions=True) for family in found for head in family.sides[1:]
-    ]
-    taken = frozenset().union(*(side.digests for family in found for side in family.sides))
-    others = tuple(PurePath(report.run.source).name for report in reports if report.run.digest not in taken)
-    return pairs, (Unpaired("one report", others),) if others else ()
+    return list(found), _left("one report", reports, found)
 
 
 def pair_with_versions(
-    base: AnalyzedReport, others: Sequence[AnalyzedReport]
-) -> tuple[list[Pair], tuple[Unpaired, ...]] | None:
-    """Pair a report with each other version of its program; None where it is a version of nothing among them.
-
-    Raises:
-        InputError: The program has more than `MOST_SIDES` versions.
-    """
-    for family in families([base, *others]):
-        own = next((side for side in family.sides if base.run.digest in side.digests), None)
+    base: AnalyzedReport, others: Sequence[AnalyzedReport], threshold: float = DEFAULT_THRESHOLD
+) -> tuple[list[Ladder], tuple[Unpaired, ...]] | None:
+    """Set each other version of a report's program upon it; None where it is a version of nothing among them."""
+    for one in ladders_of([base, *others], threshold):
+        sides = [rung.side for rung in one.rungs]
+        own = next((side for side in sides if base.run.digest in side.digests), None)
         if own is not None:
-            check_count(len(family.sides))
-            taken = frozenset().union(*(side.digests for side in family.sides))
-            left = tuple(PurePath(one.run.source).name for one in others if one.run.digest not in taken)
-            pairs = [Pair(family.program, own, side, are_versions=True) for side in family.sides if side is not own]
-            return pairs, (Unpaired("the head", left),) if left else ()
+            ordered = (own, *(side for side in sides if side is not own))
+            return [ladder(one.program, ordered, threshold, found=True)], _left("the head", others, [one])
     return None
+
+
+def _left(where: str, reports: Sequence[AnalyzedReport], ladders: Sequence[Ladder]) -> tuple[Unpaired, ...]:
+    taken = {digest for one in ladders for rung in one.rungs for digest in rung.side.digests}
+    names = tuple(PurePath(report.run.source).name for report in reports if report.run.digest not in taken)
+    return (Unpaired(where, names),) if names else ()
 
 
 def check_count(sides: int) -> None:
@@ -222,7 +271,7 @@ def _join(groups: list[list[_Version]], version: _Version, to: Sequence[list[_Ve
 
 
 def _recordings(reports: Iterable[AnalyzedReport]) -> list[_Version]:
-    """Put the recordings of each version together."""
+    """Put the recordings of each version together: those of one day that have the same code."""
     versions: list[_Version] = []
     for report in reports:
         kernels: dict[str, tuple[Analysis, float]] = {}
@@ -230,7 +279,9 @@ def _recordings(reports: Iterable[AnalyzedReport]) -> list[_Version]:
             kernels.setdefault(function_of(kernel.name), (kernel.analysis, kernel.time_share or 0.0))
         found = _Version([report], kernels)
         name = version_name(report.run)
-        alike = (one for one in versions if version_name(one.run) == name and _has_same_code(one, found))
+        day = date(report.run.created_unix_s)
+        named = (one for one in versions if version_name(one.run) == name and date(one.run.created_unix_s) == day)
+        alike = (one for one in named if _has_same_code(one, found))
         same = next(alike, None)
         if same is None:
             versions.append(found)
@@ -256,18 +307,27 @@ def _continues(version: _Version, group: Sequence[_Version], *, elsewhere: bool)
     )
 
 
+def _in_order(group: Sequence[_Version]) -> list[_Version]:
+    """Order the versions of one program by their own names: those of others beside it tell nothing of its order."""
+    places = {run.digest: place for place, run in enumerate(in_order([version.run for version in group]))}
+    return sorted(group, key=lambda version: places[version.run.digest])
+
+
 def _is_of_one_program(one: _Version, other: _Version) -> bool:
     if program_name(one.run) == program_name(other.run):
         return True
-    is_alike = one.shared(other) >= SHARED or same_work(one.main, other.main) is True
+    is_alike = one.shared(other) >= SHARED or same_work(one.main, other.main).same is True
     return is_alike and PurePath(one.run.source).parent == PurePath(other.run.source).parent
 
 
 def _is_one_job(group: Sequence[_Version]) -> bool:
+    """Return whether most of a group do the same work, or all run one program's kernels at other sizes."""
+    if all(version.shared(group[0]) >= SHARED for version in group):
+        return True
     return 2 * max(sum(one.same_work(other) is not False for other in group) for one in group) > len(group)
 
 
-def _family(versions: Sequence[_Version]) -> Family:
+def _ladder(versions: Sequence[_Version], threshold: float) -> Ladder:
     """Name a program by its files, else by its longest kernel, else by its folder."""
     runs = [version.run for version in versions]
     named = (
@@ -276,6 +336,19 @@ def _family(versions: Sequence[_Version]) -> Family:
         {PurePath(run.source).parent.name for run in runs} - {""},
     )
     program = next((next(iter(names)) for names in named if len(names) == 1), program_name(runs[0]))
-    labels = path_labels([run.source for run in runs])
-    sides = (Side(label, tuple(version.reports)) for label, version in zip(labels, versions, strict=True))
-    return Family(program, tuple(sides))
+    sides = [Side(label, tuple(one.reports)) for label, one in zip(_run_labels(runs), versions, strict=True)]
+    return ladder(program, sides, threshold, found=True)
+
+
+def _run_labels(runs: Sequence[Run]) -> list[str]:
+    """Name versions by their files; runs of one name by their day, with the time of day where one has several."""
+    days = [date(run.created_unix_s) for run in runs]
+    if len({version_name(run) for run in runs}) > 1 or not all(run.created_unix_s for run in runs):
+        return path_labels([run.source for run in runs])
+    labels = [
+        day
+        if days.count(day) == 1
+        else datetime.fromtimestamp(run.created_unix_s or 0, tz=UTC).strftime("%Y-%m-%d %H:%M")
+        for day, run in zip(days, runs, strict=True)
+    ]
+    return labels if len(set(labels)) == len(labels) else path_labels([run.source for run in runs])

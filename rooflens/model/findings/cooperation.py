@@ -29,9 +29,7 @@ _LOADS = ("long_scoreboard", "lg_throttle")
 def passed_through_global(facts: Facts) -> Found | None:
     """Say that the threads of a block pass values to one another through global memory, barrier by barrier."""
     kernel, sectors = facts.kernel, facts.counter("global_load_sectors")
-    fetched = facts.counter("l2_read_miss_bytes")
-    if fetched is None:
-        fetched = facts.counter("dram_read_bytes")
+    fetched = _fetched_bytes(facts)
     waiting = stall_shares(facts).get("barrier", 0.0)
     if uses_shared_memory(kernel) or not sectors or fetched is None or not facts.counter("global_store_requests"):
         return None
@@ -54,6 +52,14 @@ def passed_through_global(facts: Facts) -> Found | None:
         confidence="medium",
         severity=weigh(facts, waste),
     )
+
+
+def _fetched_bytes(facts: Facts) -> float | None:
+    """Return the bytes that L2 had to fetch for the SMs, as counted, as DRAM read, or as its hit rate leaves."""
+    counted = [facts.counter(name) for name in ("l2_read_miss_bytes", "dram_read_bytes")]
+    looked_up, hits = facts.counter("l2_bytes"), facts.counter("l2_hit_rate")
+    missed = None if looked_up is None or hits is None else looked_up * (1 - hits)
+    return next((fetched for fetched in (*counted, missed) if fetched is not None), None)
 
 
 _VALUES = (4.0, 8.0)
@@ -97,12 +103,10 @@ def _reduction(facts: Facts) -> _Reduction | None:
     value = next((value for value in _VALUES if abs(held / value - 1) <= _AS_PRINTED), None)
     if value is None or not _stores_one_value(facts, value, blocks):
         return None
-    names = ("l2_read_miss_bytes", "dram_read_bytes", "dram_bytes")
-    loaded = next((name for name in names if counters.get(name)), None)
-    elements = None
-    if loaded is not None:
-        source = f"{facts.kernel.counter_sources.get(loaded, loaded)} / threads / {value:.0f} B"
-        elements = Evidence("elements a thread", counters[loaded] / (threads * blocks) / value, "elements", source)
+    loaded, elements = _fetched_bytes(facts) or counters.get("dram_bytes"), None
+    if loaded:
+        source = f"bytes that miss L2, else those of DRAM / threads / {value:.0f} B"
+        elements = Evidence("elements a thread", loaded / (threads * blocks) / value, "elements", source)
     return _Reduction(threads, elements, math.ceil(math.log2(threads)), instructions_a_warp(facts))
 
 
@@ -251,6 +255,7 @@ COOPERATION: tuple[FindingRule, ...] = (
         (
             ("global_load_sectors", "global_store_requests", "l2_read_miss_bytes"),
             ("global_load_sectors", "global_store_requests", "dram_read_bytes"),
+            ("global_load_sectors", "global_store_requests", "l2_bytes", "l2_hit_rate"),
         ),
     ),
     FindingRule(
@@ -258,7 +263,10 @@ COOPERATION: tuple[FindingRule, ...] = (
         "few elements a thread in a reduction",
         "elements",
         few_elements,
-        tuple(("block_size", name) for name in ("l2_read_miss_bytes", "dram_read_bytes", "dram_bytes")),
+        (
+            *(("block_size", name) for name in ("l2_read_miss_bytes", "dram_read_bytes", "dram_bytes")),
+            ("block_size", "l2_bytes", "l2_hit_rate"),
+        ),
     ),
     FindingRule(
         "reduction_without_shuffles",

@@ -115,6 +115,6 @@ LOOPS: tuple[FindingRule, ...] = (
         "tiles that are loaded while nothing multiplies",
         "overlap",
         unoverlapped_loads,
-        ((f"{CODE}samples", f"{CODE}warp_inst"),),
+        ((f"{CODE}samples",),),
     ),
 )

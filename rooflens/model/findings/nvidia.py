@@ -1,16 +1,15 @@
 """NVIDIA's own rule results that estimate a speed-up and that no finding of ours covers, as findings.
 
-They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked.
+They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked, and no gain of
+ours.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping
 
 from rooflens.format import percent
-from rooflens.model.findings.rule import gain_of
 from rooflens.model.records import Evidence, Finding, MoveKind, Rule
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.nvidia_rules import NVIDIA_RULE
@@ -76,7 +75,7 @@ def nvidia_rules(
     by_title: dict[str, Rule] = {}
     for rule in sorted(rules, key=lambda rule: -(rule.speedup_pct or 0.0)):
         by_title.setdefault(rule.title or rule.identifier, rule)
-    findings, limit = [], facts.limit.factor or math.inf
+    findings = []
     for title, rule in by_title.items():
         estimate = rule.speedup_pct or 0.0
         saved = estimate / _WHOLE_PCT
@@ -90,12 +89,21 @@ def nvidia_rules(
                 severity="contributes" if costs else "note",
                 evidence=(Evidence("time it would save", saved, "share", f"NVIDIA's rule {rule.identifier}"),),
                 move=f"see NVIDIA's rule `{title}`, which estimates {percent(saved)} less time",
-                kind=next((kinds[one] for one in covered_by(rule)), _KINDS.get(rule.identifier, "algorithm")),
-                gain=gain_of(facts, min(faster, limit)) if costs and faster is not None else None,
+                kind=kind_of(rule, kinds) or "algorithm",
                 confidence="low",
             )
         )
     return tuple(findings)
+
+
+def kind_of(rule: Rule, kinds: Mapping[str, MoveKind]) -> MoveKind | None:
+    """Return the kind of move that a rule of NVIDIA's asks for, by the findings that say the same; None for no kind.
+
+    Args:
+        rule: Its result.
+        kinds: Kind of each finding's move, by id.
+    """
+    return next((kinds[one] for one in covered_by(rule)), _KINDS.get(rule.identifier))
 
 
 def covered_by(rule: Rule) -> frozenset[str]:

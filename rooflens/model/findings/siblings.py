@@ -101,7 +101,8 @@ def _with_sibling(one: Analysis, other: Analysis, confidence: Confidence) -> Ana
     text = f"{text} ({duration(time_ns)})"
     costing = sum(finding.severity != "note" for finding in one.findings)
     is_advised = costing < MOST_ADVISED
-    gain = Gain(times, time_ns, changes=changes)
+    is_earned = "low" not in {confidence, verdict.confidence}
+    gain = Gain(times, time_ns, changes=changes) if is_earned else None
     finding = Finding(
         id=SIBLING,
         title="a faster kernel for the same work",

@@ -10,6 +10,9 @@ from msgspec import Struct, field
 
 from rooflens.model.inside.sass import CALLS, ENDS, INDIRECT, JUMPS, Instruction, convergence_barrier
 
+MOST_LOOPS = 400
+"""A function with more is left out, before their blocks are gathered: real ones have some dozens."""
+
 
 class Block(Struct, frozen=True):
     """Instructions that run one after the other.
@@ -48,6 +51,7 @@ class Graph(Struct):
         roots: Blocks that something outside enters: the function's start, and what is called.
         is_irreducible: A cycle has two entries, so that it has no header and is no natural loop.
         has_unknown_jumps: A jump's targets stand in a table that is not read.
+        has_too_many_loops: There are more than `MOST_LOOPS`, which are then not gathered.
     """
 
     instructions: Sequence[Instruction]
@@ -58,6 +62,7 @@ class Graph(Struct):
     rings: list[Ring] = field(default_factory=list)
     is_irreducible: bool = False
     has_unknown_jumps: bool = False
+    has_too_many_loops: bool = False
 
     def block_of(self, position: int) -> int:
         """Return the block that an instruction is in, by its position."""
@@ -177,26 +182,28 @@ def _with_jumping_calls(ways: _Ways, after: Sequence[tuple[int, ...]]) -> tuple[
     Returns:
         What may run after each block, and the blocks that are called and return.
     """
-    returns = {index for index, last in enumerate(ways.lasts) if last.base == "RET"}
+    before: list[list[int]] = [[] for _ in after]
+    for index, found in enumerate(after):
+        for one in found:
+            before[one].append(index)
+    returning = _reached((index for index, last in enumerate(ways.lasts) if last.base == "RET"), before)
     changed, called = list(after), set[int]()
-    known: dict[int, bool] = {}
     for index, last in enumerate(ways.lasts):
         target = ways.target(last) if last.base in CALLS else None
         if target is None:
             continue
-        if target not in known:
-            known[target] = not returns.isdisjoint(_reached([target], after))
-        if known[target]:
+        if target in returning:
             called.add(target)
         else:
             changed[index] = (target, *after[index]) if last.is_conditional else (target,)
     return changed, called
 
 
-def _reached(starts: Iterable[int], after: Sequence[Iterable[int]]) -> set[int]:
-    """Return all blocks that some lead to, those themselves too."""
-    found = set(starts)
-    waiting = list(found)
+def _reached(starts: Iterable[int], after: Sequence[Iterable[int]], known: Iterable[int] = ()) -> set[int]:
+    """Return all blocks that some lead to, those themselves too, with those that are known to be reached."""
+    waiting = list(starts)
+    found = known if isinstance(known, set) else set(known)
+    found.update(waiting)
     while waiting:
         for one in after[waiting.pop()]:
             if one not in found:
@@ -277,7 +284,7 @@ def _enter_what_ran(graph: Graph, ran: Collection[int]) -> None:
     for index, block in enumerate(graph.blocks):
         if index not in reached and graph.instructions[block.first].offset in ran:
             roots.append(index)
-            reached |= _reached([index], graph.after)
+            reached = _reached([index], graph.after, reached)
     graph.roots = tuple(roots)
     for index, found in enumerate(graph.before):
         graph.before[index] = [one for one in found if one in reached]
@@ -327,7 +334,7 @@ def _latches(graph: Graph) -> dict[int, list[int]] | None:
     latches: dict[int, list[int]] = defaultdict(list)
     for block in order:
         for one in graph.after[block]:
-            if rank[one] > rank[block]:
+            if rank[one] > rank[block] or len(latches) > MOST_LOOPS:
                 continue
             walker = block
             while walker not in (one, _TOP):
@@ -343,6 +350,9 @@ def _find_rings(graph: Graph) -> None:
     latches = _latches(graph)
     if latches is None:
         graph.is_irreducible = True
+        return
+    if len(latches) > MOST_LOOPS:
+        graph.has_too_many_loops = True
         return
     for header, back in latches.items():
         blocks = {header, *back}

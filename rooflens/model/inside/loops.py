@@ -13,13 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from rooflens.model.inside.code import MachineCode
-from rooflens.model.inside.graph import Graph, Ring, flow
+from rooflens.model.inside.graph import MOST_LOOPS, Graph, Ring, flow
 from rooflens.model.inside.sass import Instruction
 from rooflens.model.records import Loop, LoopKind
 from rooflens.model.roofline.opcodes import opcode_group, tensor_op, thread_flop
-
-MOST_LOOPS = 400
-"""Machine code with more is left out."""
 
 _SAME_RUNS = 1e-9
 
@@ -53,7 +50,7 @@ def find_rows(code: MachineCode) -> Rows:
         graph = _graph(instructions, calls, executed)
         if graph is None:
             return Rows(note="its machine code has a cycle with two entries: its loops are not told apart")
-        if len(graph.rings) > MOST_LOOPS:
+        if graph.has_too_many_loops:
             return Rows(note=f"its machine code has more than {MOST_LOOPS} loops")
         graphs.append(graph)
         drafts += _drafts(graph, executed, len(drafts), is_kernel=len(graphs) == 1)
@@ -77,7 +74,8 @@ def _functions(code: MachineCode) -> Iterator[Sequence[Instruction]]:
 def _graph(instructions: Sequence[Instruction], calls: Iterable[int], executed: Mapping[int, float]) -> Graph | None:
     """Find the flow of a function; None where its cycles are no loops, not even among what ran."""
     offsets = {one.offset for one in instructions}
-    entries = [one for one in calls if one in offsets and _is_called(one, instructions, offsets)]
+    # Targets inside of a function are its own business.
+    entries = (offsets & set(calls)) - {one.target for one in instructions}
     graph = flow(instructions, entries, executed.keys())
     if not graph.is_irreducible:
         return graph
@@ -96,11 +94,6 @@ def _graph(instructions: Sequence[Instruction], calls: Iterable[int], executed: 
 def _runs(graph: Graph, executed: Mapping[int, float]) -> list[float]:
     """Return how many warps ran each block."""
     return [executed.get(graph.instructions[block.first].offset, 0.0) for block in graph.blocks]
-
-
-def _is_called(target: int, instructions: Sequence[Instruction], offsets: set[int]) -> bool:
-    """Return whether another function jumps to an offset: targets inside of a function are its own business."""
-    return not any(one.target == target for one in instructions) and target in offsets
 
 
 class _Draft(Struct):

@@ -33,6 +33,9 @@ _OF_QUEUE: Mapping[str, frozenset[str]] = {
 _OF_STORES = frozenset({"drain", "membar"})
 _STORES = frozenset({"global store", "atomic", "shared store"})
 _MOST_PRODUCERS = 64
+_MOST_VISITS = 32
+"""How often a block is looked at on average until the scoreboards that enter it are known: a few times in real code."""
+
 _MOST_BACK = 4096
 """How many instructions are looked back over for a producer that no scoreboard names."""
 
@@ -87,6 +90,7 @@ class Finder:
         self._has_control = any(one.has_control for one in instructions)
         self._async = sum(1 << place for place, one in enumerate(instructions) if one.base == _ASYNC_COPY)
         self._pending = _pending(graph) if self._has_control else []
+        self._has_control = bool(self._pending)
         self._at_barrier: dict[int, list[Instruction]] = {}
 
     def producers(self, position: int, reason: str) -> tuple[Sequence[Instruction], WaitFound]:
@@ -232,14 +236,18 @@ _NOTHING: Boards = (0,) * SCOREBOARDS
 
 
 def _pending(graph: Graph) -> list[Boards]:
-    """Return, for each instruction, which instructions may still hold each scoreboard when it is to issue.
+    """Return, for each instruction, which may still hold each scoreboard when it is to issue; nothing if it takes long.
 
     Who waits for a scoreboard finds it free afterwards.
     """
     entering: list[Boards] = [_NOTHING] * len(graph.blocks)
     waiting = list(range(len(graph.blocks)))[::-1]
     queued = set(waiting)
+    steps = 0
     while waiting:
+        steps += 1
+        if steps > _MOST_VISITS * len(graph.blocks):
+            return []
         block = waiting.pop()
         queued.discard(block)
         *_, leaving = _through(graph, block, entering[block])

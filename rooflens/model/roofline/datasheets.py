@@ -144,7 +144,7 @@ class Link:
         return self.joins is None or gpus <= self.joins
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Datasheet:
     """One GPU as its maker describes it; what is not published is None or absent.
 
@@ -178,6 +178,9 @@ class Datasheet:
     absent_links: Mapping[LinkKind, str] = field(default_factory=lambda: MappingProxyType({}))
     l2_bandwidth: Quantity | None = None
     dram_size: Quantity | None = None
+
+    def __repr__(self) -> str:
+        return f"<Datasheet of {self.name}: {self.id}, CC {self.compute_capability}>"
 
     @property
     def name(self) -> str:

@@ -46,6 +46,11 @@ def collect_command(name: str, command_line: str | None) -> str:
     return f"rooflens profile {chosen}--launch-count 1 -- {program_of(command_line) or PROGRAM}"
 
 
+def for_all_kernels(text: str, name: str) -> str:
+    """Let the command in a text, which collects one launch of a kernel, choose no kernel."""
+    return text.replace(f"--kernel {shlex.quote(name)} ", "").replace("--launch-count 1 ", "")
+
+
 @lru_cache(maxsize=64)
 def not_profiled(compute_capability: str | None) -> str | None:
     """Say why today's ncu cannot collect more on a chip; None where it can, or the chip is not known."""

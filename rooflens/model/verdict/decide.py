@@ -126,7 +126,21 @@ def decide(facts: Facts) -> Facts:
         unseen=unseen,
         full_for_a_while=bound in {"memory", "compute"} and (top_share or 0.0) < facts.limits.bound_share,
     )
-    return replace(decided, limit=find_limit(decided))
+    return replace(decided, limit=find_limit(decided), confidence=_confidence(decided))
+
+
+def _confidence(facts: Facts) -> Confidence:
+    """Say how far the counters carry the class: each doubt costs a step, and some things leave none.
+
+    So it is where the class is open or unknown, and where something else speaks for a side whose unit was not measured
+    itself.
+    """
+    sides = [side for side in (facts.limiter, facts.memory, facts.compute) if side is not None]
+    is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
+    if facts.bound == "unknown" or is_stood_in or facts.or_bound:
+        return "low"
+    doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
+    return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]
 
 
 def _unseen(
@@ -229,20 +243,14 @@ def write_verdict(facts: Facts, findings: Sequence[Finding], *, with_evidence: b
         cause = "full for a part of its run"
     elif limiter is not None and limiter.resource is None:
         cause = longest_wait(facts)
-    # Something else speaks for a side whose unit was not measured itself.
-    sides = [side for side in (limiter, facts.memory, facts.compute) if side is not None]
-    is_stood_in = any(facts.share(side.resource or "") is None for side in sides)
-    doubts = len(_DOUBTS.intersection(facts.flags)) + facts.full_for_a_while
-    if bound == "unknown" or is_stood_in or facts.or_bound:
-        doubts = len(_CONFIDENCE)
-    moves = _moves(facts, costing, unmeasured=unmeasured)
+    moves = _earned(facts, _moves(facts, costing, unmeasured=unmeasured), costing)
     return Verdict(
         bound=bound,
         resource=limiter.resource if limiter else None,
         at_roof=facts.at_roof,
         cause=cause,
         limit=facts.limit,
-        confidence=_CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)],
+        confidence=facts.confidence,
         sentence=verdict_sentence(facts, causes, [move.text for move in moves], unmeasured=unmeasured),
         evidence=evidence_lines(facts, causes, unmeasured=unmeasured) if with_evidence else (),
         moves=moves,
@@ -268,6 +276,15 @@ def _explains_the_wait(facts: Facts, causes: Sequence[Finding]) -> bool:
     return any(gain is None or room is None or math.log(gain.factor) >= least for gain in gains)
 
 
+def _earned(facts: Facts, moves: Sequence[Move], costing: Sequence[Finding]) -> tuple[Move, ...]:
+    """Leave out the gains that the confidence does not carry; the order of the moves keeps to them."""
+    sure = {finding.id: finding.confidence for finding in costing}
+    return tuple(
+        replace(move, gain=facts.earned(move.gain, sure.get(move.finding or "", "high"))) if move.gain else move
+        for move in moves
+    )
+
+
 def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[Move, ...]:
     """Choose the moves: by what each brings alone, those for the limiter among them, and last how to collect more.
 
@@ -280,7 +297,7 @@ def _moves(facts: Facts, costing: Sequence[Finding], *, unmeasured: bool) -> tup
         return advice.failed_moves(kernel, command_line)
     if (library := library_of(kernel)) is not None:
         moves = caller_moves(facts, library)
-        return (*moves, *advice.collect_moves(kernel, command_line)) if facts.bound == "unknown" else moves
+        return (*advice.collect_moves(kernel, command_line), *moves) if facts.bound == "unknown" else moves
     moves = _in_order(facts, costing, _at_limiter(facts, costing), unmeasured=unmeasured)
     is_open = unmeasured and not_profiled(kernel.compute_capability) is None
     is_one_sided = "memory" in facts.unseen and facts.limiter is not None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rooflens.model.bounds import Bound
-from rooflens.model.records import Bottleneck, Evidence, Kernel, Level, Limit, Outside, Phases, Pipe
+from rooflens.model.records import Bottleneck, Confidence, Evidence, Gain, Kernel, Level, Limit, Outside, Phases, Pipe
 from rooflens.model.roofline.flops import Flops
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.unprofiled import InProgram
@@ -27,6 +27,7 @@ class Facts(Struct, frozen=True):
         at_roof: The limiter is full.
         top_share: The largest share of any unit, 0 to 1; None where none is known, or an unseen one may be larger.
         unseen: Sides that were not measured and may be busier than all that was; named as their classes are.
+        confidence: How far the counters carry the class.
         full_for_a_while: The series named the limiter: it is full on the plateau of the run, and no unit is on average.
     """
 
@@ -47,6 +48,7 @@ class Facts(Struct, frozen=True):
     unseen: tuple[Bound, ...] = ()
     full_for_a_while: bool = False
     limit: Limit = Limit()
+    confidence: Confidence = "low"
 
     @property
     def or_bound(self) -> tuple[Bound, ...]:
@@ -70,6 +72,10 @@ class Facts(Struct, frozen=True):
         """Return the share of a level or pipe; None where not measured."""
         place = self.levels.get(resource) or self.pipes.get(resource)
         return place.share if place else None
+
+    def earned(self, gain: Gain | None, confidence: Confidence) -> Gain | None:
+        """Return the gain of a move; None where the kernel's class or the finding has low confidence: it is a guess."""
+        return None if "low" in {self.confidence, confidence} else gain
 
     @property
     def tensor_share(self) -> float | None:

@@ -28,6 +28,8 @@ _DRIVEN_BY: Mapping[str, tuple[str, ...]] = {
     "issue": ("warp_inst",),
 }
 """Level or pipe -> measures of the work that it does."""
+_NEARLY_ALL = 0.9
+"""DRAM's bytes are not known by loop: they are those of the loop that makes nearly all accesses, and else of none."""
 _READY = frozenset({"selected", "not_selected"})
 _SMALL_PART = 0.15
 """A loop of which less is arithmetic, and that does less of the kernel's, is there for something else."""
@@ -119,7 +121,8 @@ def _part(facts: Facts, loop: Loop, unit: str) -> float | None:
     kernel = facts.kernel
     if (measures := _DRIVEN_BY.get(unit)) is not None:
         own = sum(loop.own.get(measure, 0.0) for measure in measures)
-        return ratio(own, sum(_total(kernel, measure) for measure in measures))
+        part = ratio(own, sum(_total(kernel, measure) for measure in measures))
+        return None if unit == "dram" and (part or 0.0) < _NEARLY_ALL else part
     work = next((work for work in facts.flops.work if work.key == unit), None)
     if work is None or not work.ops:
         return None

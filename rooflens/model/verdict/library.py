@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from rooflens.format import duration, si, significant
-from rooflens.model.records import Kernel, Move
+from rooflens.model.knowledge.roles import COPIES, FILLS
+from rooflens.model.records import Analysis, Kernel, Move, Role, timed
 from rooflens.model.roofline.opcodes import uses_tensor_cores
+from rooflens.model.verdict.collecting import PROGRAM, program_of
 from rooflens.model.verdict.facts import Facts
 from rooflens.model.verdict.narrower import roofs_over_fp32
-from rooflens.model.verdict.sentences import busy_words, resource_label
+from rooflens.model.verdict.sentences import busy_words, resource_label, without_move
 
 _LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
@@ -52,6 +57,37 @@ def library_of(kernel: Kernel) -> str | None:
     """Name the library that a kernel is part of; None where its name tells none."""
     names = f"{kernel.name} {kernel.function_name}"
     return next((library for library, pattern in _LIBRARIES if pattern.search(names)), None)
+
+
+ONLY_FILLS = "this report holds only kernels that fill inputs"
+
+
+def role_of(kernel: Kernel) -> Role:
+    """Say what a kernel is to its reader: an input's filler, a copy, a library's, or one whose code can be changed."""
+    names = f"{kernel.name}\n{kernel.function_name}"
+    if FILLS.search(names):
+        return "fill"
+    if COPIES.search(names):
+        return "copy"
+    return "kernel" if library_of(kernel) is None else "library"
+
+
+def with_fills_told(analyses: Sequence[Analysis], command_line: str | None) -> tuple[Analysis, ...]:
+    """Say of a report that holds nothing but kernels that fill inputs that the reader's own is not in it.
+
+    One whose profiling failed is in it.
+    """
+    if not timed(analyses) or any(one.role != "fill" for one in analyses):
+        return tuple(analyses)
+    command = f"rooflens profile --kernel NAME -- {program_of(command_line) or PROGRAM}"
+    text = f"{ONLY_FILLS}; yours is not in it: `{command}`"
+    return tuple(one if one.kernel.failed else _with_move(one, Move(text, "collect")) for one in analyses)
+
+
+def _with_move(analysis: Analysis, move: Move) -> Analysis:
+    verdict = analysis.verdict
+    sentence = f"{without_move(verdict)} {move.text[:1].upper()}{move.text[1:]}."
+    return replace(analysis, verdict=replace(verdict, moves=(move, *verdict.moves), sentence=sentence))
 
 
 def caller_moves(facts: Facts, library: str) -> tuple[Move, ...]:

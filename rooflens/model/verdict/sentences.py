@@ -142,6 +142,15 @@ def limit_cell(limit: Limit, missing: str = MISSING) -> str:
     return f"{'' if limit.proven else '~'}{'far' if limit.is_far else factor(limit.factor)}"
 
 
+GAIN_NOT_KNOWN = "gain not known"
+"""Stands where the effect of a move cannot be modelled, or the confidence is too low for a figure."""
+
+
+def first_gain_words(verdict: Verdict, time_ns: float | None) -> str:
+    """Say what the first move brings to so much time, and that it is not known where that is so; empty without one."""
+    return gain_words(verdict.gain, time_ns) or (GAIN_NOT_KNOWN if verdict.moves else "")
+
+
 def gain_words(gain: Gain | None, time_ns: float | None = None) -> str:
     """Say what a move brings to so much time: `10.4 s to about 8.7 s (1.2x)` with an arrow; empty where unknown."""
     if gain is None:

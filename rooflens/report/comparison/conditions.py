@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.compare.compare import Comparison, Side
+from rooflens.model.compare.compare import Side
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import is_apart, mean_clock_hz, mean_memory_bytes_per_s
 from rooflens.model.records import timed
 from rooflens.report.summary import CLOCK_WORDS
@@ -39,7 +40,7 @@ def is_synthetic(side: Side) -> bool:
     return any(run.synthetic for run in side.runs) or any(one.kernel.synthetic for one in side.timed)
 
 
-def recorded(comparison: Comparison) -> tuple[Fact, ...]:
+def recorded(comparison: Ladder) -> tuple[Fact, ...]:
     """List how both sides were recorded; what neither states is left out."""
     rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
         ("Side", lambda side: side.label),
@@ -61,13 +62,13 @@ def recorded(comparison: Comparison) -> tuple[Fact, ...]:
     )
 
 
-def _matters(label: str, base: str, head: str, comparison: Comparison) -> bool:
+def _matters(label: str, base: str, head: str, comparison: Ladder) -> bool:
     if label == "SM clock":
         return is_apart(mean_clock_hz(comparison.base), mean_clock_hz(comparison.head))
     return base != head and label in CONDITIONS
 
 
-def unlike(comparison: Comparison) -> str:
+def unlike(comparison: Ladder) -> str:
     """Say why both sides have no roofs in common; empty where they have.
 
     Clocks are means over GPU time: the roofs that matter are those of the kernels that take it.

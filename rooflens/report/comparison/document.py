@@ -19,11 +19,12 @@ from rooflens.format import (
     percent,
     plain_name,
 )
-from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change, Comparison
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change
 from rooflens.model.compare.findings import changed_findings, findings_sentence
-from rooflens.model.compare.gate import Compared, Gated
-from rooflens.model.compare.ladder import NO_SIDES, Ladder, Sides
+from rooflens.model.compare.gate import Gated
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.loops import LoopChange, changed_loops
+from rooflens.model.compare.pairing import Unpaired
 from rooflens.model.compare.sentences import change_sentence, spread_words, total_sentence
 from rooflens.model.records import LEVELS, Analysis
 from rooflens.model.verdict.sentences import resource_label
@@ -61,12 +62,13 @@ from rooflens.report.ladder import (
     KERNELS_SHOWN,
     NAME_WIDTH,
     headline,
-    ladder_rows,
+    kernel_cells,
+    ladder_table,
     ladder_warnings,
-    series_cells,
     subject,
     try_next,
 )
+from rooflens.report.plane.plane import places
 
 MAX_DRAWN_PROGRAMS = 5
 """Programs with charts and all their numbers, those with the biggest differences."""
@@ -100,56 +102,54 @@ _LIMITERS = (
 )
 
 
-def comparison_document(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = NO_SIDES) -> Document:
+def comparison_document(
+    ladders: Sequence[Ladder], unpaired: Sequence[Unpaired] = (), gated: Gated | None = None
+) -> Document:
     """Show how the gate ended, the ladder of each program with more than two sides, else what became of its kernels."""
-    drawn = {id(one.compared): one for one in programs(_told(compared, sides))[:MAX_DRAWN_PROGRAMS]}
+    drawn = {id(one.comparison): one for one in programs(_told(ladders))[:MAX_DRAWN_PROGRAMS]}
     blocks = [*(gate_document(gated) if gated else ())]
-    if len(compared) > 1 and not sides.climbed:
-        blocks.append(Columns(((_overview(compared),),)))
-    blocks += [block for ladder in sides.climbed for block in ladder_blocks(ladder, compared)]
-    for one in compared:
-        if not sides.climbs(one.comparison):
-            blocks += _blocks(one, drawn.get(id(one)))
-        elif id(one) in drawn:
-            blocks.append(Columns((tuple(_blocks(one, drawn[id(one)])),)))
-    if sides.unpaired:
-        blocks.append(bullets([one.words for one in sides.unpaired]))
-    method = tuple(map(paragraph, (_MATCHED, _judged(compared), _DRAWN, _LIMITERS)))
+    if len(ladders) > 1 and not any(one.pairs for one in ladders):
+        blocks.append(Columns(((_overview(ladders),),)))
+    for i, ladder in enumerate(sorted(ladders, key=lambda one: not one.pairs)):
+        if not ladder.pairs:
+            blocks += _blocks(ladder, drawn.get(id(ladder)))
+            continue
+        blocks += ladder_blocks(ladder, f"sides-{i}")
+        shown = [drawn[id(pair)] for pair in ladder.pairs if id(pair) in drawn]
+        blocks += [Columns((tuple(_blocks(pair.comparison, pair)),)) for pair in shown]
+    if unpaired:
+        blocks.append(bullets([one.words for one in unpaired]))
+    method = tuple(map(paragraph, (_MATCHED, _judged(ladders), _DRAWN, _LIMITERS)))
     return (*blocks, Columns(((Folded("How to read this page", method),),)))
 
 
-def heading(compared: Sequence[Compared], sides: Sides = NO_SIDES) -> tuple[str, list[str], str]:
+def heading(ladders: Sequence[Ladder]) -> tuple[str, list[str], str]:
     """Give the title of a comparison's page, facts below it, and which side a generator wrote."""
-    ladders = sides.climbed
+    facts: list[str] = []
     if len(ladders) == 1:
-        title, facts = f"{ladders[0].program}: {headline(ladders[0])}", []
-    elif len(compared) == 1:
-        (one,) = compared
-        title, facts = f"{one.program}: {total_sentence(one.comparison)}", [*_counts(one.comparison)]
+        (one,) = ladders
+        title = f"{one.program}: {headline(one) if one.pairs else total_sentence(one)}"
+        facts = [] if one.pairs else [*_counts(one)]
+    elif any(one.pairs for one in ladders):
+        title = f"{len(ladders)} programs, {'each ' if all(one.pairs for one in ladders) else ''}in several versions"
     else:
-        title = f"{len(compared)} programs, before and after" if compared else "No program in common"
-        facts = []
-    return title, facts, _synthetic(compared)
+        title = f"{len(ladders)} programs, before and after" if ladders else "No program in common"
+    return title, facts, _synthetic(ladders)
 
 
-def _told(compared: Sequence[Compared], sides: Sides) -> list[Compared]:
+def _told(ladders: Sequence[Ladder]) -> list[Ladder]:
     """Choose the pairs that are drawn: of a ladder the fastest and the last version, each against the first."""
-    shown = {
-        frozenset((ladder.rungs[0].side.digests, rung.side.digests))
-        for ladder in sides.climbed
-        for rung in (ladder.fastest, *[one for one in ladder.rungs if one.to_first][-1:])
-        if rung is not None
-    }
-    pairs = [(one.comparison.base.digests, one.comparison.head.digests) for one in compared]
-    return [
-        one
-        for one, pair in zip(compared, pairs, strict=True)
-        if not sides.climbs(one.comparison) or frozenset(pair) in shown
-    ]
+    return [pair for one in ladders for pair in (_ends(one) if one.pairs else (one,))]
 
 
-def _judged(compared: Sequence[Compared]) -> str:
-    smallest = max((one.comparison.threshold for one in compared), default=DEFAULT_THRESHOLD)
+def _ends(ladder: Ladder) -> list[Ladder]:
+    last = next((rung for rung in reversed(ladder.rungs) if rung.to_first), None)
+    wanted = [rung.side.label for rung in (ladder.fastest, last) if rung]
+    return [pair for pair in ladder.pairs if pair.head.label in wanted]
+
+
+def _judged(ladders: Sequence[Ladder]) -> str:
+    smallest = max((one.threshold for one in ladders), default=DEFAULT_THRESHOLD)
     least = given_percent(round(100 * smallest, 6))
     return (
         "Times are medians over the recordings of a side, with their range in brackets. A change counts when the "
@@ -158,11 +158,10 @@ def _judged(compared: Sequence[Compared]) -> str:
     )
 
 
-def _synthetic(compared: Iterable[Compared]) -> str:
+def _synthetic(ladders: Iterable[Ladder]) -> str:
     """Say which side was written by a generator; empty where both were recorded."""
-    found = [program.comparison for program in compared]
-    base = any(is_synthetic(comparison.base) for comparison in found)
-    head = any(is_synthetic(comparison.head) for comparison in found)
+    found = [pair for one in ladders for pair in one.each]
+    base, head = (any(is_synthetic(getattr(pair, side)) for pair in found) for side in ("base", "head"))
     if base and head:
         return (
             "Both sides hold reports written by a generator, not recorded on a GPU. No number below is a measurement."
@@ -173,7 +172,7 @@ def _synthetic(compared: Iterable[Compared]) -> str:
     return ""
 
 
-def _counts(comparison: Comparison) -> Iterator[str]:
+def _counts(comparison: Ladder) -> Iterator[str]:
     """Count all kernels by what became of them."""
     yield count(len(comparison.changes), "kernel")
     outcomes = [
@@ -190,7 +189,7 @@ def _counts(comparison: Comparison) -> Iterator[str]:
             yield f"{amount:,} {words}"
 
 
-def _overview(compared: Sequence[Compared]) -> Table:
+def _overview(ladders: Sequence[Ladder]) -> Table:
     """List all programs of a page, in their order on it."""
     columns = (
         Column("Program", fit="name"),
@@ -201,32 +200,25 @@ def _overview(compared: Sequence[Compared]) -> Table:
     rows = (
         (
             Span(one.program, "literal"),
-            spread_words(one.comparison.total.base),
-            spread_words(one.comparison.total.head),
-            total_sentence(one.comparison),
+            spread_words(one.total.base),
+            spread_words(one.total.head),
+            total_sentence(one),
         )
-        for one in compared
+        for one in ladders
     )
     return Table(columns, tuple(rows), label="All programs")
 
 
-def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator[Block]:
+def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
     """Show the versions of a program one below the other, what to try next, and its other kernels."""
     yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
-    columns = (
-        Column("version", fit="name", most=NAME_WIDTH),
-        Column("time", right=True, worth=8),
-        Column("x first", right=True, worth=7),
-        Column("limited by", fit="wrap", worth=4),
-        Column("what changed", fit="prose", least=36),
-    )
-    rows = ladder_rows(ladder.rungs, ladder.threshold)
-    cells = tuple((row.marked, row.time, row.against_first, Span(row.limiter, row.bound), row.changed) for row in rows)
-    yield Table(columns, cells)
+    yield ladder_table(ladder)
     yield paragraph(subject(ladder))
     if advice := try_next(ladder):
         yield paragraph(advice)
-    if len(ladder.series) > 1:
+    if ladder.fastest:
+        yield _over_sides(ladder, key)
+    if len(ladder.kernels) > 1:
         yield Table(
             (
                 Column("kernel", fit="name", most=NAME_WIDTH),
@@ -237,18 +229,17 @@ def ladder_blocks(ladder: Ladder, compared: Sequence[Compared] = ()) -> Iterator
                 Column("time", worth=3),
                 Column("limited by", fit="wrap", least=24),
             ),
-            tuple((code(plain_name(one.name)), *series_cells(one)) for one in ladder.series[:KERNELS_SHOWN]),
-            amount=len(ladder.series),
+            tuple((code(plain_name(one.name)), *kernel_cells(one)) for one in ladder.kernels[:KERNELS_SHOWN]),
+            amount=len(ladder.kernels),
             rest=" that take less time",
         )
-    if found := ladder_warnings(ladder, compared):
+    if found := ladder_warnings(ladder):
         yield bullets([*found])
 
 
-def _blocks(program: Compared, drawn: Program | None) -> Iterator[Block]:
+def _blocks(comparison: Ladder, drawn: Program | None) -> Iterator[Block]:
     """Show one program: the total, a line for each kernel with its story, and what to keep in mind."""
-    comparison = program.comparison
-    yield Heading((Span(program.program, "literal"), f": {total_sentence(comparison)}"), 3)
+    yield Heading((Span(comparison.program, "literal"), f": {total_sentence(comparison)}"), 3)
     times = f"{spread_words(comparison.total.base)} -> {spread_words(comparison.total.head)}"
     yield Paragraph((times,), "answer")
     if drawn:
@@ -269,17 +260,18 @@ def _blocks(program: Compared, drawn: Program | None) -> Iterator[Block]:
         rest=" with smaller differences",
         label="Kernels",
     )
-    if program.warnings:
-        yield bullets([*program.warnings])
+    if comparison.warnings:
+        yield bullets([*comparison.warnings])
     if drawn:
         yield from _drawn(drawn)
 
 
-def _cells(change: Change, comparison: Comparison, *, of_page: bool) -> tuple[Words, ...]:
+def _cells(change: Change, comparison: Ladder, *, of_page: bool) -> tuple[Words, ...]:
     """Write name and how it was matched, times before and after, what it lost, its limiters, and its story."""
     how = "" if change.how == "same" else f" ({change.how})"
-    told = findings_sentence(changed_findings(change))
-    loops = "; ".join(map(_loop_words, changed_loops(change)))
+    is_told = not change.timing.apart
+    told = findings_sentence(changed_findings(change)) if is_told else ""
+    loops = "; ".join(map(_loop_words, changed_loops(change))) if is_told else ""
     story = change_sentence(change, comparison) + (f". Loops: {loops}" if loops else "")
     story += f". Findings: {told}" if told else ""
     more = (signed_duration(known_lost_ns([change])), _limited(change)) if of_page else ()
@@ -338,7 +330,7 @@ def _literal(text: str) -> Span:
     return Span(cut_name(text, 400), "literal")
 
 
-def _swapped(comparison: Comparison) -> Words:
+def _swapped(comparison: Ladder) -> Words:
     """Sum up what only one side has; empty where all kernels are matched."""
     said: list[str | Span] = []
     for what, how in (("Gone", "gone"), ("New", "new")):
@@ -354,20 +346,30 @@ def _swapped(comparison: Comparison) -> Words:
 def _drawn(program: Program) -> Iterator[Block]:
     """Draw where the time went and the roofline, and list the numbers of each kernel on both sides."""
     mark = ": synthetic data" if program.is_synthetic else ""
-    charts = (
-        ("Where the time went", _waterfall(program, mark)),
-        ("Roofline, before and after", _roofline(program, mark)),
-    )
+    charts = [("Where the time went", _waterfall(program, mark))]
+    sides = (one for row in program.rows for one in (row.change.base, row.change.head) if one)
+    if any(places(one) for one in sides):
+        charts.append(("Roofline, before and after", _roofline(program, mark)))
     yield Columns(tuple((Heading(title, 4), chart) for title, chart in charts))
     yield Columns(((Folded("Launches, intensity and shares of each kernel", (_numbers(program),)),),))
 
 
+def _over_sides(ladder: Ladder, key: str) -> Chart:
+    """Draw the time of the longest kernels over the versions."""
+
+    def draw() -> Mapping[str, Any] | None:
+        from rooflens.report.comparison.charts import sides_spec  # noqa: PLC0415 - only pages draw
+
+        return sides_spec(ladder)
+
+    return Chart(key, draw, f"Time of the kernels of {ladder.program} over its versions; the tables hold the same.")
+
+
 def _waterfall(program: Program, mark: str) -> Chart:
     def draw() -> Mapping[str, Any] | None:
-        from rooflens.report.comparison.waterfall import waterfall, waterfall_spec  # noqa: PLC0415 - only pages draw
+        from rooflens.report.comparison.charts import waterfall_spec  # noqa: PLC0415 - only pages draw
 
-        found = waterfall(program)
-        return waterfall_spec(found, title=f"GPU time: {program.headline}{mark}") if found else None
+        return waterfall_spec(program, title=f"GPU time: {program.headline}{mark}")
 
     return Chart(
         f"waterfall-{program.key}",
@@ -381,11 +383,10 @@ def _roofline(program: Program, mark: str) -> Chart:
     """Draw each kernel where it was and is."""
 
     def draw() -> Mapping[str, Any] | None:
-        from rooflens.report.comparison.roofline import arrows_spec, moves  # noqa: PLC0415 - only pages draw
+        from rooflens.report.comparison.charts import arrows_spec  # noqa: PLC0415 - only pages draw
 
-        found = moves(program)
-        caption = f"{found.gpu}, SM {found.clock}" if found.clock else found.gpu
-        return arrows_spec(found, title=f"{caption}{mark}") if found.drawable else None
+        gpus = dict.fromkeys(one.kernel.gpu or "unknown GPU" for one in program.comparison.head.timed)
+        return arrows_spec(program, title=f"{', '.join(gpus)}{mark}")
 
     why = unlike(program.comparison)
     shares = f"Heights are shares of each kernel's own roof, not FLOP/s: {why}, so there is no roof for both sides."

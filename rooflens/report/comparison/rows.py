@@ -9,8 +9,8 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.format import plain_name
 from rooflens.model.bounds import ShownClass
-from rooflens.model.compare.compare import Change, Comparison, Outcome, Timing
-from rooflens.model.compare.gate import Compared
+from rooflens.model.compare.compare import Change, Outcome, Timing
+from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.sentences import change_sentence, factor_words, total_noun
 from rooflens.model.records import Analysis
 from rooflens.model.verdict.sentences import resource_label
@@ -48,7 +48,7 @@ class Row(Struct, frozen=True):
 
     key: str
     change: Change
-    comparison: Comparison
+    comparison: Ladder
 
     @property
     def name(self) -> str:
@@ -84,6 +84,8 @@ class Row(Struct, frozen=True):
         """Its outcome in a few words: `1.78x faster`, `within noise`, `new`."""
         if not self.is_matched:
             return self.change.how
+        if self.change.timing.apart:
+            return "not compared"
         words = "within noise" if self.outcome == "same" else factor_words(self.change.speed, self.comparison.threshold)
         return f"{words}, mean launch" if self.change.counts_differ else words
 
@@ -105,20 +107,15 @@ class Row(Struct, frozen=True):
 
 
 class Program(Struct, frozen=True):
-    """One program of the page.
+    """One program of the page: two sides of it.
 
     Attributes:
         rows: Its kernels, largest change first, as many as a page lists.
     """
 
     key: str
-    compared: Compared
+    comparison: Ladder
     rows: tuple[Row, ...]
-
-    @property
-    def comparison(self) -> Comparison:
-        """Both sides with all kernels."""
-        return self.compared.comparison
 
     @property
     def total(self) -> Timing:
@@ -137,14 +134,12 @@ class Program(Struct, frozen=True):
         return any(is_synthetic(side) for side in (self.comparison.base, self.comparison.head))
 
 
-def programs(compared: Sequence[Compared]) -> tuple[Program, ...]:
+def programs(pairs: Sequence[Ladder]) -> tuple[Program, ...]:
     """Put programs in order, largest change first, number their kernels, and share the page's rows between them."""
-    most = max(LEAST_ROWS, ROWS_ON_PAGE // max(1, len(compared)))
+    most = max(LEAST_ROWS, ROWS_ON_PAGE // max(1, len(pairs)))
     found, first = [], 0
-    ordered = sorted(compared, key=lambda pair: -abs(pair.comparison.total.lost_ns))
-    for i, pair in enumerate(ordered):
-        changes = pair.comparison.changes
-        rows = tuple(Row(f"k{first + j}", change, pair.comparison) for j, change in enumerate(changes[:most]))
+    for i, pair in enumerate(sorted(pairs, key=lambda pair: -abs(pair.total.lost_ns))):
+        rows = tuple(Row(f"k{first + j}", change, pair) for j, change in enumerate(pair.changes[:most]))
         found.append(Program(f"p{i}", pair, rows))
         first += len(rows)
     return tuple(found)
@@ -169,6 +164,8 @@ def limiter_words(found: Limiter) -> str:
 def judgement(timing: Timing, threshold: float) -> str:
     """Say why a change counts or does not."""
     outcome = timing.outcome(threshold)
+    if timing.apart:
+        return f"Not judged: {timing.apart}."
     if outcome == "unknown":
         return "Not judged: one side has no durations."
     if outcome == "single":

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from rooflens.format import count, duration, percent, si, significant
 from rooflens.model.predict.forecast import Forecast, Row, moving
 from rooflens.model.verdict.sentences import resource_label
@@ -31,7 +33,7 @@ from rooflens.report.document import (
     strong,
 )
 from rooflens.report.forecast import sentences
-from rooflens.report.text.forecast import columns_of, notes, sizes_text, table_rows
+from rooflens.report.text.forecast import columns_of, crossing_words, notes, sizes_text, table_rows
 from rooflens.report.text.forecast import heading as row_heading
 
 MAX_PLANES = 12
@@ -229,13 +231,13 @@ def _planes(rows: Sequence[Row], places: Sequence[Mapping[int, str]]) -> dict[in
     def placed() -> dict[int, Any]:
         from rooflens.report.forecast.plane import planes  # noqa: PLC0415 - only pages draw
 
-        return dict(zip(drawn, planes(rows[i] for i in drawn), strict=True))
+        return dict(zip(drawn, planes([rows[i] for i in drawn], [places[i] for i in drawn]), strict=True))
 
     def draw(i: int) -> Mapping[str, Any]:
-        from rooflens.report.forecast.plane import predict_spec  # noqa: PLC0415 - only pages draw
+        from rooflens.report.plane.simple import plane_spec  # noqa: PLC0415 - only pages draw
 
         subtitle = (sentences.title([rows[i]]), "Predicted from dense peaks of the datasheet")
-        return predict_spec(placed()[i], title=_short(rows[i]), subtitle=subtitle, places=places[i])
+        return plane_spec(replace(placed()[i], title=_short(rows[i]), subtitle=subtitle))
 
     about = "Roofline of {} for {} in {}; the tables hold the same data."
     return {
@@ -280,7 +282,7 @@ def _side_by_side(rows: Sequence[Row], lacking: Sequence[str]) -> Iterator[Block
 
 def _gpu_cells(row: Row) -> tuple[Words, ...]:
     last = row.steps[-1][1]
-    changes = "; ".join(f"{regime}-bound from {sizes_text(row, sizes)}" for sizes, regime in row.crossings)
+    changes = "; ".join(crossing_words(row, sizes, regime) for sizes, regime in row.crossings)
     return (
         _short(row),
         row.dtype,

@@ -69,7 +69,7 @@ def answer(row: Row) -> str:
     for sizes, regime in row.crossings:
         at_ridge = by_ridge and {before, regime} == {"memory", "compute"}
         why = f", where it reaches {fmt.significant(last.ridge)} FLOP/B" if at_ridge else ""
-        said.append(f"{regime}-bound from {forecasts.sizes_text(row, sizes)}{why}")
+        said.append(f"{forecasts.crossing_words(row, sizes, regime)}{why}")
         before = regime
     changes = "; ".join(said)
     return f"{changes[0].upper()}{changes[1:]}; {first.regime}-bound before."

@@ -9,8 +9,9 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens.model.compare.ladder import Ladder
+from rooflens.model.ranking import Tier, opportunities, tiers
 from rooflens.model.records import timed
-from rooflens.model.summary import by_stake, parted, time_part
+from rooflens.model.summary import parted, time_part
 from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.content import Content
 from rooflens.report.page.cards.hot_lines import hot_lines
@@ -42,6 +43,9 @@ from rooflens.report.templates import render
 KEPT = 20
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""
 
+MEMBERS_SHOWN = 20
+"""Kernels of a row for many that are named; all are counted."""
+
 REPORTS_SHOWN = 6
 """Reports that have a bar of their own: the newest ones."""
 
@@ -52,11 +56,13 @@ class Entry(Struct, frozen=True):
     Attributes:
         part: The verdict of the launches it speaks of; empty where it speaks of all of the kernel's.
         shown: True where it is in the list before anything is filtered.
+        begins: True where a line parts it from those with a gain above it.
     """
 
     row: Ranked
     part: str
     shown: bool
+    begins: bool = False
 
 
 class MoveShown(Struct, frozen=True):
@@ -135,6 +141,7 @@ def what_first(content: Content) -> Markup:
         "report/ranking",
         content=content,
         entries=list(_entries(content)),
+        most_members=MEMBERS_SHOWN,
         more=len(rest),
         more_share=None if own else time_part(rest),
         own=own,
@@ -170,11 +177,16 @@ def _entries(content: Content) -> Iterator[Entry]:
     """List what can stand in the ranking: the shown entries, the next kernels, and parts of kernels by verdict."""
     shown = ranking(content)
     earlier = earlier_versions(content)
-    kept = sorted(by_stake(content.kernels), key=lambda kernel: kernel.key in earlier)[:KEPT]
+    rows = opportunities([kernel for kernel in content.kernels if kernel.key not in earlier])
+    first = {row.group.key for row in shown}
+    rows.sort(key=lambda row: row.key not in first)
+    kept = [*rows, *(kernel for kernel in content.kernels if kernel.key in earlier)][:KEPT]
+    gains = [tier == Tier.GAIN for tier in tiers(kept)]
     for place, kernel in enumerate(kept):
         is_shown = place < len(shown)
-        yield Entry(shown[place] if is_shown else ranked(place + 1, kernel), "", is_shown)
-        parts = list(parted(kernel))
+        begins = is_shown and place > 0 and gains[place - 1] and not gains[place]
+        yield Entry(shown[place] if is_shown else ranked(place + 1, kernel), "", is_shown, begins=begins)
+        parts = [] if kernel.members else list(parted(kernel))
         if len(parts) > 1:
             yield from (Entry(ranked(place + 1, part), part.representative.shown_class, shown=False) for part in parts)
 

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from rooflens.format import sentence_case
 from rooflens.model.compare.ladder import Ladder
+from rooflens.report.content import Content
 from rooflens.report.ladder import headline, ladder_rows, subject, try_next
 from rooflens.report.templates import render
 
@@ -33,3 +34,9 @@ def ladder_section(
         named=named,
         notes=notes,
     )
+
+
+def ladders(content: Content) -> Markup:
+    """Show the other ladders that the reports hold: programs among others, and kernels that do the same work."""
+    others = [one for one in content.ladders if one is not content.ladder]
+    return Markup("\n").join(ladder_section(one, named=True) for one in others)

@@ -18,6 +18,7 @@ from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import first_screen, header
 from rooflens.report.page.kernels import kernels
+from rooflens.report.page.ladder import ladders
 from rooflens.report.page.method import explanations, method
 from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
@@ -26,7 +27,7 @@ from rooflens.report.summary import headline, synthetic_words
 
 Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (sweeps, program_map, kernels, predicted, explanations, method)
+SECTIONS: tuple[Section, ...] = (ladders, sweeps, program_map, kernels, predicted, explanations, method)
 """The sections below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.bounds import SHOWN_CLASSES
+from rooflens.model.ranking import Tier
 from rooflens.model.records import LEVELS
 from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import limit_words, resource_label
@@ -18,7 +19,7 @@ from rooflens.report.content import Content
 from rooflens.report.html.document import style_px
 from rooflens.report.page.charts import RooflineFigure
 from rooflens.report.program import place_of
-from rooflens.report.summary import earlier_versions, version_place
+from rooflens.report.summary import earlier_versions, places_in_ranking, version_place
 from rooflens.report.templates import render
 
 LABEL_WIDTH = 40
@@ -183,11 +184,20 @@ def items(content: Content) -> list[dict[str, Any]]:
     """List the launches in order of falling time; missing text is empty.
 
     Keys: `k` launch, `g` kernel, `n` launches it stands for, `r` label of its report, `ns` GPU time and `won` what can
-    be won of it, null where unknown, `full` the unit at its limit, `cum` share of GPU time before it; of kernels with
+    be won of it, null where unknown, `o` the row of the ranking it is part of and `tier` what that is ranked by, the
+    lower the sooner, `full` the unit at its limit, `cum` share of GPU time before it; of kernels with
     versions, `f` the newest of them and `v` its place among the reports; the rest by name.
     """
-    versions = _versions(content)
-    return [_item(content, launch) | versions.get(launch.group_key, {}) for launch in content.launches]
+    versions, rows = _versions(content), places_in_ranking(content)
+    return [
+        _item(content, launch) | _place(rows.get(launch.group_key)) | versions.get(launch.group_key, {})
+        for launch in content.launches
+    ]
+
+
+def _place(place: tuple[str, Tier] | None) -> dict[str, Any]:
+    row, tier = place or ("", Tier.FILL)
+    return {"o": row, "tier": int(tier)}
 
 
 def _versions(content: Content) -> dict[str, dict[str, Any]]:

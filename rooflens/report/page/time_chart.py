@@ -18,7 +18,7 @@ from rooflens.report.content import Content
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent
 from rooflens.report.plane.legend import fill_opacity
-from rooflens.report.plane.marks import LIT_BAR, Spec, layered, specify, unchecked, values
+from rooflens.report.plane.marks import LIT_BAR, Spec, layered, specify, values
 from rooflens.report.plane.names import short_names
 
 WIDTH = 400
@@ -35,7 +35,6 @@ LAST = 1_000_000
 _COLOURS: Mapping[str, Any] = {"scale": alt.Scale(domain=list(SHOWN_CLASSES)), "legend": None}
 
 
-@unchecked
 def time_spec(content: Content) -> Spec:
     """Specify the bars of the kernels that take most time; the rest share the last bar.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
-from altair.utils.schemapi import SchemaBase, debug_mode
+from altair.utils.schemapi import SchemaBase
 
 from rooflens.report.plane.placement import LEAD_TO_PART
 
@@ -21,9 +21,6 @@ QUIET: Style = {"clip": True, "aria": False}
 """Lines end at the plane's edge, and tell a screen reader nothing new: it has the points."""
 
 STRONG: Style = {"fontWeight": 600, "fontSize": 13}
-
-unchecked = debug_mode(arg=False)
-"""Decorator: build charts without validating each of their parts, for speed; a test validates all of them."""
 
 AT: Style = {"x": alt.X("x:Q"), "y": alt.Y("y:Q")}
 """Where a row stands; one layer of a plane says how its axes are."""
@@ -161,6 +158,6 @@ def specify(
 
     Values and rows are plain already: Altair would copy them at every step, and the page must not wait for that.
     """
-    spec: Spec = chart.to_dict(validate=False)
+    spec: Spec = chart.to_dict()
     spec.pop("config", None)
     return spec | {"params": [*params, *spec.get("params", ())], "datasets": dict(datasets)}

@@ -190,8 +190,3 @@ def ridge_spots() -> list[Spot]:
     above, below = -LINE_PX / 2 - 4, LINE_PX / 2 + 4
     near = [Spot(-4, above, -1), Spot(8, below, 1), Spot(0, above, 0), Spot(4, above, 1)]
     return [*near, Spot(-4, above - LINE_PX, -1), Spot(4, above - LINE_PX, 1), Spot(14, below + LINE_PX, 1)]
-
-
-def foot_spots() -> list[Spot]:
-    """List the places of a ridge's words beside the foot of its line."""
-    return [Spot(side * 6, -10 - 16 * line, side) for line in range(4) for side in (1, -1)]

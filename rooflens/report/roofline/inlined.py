@@ -16,14 +16,13 @@ import altair as alt
 from msgspec import Struct
 
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
-from rooflens.report.plane.marks import Spec, unchecked
+from rooflens.report.plane.marks import Spec
 
 _EXPRESSIONS = {"calculate", "expr", "filter", "labelExpr", "test"}
 """Keys whose texts are expressions."""
 _QUOTED = r"'(?:[^'\\]|\\.)*'"
 
 
-@unchecked
 def inlined(specs: Sequence[Spec], *, dark: bool) -> alt.VConcatChart:
     """Make one chart of specifications as the page has them, one below another.
 

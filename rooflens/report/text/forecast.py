@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Any
+from operator import attrgetter
+from typing import Any, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.format import MISSING, duration, percent, si, significant
+from rooflens.model.catalogue import (
+    NUMBER,
+    POSITION,
+    TEXT,
+    TEXT_OR_NULL,
+    TEXTS,
+    Key,
+    Schema,
+    Shape,
+    choice,
+    fixed,
+    items,
+    mapping,
+)
 from rooflens.model.predict.communication import uneven
-from rooflens.model.predict.forecast import Forecast, Row, gpus_to_hold, held_bytes, moving, work_of
+from rooflens.model.predict.forecast import Forecast, Regime, Row, gpus_to_hold, held_bytes, moving, work_of
 from rooflens.model.predict.published import floor_words, time_words
 from rooflens.model.predict.rows import pipes_for
 from rooflens.model.verdict.sentences import resource_label
@@ -20,110 +39,184 @@ TILES = (
 )
 
 
+class Said(Struct, frozen=True):
+    """One forecast of a row, at its sizes."""
+
+    row: Row
+    sizes: Mapping[str, int]
+    result: Forecast
+
+
+def _finite(value: float) -> float | None:
+    return None if value == inf else value
+
+
+def _alone(name: str) -> Callable[[Forecast], float | None]:
+    """Take a rate of one kernel; several have none of their own."""
+    return lambda result: None if result.parts else _finite(getattr(result.rates, name))
+
+
+def _attained(take: Callable[[Any], Any]) -> Callable[[Said], Any]:
+    return lambda said: take(said.result.attainable) if said.result.attainable else None
+
+
+_NUMBERS: tuple[Key, ...] = (
+    Key("flop", NUMBER, "operations by formula", "FLOP"),
+    Key("bytes", NUMBER, "that must be moved to and from DRAM", "B", value=attrgetter("moved_bytes")),
+    Key(
+        "intensity",
+        NUMBER,
+        "operations per byte",
+        "FLOP/B",
+        value=lambda one: one.intensity if one.moved_bytes else None,
+    ),
+    Key("peak", TEXT, "pipe that does the operations"),
+    Key("peak_flop_per_s", NUMBER, "its dense peak by the datasheet", "FLOP/s"),
+    Key("ridge", NUMBER, "operations per byte from which the pipe is the limit", "FLOP/B"),
+    Key("regime", choice(*get_args(Regime)), "what the floor is set by"),
+    Key("t_math_s", NUMBER, "time of the operations at that peak", "s"),
+    Key("t_memory_s", NUMBER, "time of the bytes at DRAM's bandwidth", "s"),
+    Key("t_comms_s", NUMBER, "time of what is sent to other GPUs", "s"),
+    Key("t_lower_s", NUMBER, "the floor: the longest of the times, parts added up", "s"),
+    Key("sent_bytes", NUMBER, "sent to other GPUs", "B"),
+    Key("link", TEXT_OR_NULL, "what they go through"),
+    Key("link_bytes_per_s", NUMBER, "its bandwidth", "B/s"),
+    Key("link_intensity", NUMBER, "operations per byte sent", "FLOP/B"),
+    Key("link_ridge", NUMBER, "those from which the link is not the limit", "FLOP/B"),
+    Key("roof_flop_per_s", NUMBER, "operations a second at best", "FLOP/s"),
+    Key("share_of_peak", NUMBER, "of the pipe's peak, at best", "share"),
+    Key("longest", TEXT, "which of the times is the longest"),
+    Key("special", NUMBER, "operations of the special function unit"),
+    Key("special_per_s", NUMBER, "its rate; null of several kernels", value=_alone("special_per_s")),
+    Key("t_special_s", NUMBER, "their time", "s"),
+    Key("issued", NUMBER, "warp instructions"),
+    Key("issued_per_s", NUMBER, "their rate; null of several kernels", value=_alone("issued_per_s")),
+    Key("t_issue_s", NUMBER, "their time", "s"),
+    Key("l2_bytes", NUMBER, "moved through L2", "B"),
+    Key("l2_bytes_per_s", NUMBER, "its bandwidth", "B/s", value=lambda one: _finite(one.rates.l2_bytes_per_s)),
+    Key("t_l2_s", NUMBER, "time of them", "s"),
+)
+"""What is written of a forecast, and of each of its parts."""
+
+PART = fixed(
+    Key("part", TEXT, "what it is called", value=attrgetter("label")), Key("count", POSITION, "how often"), *_NUMBERS
+)
+
+
+def _of_result(key: Key) -> Key:
+    take = key.take
+    return replace(key, value=lambda said: take(said.result))
+
+
+PREDICTION = fixed(
+    Key("operation", TEXT, "its name", value=attrgetter("row.operation.name")),
+    Key("sizes", mapping(NUMBER), "by name"),
+    Key("dtype", TEXT, "type of the operands", value=attrgetter("row.dtype")),
+    Key("out_dtype", TEXT, "type of the result", value=attrgetter("row.result_dtype")),
+    Key("gpu", TEXT, "of the datasheet", value=attrgetter("row.gpu.name")),
+    Key("gpus", NUMBER, "that share it", value=lambda said: said.row.operation.group(said.sizes)),
+    *map(_of_result, _NUMBERS),
+    Key(
+        "t_lower_warm_s", NUMBER, "the floor where the caches are warm", "s", value=attrgetter("result.t_lower_warm_s")
+    ),
+    Key("bandwidth_bytes_per_s", NUMBER, "of DRAM", "B/s", value=attrgetter("result.bandwidth_bytes_per_s")),
+    Key("tokens_per_s", NUMBER, "at best", "tokens/s", value=attrgetter("result.tokens_per_s")),
+    Key("measured_s", NUMBER, "as given", "s", value=attrgetter("row.measured_s")),
+    Key(
+        "time_over_floor",
+        NUMBER,
+        "measured over the floor",
+        "factor",
+        value=lambda said: _over(said, said.result.t_lower_s),
+    ),
+    Key(
+        "time_over_attainable",
+        NUMBER,
+        "measured over what is typical",
+        "factor",
+        value=lambda said: _over(said, said.result.attainable.typical_s if said.result.attainable else None),
+    ),
+    Key("attainable_low_s", NUMBER, "of published kernels", "s", value=_attained(attrgetter("low_s"))),
+    Key("attainable_typical_s", NUMBER, "of published kernels", "s", value=_attained(attrgetter("typical_s"))),
+    Key("attainable_high_s", NUMBER, "of published kernels", "s", value=_attained(attrgetter("high_s"))),
+    Key(
+        "attainable_proven",
+        Shape({"type": ["boolean", "null"]}),
+        "kernels of this operation are published",
+        value=_attained(attrgetter("proven")),
+    ),
+    Key("attainable_points", POSITION, "how many", value=lambda said: _attained(attrgetter("points"))(said) or 0),
+    Key("attainable_sources", TEXTS, "where", value=lambda said: _attained(attrgetter("sources"))(said) or ()),
+    Key("repeated_flop_share", NUMBER, "more than one GPU would do", "share", value=lambda said: _repeated(said)[0]),
+    Key("repeated_bytes_share", NUMBER, "more than one GPU would move", "share", value=lambda said: _repeated(said)[1]),
+    Key(
+        "held_bytes",
+        NUMBER,
+        "that must be kept in memory",
+        "B",
+        value=lambda said: held_bytes(said.row.operation, said.sizes, said.row.dtype, said.row.out_dtype),
+    ),
+    Key(
+        "memory_bytes",
+        NUMBER,
+        "of the GPU",
+        "B",
+        value=lambda said: said.row.gpu.dram_size.value if said.row.gpu.dram_size else None,
+    ),
+    Key(
+        "gpus_to_hold",
+        NUMBER,
+        "GPUs that hold it",
+        value=lambda said: gpus_to_hold(
+            said.row.operation, said.sizes, said.row.dtype, said.row.gpu, said.row.out_dtype
+        ),
+    ),
+    Key("parts", items(PART), "of a composite operation, in order", value=attrgetter("result.parts")),
+)
+"""Everything that is written of one prediction."""
+
+
+def _over(said: Said, time_s: float | None) -> float | None:
+    return said.row.measured_s / time_s if said.row.measured_s and time_s else None
+
+
+def _repeated(said: Said) -> tuple[float | None, float | None]:
+    """Say how much more FLOPs and bytes all GPUs that split heads or columns have together than one; None for one."""
+    gpus, row = said.sizes.get("tensor_parallel", 1), said.row
+    if gpus == 1:
+        return None, None
+    flop, moved_bytes = work_of(row.operation, {**said.sizes, "tensor_parallel": 1}, row.dtype, row.out_dtype)
+    return gpus * said.result.flop / flop - 1, gpus * said.result.moved_bytes / moved_bytes - 1
+
+
+def _objects(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [PREDICTION.json(Said(row, sizes, result)) for row in rows for sizes, result in row.steps]
+
+
 def to_json(rows: Sequence[Row]) -> str:
     """Write one prediction as one object, several as a list under `predictions`."""
-    objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
-    document = objects[0] if len(objects) == 1 else {"predictions": objects}
-    return json_text(document)
+    objects = _objects(rows)
+    return json_text(objects[0] if len(objects) == 1 else {"predictions": objects})
 
 
-def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, Any]:
-    return {
-        "operation": row.operation.name,
-        "sizes": dict(sizes),
-        "dtype": row.dtype,
-        "out_dtype": row.result_dtype,
-        "gpu": row.gpu.name,
-        "gpus": row.operation.group(sizes),
-        **numbers(result),
-        **other_numbers(result),
-        **numbers_of_whole(row.measured_s, result),
-        "attainable_sources": list(found.sources) if (found := result.attainable) else [],
-        **_repeated(row, sizes, result),
-        "held_bytes": held_bytes(row.operation, sizes, row.dtype, row.out_dtype),
-        "memory_bytes": row.gpu.dram_size.value if row.gpu.dram_size else None,
-        "gpus_to_hold": gpus_to_hold(row.operation, sizes, row.dtype, row.gpu, row.out_dtype),
-        "parts": [
-            {"part": part.label, "count": part.count, **numbers(part), **other_numbers(part)} for part in result.parts
+def schema_text() -> str:
+    """Write the JSON Schema as it ships: of one prediction, or of several under `predictions`."""
+    several = {"type": "array", "items": {"$ref": "#/$defs/prediction"}}
+    schema: Schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "rooflens predict --format json",
+        "anyOf": [
+            {"$ref": "#/$defs/prediction"},
+            {"type": "object", "properties": {"predictions": several}, "required": ["predictions"]},
         ],
+        "$defs": {"prediction": PREDICTION.schema},
     }
-
-
-def _repeated(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, Any]:
-    """Say how much more FLOPs and bytes all GPUs that split heads or columns have together than one; None for one."""
-    gpus = sizes.get("tensor_parallel", 1)
-    if gpus == 1:
-        return {"repeated_flop_share": None, "repeated_bytes_share": None}
-    flop, moved_bytes = work_of(row.operation, {**sizes, "tensor_parallel": 1}, row.dtype, row.out_dtype)
-    return {
-        "repeated_flop_share": gpus * result.flop / flop - 1,
-        "repeated_bytes_share": gpus * result.moved_bytes / moved_bytes - 1,
-    }
-
-
-def other_numbers(result: Forecast) -> dict[str, Any]:
-    """Give what bounds a kernel beside FLOPs, DRAM and links, by its published names; None where not known."""
-    rates = result.rates
-    several = bool(result.parts)
-    return {
-        "longest": result.longest,
-        "special": result.special,
-        "special_per_s": None if several or rates.special_per_s == inf else rates.special_per_s,
-        "t_special_s": result.t_special_s,
-        "issued": result.issued,
-        "issued_per_s": None if several or rates.issued_per_s == inf else rates.issued_per_s,
-        "t_issue_s": result.t_issue_s,
-        "l2_bytes": result.l2_bytes,
-        "l2_bytes_per_s": None if rates.l2_bytes_per_s == inf else rates.l2_bytes_per_s,
-        "t_l2_s": result.t_l2_s,
-    }
-
-
-def numbers_of_whole(measured_s: float | None, result: Forecast) -> dict[str, Any]:
-    """Give the numbers that parts do not have, by their published names: the warm floor, tokens, what is attained."""
-    found, floor_s = result.attainable, result.t_lower_s
-    return {
-        "t_lower_warm_s": result.t_lower_warm_s,
-        "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
-        "tokens_per_s": result.tokens_per_s,
-        "measured_s": measured_s,
-        "time_over_floor": measured_s / floor_s if measured_s and floor_s else None,
-        "time_over_attainable": measured_s / found.typical_s if measured_s and found else None,
-        "attainable_low_s": found.low_s if found else None,
-        "attainable_typical_s": found.typical_s if found else None,
-        "attainable_high_s": found.high_s if found else None,
-        "attainable_proven": found.proven if found else None,
-        "attainable_points": found.points if found else 0,
-    }
-
-
-def numbers(result: Forecast) -> dict[str, Any]:
-    """Give the numbers of a forecast by their published names, in SI base units; None where there is none."""
-    return {
-        "flop": result.flop,
-        "bytes": result.moved_bytes,
-        "intensity": result.intensity if result.moved_bytes else None,
-        "peak": result.peak,
-        "peak_flop_per_s": result.peak_flop_per_s,
-        "ridge": result.ridge,
-        "regime": result.regime,
-        "t_math_s": result.t_math_s,
-        "t_memory_s": result.t_memory_s,
-        "t_comms_s": result.t_comms_s,
-        "t_lower_s": result.t_lower_s,
-        "sent_bytes": result.sent_bytes,
-        "link": result.link,
-        "link_bytes_per_s": result.link_bytes_per_s,
-        "link_intensity": result.link_intensity,
-        "link_ridge": result.link_ridge,
-        "roof_flop_per_s": result.roof_flop_per_s,
-        "share_of_peak": result.share_of_peak,
-    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def to_csv(rows: Sequence[Row]) -> str:
     """Write a line for each prediction: SI base units, sizes in columns of their own, parts left out."""
-    objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
+    objects = _objects(rows)
     for row in objects:
         row.pop("parts")
         row["attainable_sources"] = "; ".join(row["attainable_sources"])
@@ -188,6 +281,11 @@ def through_l2(result: Forecast) -> bool:
     return result.l2_bytes > result.moved_bytes
 
 
+def crossing_words(row: Row, sizes: Mapping[str, int], regime: Regime) -> str:
+    """Say from which size another regime is the limit: `compute-bound from n = 887`."""
+    return f"{regime}-bound from {sizes_text(row, sizes)}"
+
+
 def sizes_text(row: Row, sizes: Mapping[str, int]) -> str:
     """Write the sizes that tell a step apart: `m = n = k = 4,096`."""
     names = moving(row)
@@ -215,7 +313,7 @@ def notes(row: Row) -> list[str]:
     ]
     if any(sizes.get("tile") and "l2_tile" in sizes for sizes, _ in row.steps):
         said.append(TILES)
-    said += [f"{regime}-bound from {sizes_text(row, sizes)}" for sizes, regime in row.crossings]
+    said += [crossing_words(row, sizes, regime) for sizes, regime in row.crossings]
     if last.attainable or last.t_lower_warm_s is not None:
         at = f"{sizes_text(row, row.steps[-1][0])}: " if len(row.steps) > 1 else ""
         said.append(f"{at}{floor_words(last.t_lower_s, last.attainable, last.t_lower_warm_s)}")

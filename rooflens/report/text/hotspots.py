@@ -25,6 +25,7 @@ from rooflens.model.hotspots import MEASURES, STALL, leading_stall
 from rooflens.model.records import Analysis, Grain, Hotspot, Kernel, ratio
 from rooflens.report.data import csv_text, json_text
 from rooflens.report.document import Block, Column, Document, Paragraph, Table, Words, code
+from rooflens.report.inside import wait_words
 
 SCHEMA_VERSION = 1
 GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
@@ -141,12 +142,18 @@ def _excess(parts: tuple[str, ...], wholes: tuple[str, ...]) -> Callable[[Kernel
 
 _SECTORS, _WAVEFRONTS = ("load_excess_sectors", "store_excess_sectors"), ("shared_excess_wavefronts",)
 
+
+def _waits(kernel: Kernel, hotspot: Hotspot) -> str:
+    """Name the reason of most samples, and the instruction that they wait for where that is known."""
+    return "; ".join(filter(None, (leading_stall(hotspot), wait_words(kernel, hotspot)))) or MISSING
+
+
 _NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]] = {
     "samples": (
         lambda kernel, hotspot: percent(ratio(hotspot.measures.get("samples", 0.0), kernel.code_totals.get("samples"))),
         ("samples",),
     ),
-    "waits for": (lambda _, hotspot: leading_stall(hotspot) or MISSING, ("samples",)),
+    "waits for": (_waits, ("samples",)),
     "executed": (_amount("warp_inst"), ("warp_inst",)),
     "threads of 32": (
         lambda _, spot: significant(ratio(spot.measures.get("thread_inst", 0.0), spot.measures.get("warp_inst"))),

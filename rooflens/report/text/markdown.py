@@ -16,6 +16,7 @@ from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content
 from rooflens.report.document import (
+    Block,
     Bullets,
     Column,
     Document,
@@ -36,6 +37,7 @@ from rooflens.report.document import (
 from rooflens.report.document import facts as facts_of
 from rooflens.report.findings import ShownFinding, costing, shown
 from rooflens.report.labels import BOUND_LABELS, UNITS, flag_label, flag_name
+from rooflens.report.ladder import headline, ladder_table, subject
 from rooflens.report.program import program_lines
 from rooflens.report.summary import (
     Ranked,
@@ -103,6 +105,15 @@ def _verdicts(page: Content) -> Document:
         (strong(fmt.percent(part.share)), f" {BOUND_LABELS[part.bound]}") for part in segments(page.counted)
     ]
     return (paragraph((strong("GPU time by verdict:"), " ", *joined(", ", shares))),) if shares else ()
+
+
+def _ladders(page: Content) -> Document:
+    """Show the versions of each program that the reports hold, and kernels that do the same work."""
+    blocks: list[Block] = []
+    for one in page.ladders:
+        heading = Heading((Span(one.program, "literal"), f": {headline(one)}"), 3)
+        blocks += [heading, ladder_table(one), paragraph(subject(one))]
+    return tuple(blocks)
 
 
 def _ranking(page: Content) -> Document:
@@ -259,7 +270,7 @@ def _method(page: Content) -> Document:
     return (Folded("Method", tuple(paragraph(line) for line in lines if line)),)
 
 
-SECTIONS: tuple[Section, ...] = (_head, _banner, _facts, _verdicts, _ranking, _kernels, _cautions, _method)
+SECTIONS: tuple[Section, ...] = (_head, _banner, _facts, _verdicts, _ladders, _ranking, _kernels, _cautions, _method)
 """What the Markdown holds, from top to bottom."""
 
 

@@ -12,14 +12,15 @@ from rooflens.errors import UnknownNameError
 from rooflens.format import count, cut_name, duration, factor, percent, quantity, si, significant
 from rooflens.model.catalogue import Quantity, kernel_quantities
 from rooflens.model.failed import ALL_NAN
+from rooflens.model.ranking import ORDER, in_order, opportunities, worth_a_line
 from rooflens.model.records import Analysis, Confidence, ratio
 from rooflens.model.roofline.work import MainWork, main_work
-from rooflens.model.summary import ORDER, KernelSummary, Launch, asks_first, first_move, in_order, place_of_move
+from rooflens.model.summary import KernelSummary, Launch, asks_first, first_move, place_of_move
 from rooflens.model.verdict.sentences import TODAY, bottleneck_words, limit_cell, resource_label, unmeasured_words
 from rooflens.report.document import Column, Document, Heading, Span, Table, Words, bullets, code
 from rooflens.report.findings import costing
 from rooflens.report.labels import UNITS, flag_label
-from rooflens.report.summary import most_first, worth_a_line
+from rooflens.report.summary import RANKED_SHOWN, most_first
 
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
@@ -45,13 +46,17 @@ _LAUNCH = (Column("a launch", right=True, worth=3), Column("in ncu", right=True,
 """Time of a launch without the profiler, and of the one in the report: where both are known."""
 
 
-def kernels_document(kernels: Sequence[KernelSummary], top: int | None = None, names: Sequence[str] = ()) -> Document:
+def kernels_document(
+    kernels: Sequence[KernelSummary], top: int | None = None, names: Sequence[str] = (), *, each: bool = False
+) -> Document:
     """Make a table of each GPU, the GPU with most time first.
 
     Args:
         kernels: Kernels or single launches, of any number of reports.
         top: Keep so many rows of each GPU.
-        names: Quantities of the catalogue that the table shows instead of its usual columns.
+        names: Quantities of the catalogue that the table shows instead of its usual columns; heads of tables name
+            them too.
+        each: A row for each of the kernels; else one for all that one move is for, where no columns are chosen.
 
     Raises:
         UnknownNameError: There is no such quantity.
@@ -61,24 +66,42 @@ def kernels_document(kernels: Sequence[KernelSummary], top: int | None = None, n
     for kernel in kernels:
         gpus[kernel.analysis.kernel.gpu or "GPU not named in the report"].append(kernel)
     by_time = sorted(gpus.items(), key=lambda item: -_total_ns(item[1]))
-    return tuple(_section(gpu, members, top, chosen) for gpu, members in by_time)
+    return tuple(_section(gpu, members, top, chosen, each=each or bool(chosen)) for gpu, members in by_time)
+
+
+_OF_HEADS = {
+    "time": "kernel_time_ns",
+    "a launch": "in_program_time_ns",
+    "in ncu": "duration_ns",
+    "ai at dram": "dram_intensity",
+    "flop/s of roof": "flop_per_s",
+    "first move": "verdict_sentence",
+}
+"""Heads of the usual table whose cell is made of several quantities, or has another label -> the one asked for."""
 
 
 def _quantity(name: str) -> Quantity:
+    """Find a quantity by its name, or by the head that a table has for it, in capitals or not."""
     known = kernel_quantities()
-    if name not in known:
-        raise UnknownNameError("column", name, list(known))
-    return known[name]
+    if name in known:
+        return known[name]
+    heads = {(one.key.label or one.label).casefold(): called for called, one in reversed(known.items())} | _OF_HEADS
+    asked = name.casefold()
+    if asked in heads:
+        return known[heads[asked]]
+    raise UnknownNameError("column", name, list(known), synonyms=heads)
 
 
 def _total_ns(kernels: Sequence[KernelSummary]) -> float:
     return sum(kernel.duration_ns or 0.0 for kernel in kernels)
 
 
-def _section(gpu: str, kernels: Sequence[KernelSummary], top: int | None, chosen: Sequence[Quantity]) -> Table:
+def _section(
+    gpu: str, kernels: Sequence[KernelSummary], top: int | None, chosen: Sequence[Quantity], *, each: bool
+) -> Table:
     """Show the kernels of one GPU, failed ones last; shares are of its GPU time."""
     total_ns = _total_ns(kernels)
-    listed = in_order(kernels)
+    listed = in_order(kernels) if each else opportunities(kernels)
     several = len({kernel.analysis.kernel.digest for kernel in kernels}) > 1
     has_program = any(kernel.analysis.in_program for kernel in listed) and not chosen
     columns = tuple(map(_column, chosen)) or _COLUMNS
@@ -226,8 +249,7 @@ def next_lines(kernels: Sequence[KernelSummary], place: Sequence[str] = ()) -> l
         kernels: All kernels, as the table shows them.
         place: What to give to a command: paths, or a store; empty where no command is wanted.
     """
-    by_time = sorted((kernel for kernel in kernels if not kernel.is_failed), key=lambda one: -(one.duration_ns or 0.0))
-    ranked = worth_a_line(by_time)
+    ranked = worth_a_line(row for row in opportunities(kernels) if not row.is_failed)[:RANKED_SHOWN]
     if not ranked:
         return [_move(kernels[0])] if kernels else []
     lacking = [kernel for kernel in ranked if asks_first(kernel.analysis)]

@@ -213,19 +213,21 @@ def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
     """Three folders: a table over all three, and each later one against the first; formats all have it."""
     a, b, c = (record(tmp_path / name, [time]) for name, time in (("a", 1_000_000), ("b", 500_000), ("c", 250_000)))
     found = compared(a, b, c)
-    (program,) = found["across"]
-    assert program["sides"] == ["a", "b", "c"]
+    (program,) = found["ladders"]
+    assert [rung["label"] for rung in program["rungs"]] == ["a", "b", "c"]
     assert [side["time_ns"]["median"] for side in program["kernels"][0]["sides"]] == [1_000_000, 500_000, 250_000]
     assert program["kernels"][0]["factor"] == pytest.approx(4.0)
     assert [one["total"]["factor"] for one in found["programs"]] == pytest.approx([2.0, 4.0])
-    assert [(side["label"], side["faster_than_first"], side["fastest"]) for side in found["sides"]] == [
-        ("a", None, False),
+    assert [(rung["label"], rung["factor"], rung["fastest"]) for rung in program["rungs"]] == [
+        ("a", 1, False),
         ("b", pytest.approx(2.0), False),
         ("c", pytest.approx(4.0), True),
     ]
-    assert [(step["from"], step["to"], step["time"]["factor"]) for step in found["steps"]] == [
-        ("a", "b", pytest.approx(2.0)),
-        ("b", "c", pytest.approx(2.0)),
+    steps = [rung["step"] for rung in program["rungs"]]
+    assert [step and (step["from"], step["time"]["factor"]) for step in steps] == [
+        None,
+        ("a", pytest.approx(2.0)),
+        ("b", pytest.approx(2.0)),
     ]
     assert "fastest c: 4.00x faster than a (1 run each)" in run("compare", a, b, c).stdout
     assert "4.00x faster" in run("compare", a, b, c, "--format", "md").stdout

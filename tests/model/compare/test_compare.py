@@ -8,9 +8,10 @@ from support import samples
 from support.loops import for_all
 
 from rooflens.errors import InputError
-from rooflens.model.compare.compare import Comparison, Side, Spread, Timing, compare
-from rooflens.model.compare.gate import Compared, Gate
-from rooflens.model.compare.pairing import Pair, pair_programs, program_name, refusals, warnings
+from rooflens.model.compare.compare import Side, Spread, Timing
+from rooflens.model.compare.gate import Gate
+from rooflens.model.compare.ladder import Ladder, compare
+from rooflens.model.compare.pairing import pair_programs, program_name, refusals, warnings
 from rooflens.model.compare.sentences import change_sentence, timing_words, total_sentence
 from rooflens.model.records import Analysis, AnalyzedReport, Run
 
@@ -87,7 +88,7 @@ def test_a_fused_kernel_is_told_as_new_and_gone() -> None:
     assert change_sentence(new, found).endswith(": new")
 
 
-def moved(bytes_factor: float, time_factor: float) -> Comparison:
+def moved(bytes_factor: float, time_factor: float) -> Ladder:
     """Compare a memory-bound kernel with itself, its DRAM bytes and time scaled."""
     before = samples.every_verdict()[0]
     level = before.levels["dram"]
@@ -112,11 +113,12 @@ def test_fewer_bytes_are_why_a_kernel_is_faster() -> None:
 
 
 def test_two_programs_without_a_common_kernel_are_said_to_be() -> None:
-    """A factor between the times of different kernels does not stand without a word."""
+    """The times of different kernels have no factor between them."""
     before = samples.every_verdict()
     fused = replace(before[0], kernel=replace(before[0].kernel, name="fused", function_name="fused"))
     found = compare(side(1.0, analyses=before[1:3]), side(1.0, analyses=[fused]))
-    assert total_sentence(found).endswith(", but no kernel is on both sides")
+    assert total_sentence(found) == "not compared, no kernel is on both sides"
+    assert found.speed.factor is None
 
 
 def test_what_did_not_change_is_said_so() -> None:
@@ -225,9 +227,9 @@ def test_sides_without_a_common_program_are_refused() -> None:
         pair_programs(base, head, ("a", "b"))
 
 
-def pair(base: Side, head: Side) -> Pair:
+def pair(base: Side, head: Side) -> Ladder:
     """Pair two sides."""
-    return Pair("program", base, head)
+    return compare(base, head, program="program")
 
 
 def collected(one: Side, **run: object) -> Side:
@@ -266,7 +268,7 @@ def test_other_launch_counts_are_compared_by_the_mean_launch() -> None:
     assert change.speed.factor == pytest.approx(1.0)
     assert change.mean_launch.head.times_ns == pytest.approx((each_ns, 1.01 * each_ns))
     assert change_sentence(change, found).startswith("mean launch no change beyond noise (+0.0 %) (1 -> 2 launches): ")
-    assert Gate(0.05, per_kernel=True).judge([Compared("app", found)]).failures[1:] == []
+    assert Gate(0.05, per_kernel=True).judge([found]).failures[1:] == []
 
 
 def test_a_program_that_only_launches_more_is_no_slower() -> None:

@@ -10,9 +10,9 @@ from support import samples
 from support.samples import Sample
 
 from rooflens.analyzing import analyze_paths
-from rooflens.model.compare.compare import Comparison, Side, compare
+from rooflens.model.compare.compare import Side
 from rooflens.model.compare.findings import FindingChanges, changed_findings, findings_sentence
-from rooflens.model.compare.gate import Compared
+from rooflens.model.compare.ladder import Ladder, compare
 from rooflens.model.records import Analysis, Evidence, Finding, Gain, Limit
 from rooflens.report.text.comparison import to_json
 from rooflens.writing.answers import of_comparison
@@ -37,7 +37,7 @@ def kernel(time_us: float, *findings: Finding, counters: dict[str, float] | None
     return replace(made, kernel=replace(made.kernel, counters=every), findings=findings)
 
 
-def compared(before: Analysis, after: Analysis) -> Comparison:
+def compared(before: Analysis, after: Analysis) -> Ladder:
     """Compare two recordings of one kernel."""
     return compare(Side("base", (samples.report([before]),)), Side("head", (samples.report([after]),)))
 
@@ -123,20 +123,20 @@ def test_json_and_markdown_hold_the_findings() -> None:
     """The JSON has both sides' numbers of each finding; Markdown tells them in the kernel's story, escaped."""
     loads = finding("uncoalesced_global_load", 3.7, title="uncoalesced | loads")
     comparison = compared(kernel(320, loads, counters=LOADS), kernel(100, counters=GOOD_LOADS))
-    document: dict[str, Any] = json.loads(to_json([Compared("copy", comparison)]))
+    document: dict[str, Any] = json.loads(to_json([comparison]))
     found = document["programs"][0]["kernels"][0]["findings"]
     assert (found["limit"], found["speedup_reached"]) == (4.0, pytest.approx(3.2))
     assert found["gone"][0]["severity"] == {"base": "limiter", "head": None}
     each = {"name": "sectors_per_request", "unit": "sectors a request", "base": 31.0, "head": 4.0}
     assert found["gone"][0]["evidence"][0] == each
-    assert "uncoalesced \\| loads gone" in of_comparison([Compared("copy", comparison)]).text("md")
+    assert "uncoalesced \\| loads gone" in of_comparison([comparison]).text("md")
 
 
 def test_the_page_tells_the_findings_escaped() -> None:
     """The story of a kernel on the page ends with its findings, and no title of theirs is read as HTML."""
     loads = finding("uncoalesced_global_load", 3.7, title="<b>loads</b>")
     comparison = compared(kernel(320, loads, counters=LOADS), kernel(100, counters=GOOD_LOADS))
-    page = of_comparison([Compared("copy", comparison)]).text("html")
+    page = of_comparison([comparison]).text("html")
     assert page.count("&lt;b&gt;loads&lt;/b&gt; gone: 31.0 to 4.00 sectors a request") >= 1
     assert "<b>loads" not in page
 

@@ -8,8 +8,9 @@ from support import samples
 from support.loops import for_all
 
 from rooflens.errors import UsageError
-from rooflens.model.compare.compare import Side, Spread, Timing, compare
-from rooflens.model.compare.gate import Compared, Gate, parse_floor
+from rooflens.model.compare.compare import Side, Spread, Timing
+from rooflens.model.compare.gate import Gate, parse_floor
+from rooflens.model.compare.ladder import Ladder, compare
 from rooflens.model.records import Analysis
 
 
@@ -25,10 +26,10 @@ def kernel(duration_us: float, waves: float | None = None, name: str = "k") -> A
     return replace(one, kernel=replace(one.kernel, name=name, function_name=name, counters=counters))
 
 
-def program(before: Sequence[Sequence[Analysis]], after: Sequence[Sequence[Analysis]]) -> Compared:
+def program(before: Sequence[Sequence[Analysis]], after: Sequence[Sequence[Analysis]]) -> Ladder:
     """Compare recordings of a program, each a list of its kernels."""
     base, head = (Side(name, tuple(map(samples.report, side))) for name, side in (("base", before), ("head", after)))
-    return Compared("app", compare(base, head))
+    return compare(base, head, program="app")
 
 
 @for_all(
@@ -74,9 +75,7 @@ def test_one_function_decides(
 def test_time_below_one_wave_widens_by_its_part() -> None:
     """Of 100 µs in the base 25 are in a grid below one wave; a kernel alone has 0 or 1; unknown waves are none."""
     sides = [[kernel(25, 0.5, "small"), kernel(60, 3.0, "large"), kernel(15, None, "other")]]
-    found = program(
-        sides, [[kernel(200, 9.0, "small"), kernel(60, 0.1, "large"), kernel(15, None, "other")]]
-    ).comparison
+    found = program(sides, [[kernel(200, 9.0, "small"), kernel(60, 0.1, "large"), kernel(15, None, "other")]])
     assert found.total.under_wave == pytest.approx(0.25)
     assert {change.name: change.speed.under_wave for change in found.changes} == {"small": 1, "large": 0, "other": 0}
 

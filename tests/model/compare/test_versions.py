@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from support import samples
 
 from rooflens.errors import InputError
-from rooflens.model.compare.versions import MOST_SIDES, families, pair_versions, report_labels
+from rooflens.model.compare.versions import MOST_SIDES, ladders_of, pair_versions, report_labels
 from rooflens.model.records import AnalyzedReport
 from rooflens.writing.rendering import default_title
 
@@ -78,7 +78,7 @@ def version(
 
 def found(*reports: AnalyzedReport) -> list[list[str]]:
     """List the labels of the versions of each program."""
-    return [[side.label for side in family.sides] for family in families(reports)]
+    return [list(one.labels) for one in ladders_of(reports)]
 
 
 def test_versions_are_found_by_file_name_kernel_or_work() -> None:
@@ -89,21 +89,21 @@ def test_versions_are_found_by_file_name_kernel_or_work() -> None:
     assert found(version("a", "slow", flop=1e9), version("b", "fast", flop=2e9)) == []
 
 
-def test_sizes_of_one_program_are_no_versions() -> None:
-    """Most versions do the same work; one that does not stays among them, several sizes make none."""
+def test_sizes_of_one_program_are_rungs_of_it() -> None:
+    """A program at several sizes is one ladder, whose rungs are not compared with one another."""
     sizes = [
         replace(one, analyses=tuple(replace(a, kernel=replace(a.kernel, grid=(n, 1, 1))) for a in one.analyses))
         for n, one in ((n, version(f"gemm_{n}", flop=n * 1e9)) for n in (1, 2, 4))
     ]
-    assert found(*sizes) == []
+    assert found(*sizes) == [["1", "2", "4"]]
 
 
 def test_recordings_of_the_same_code_are_one_version() -> None:
     """Two recordings share registers and instructions; another build under a counted name is another version."""
     same, again = (version(f"gemm_v1_{i}", registers_per_thread=64) for i in (1, 2))
     other = version("gemm_v1_3", registers_per_thread=80)
-    (family,) = families([same, again, other])
-    assert [len(side.reports) for side in family.sides] == [2, 1]
+    (made,) = ladders_of([same, again, other])
+    assert [len(rung.side.reports) for rung in made.rungs] == [2, 1]
 
 
 def test_a_version_on_another_gpu_belongs_to_the_others_it_continues() -> None:
@@ -114,11 +114,11 @@ def test_a_version_on_another_gpu_belongs_to_the_others_it_continues() -> None:
 
 
 def test_what_is_no_version_is_named() -> None:
-    """A folder may hold another report; it is left out, and said so. Too many versions are refused."""
-    pairs, unpaired = pair_versions([version("gemm_v1"), version("gemm_v2"), version("fft", "fft", flop=3e9)], "runs")
-    assert [(pair.base.label, pair.head.label) for pair in pairs] == [("v1", "v2")]
+    """A folder may hold another report; it is left out, and said so; of too many versions the first are."""
+    ladders, unpaired = pair_versions([version("gemm_v1"), version("gemm_v2"), version("fft", "fft", flop=3e9)], "runs")
+    assert [one.labels for one in ladders] == [("v1", "v2")]
     assert [one.words for one in unpaired] == ["only one report has: fft.ncu-rep"]
     with pytest.raises(InputError, match="holds no program in two versions"):
         pair_versions([version("gemm_v1")], "runs")
-    with pytest.raises(InputError, match=f"{MOST_SIDES + 1} sides"):
-        pair_versions([version(f"gemm_v{i}", registers_per_thread=i) for i in range(1, MOST_SIDES + 2)], "runs")
+    many = [version(f"gemm_v{i}", registers_per_thread=i) for i in range(1, MOST_SIDES + 2)]
+    assert pair_versions(many, "runs")[0][0].labels[0] == "v2"

@@ -38,6 +38,7 @@ _IN_PLACE = {
         ({"l2_read_miss_bytes": 26_000.0}, False),
         ({"l2_read_miss_bytes": None}, False),
         ({"l2_read_miss_bytes": None, "dram_read_bytes": 8000.0}, True),
+        ({"l2_read_miss_bytes": None, "l2_bytes": 32_000.0, "l2_hit_rate": 0.75}, True),
     ],
 )
 def test_what_is_loaded_again_between_barriers_goes_through_global_memory(

@@ -25,7 +25,7 @@ def _made(name: str, time_ns: float, flop: float | None = 2e9, written: float | 
         made,
         flop_total=flop,
         flop={changes.pop("dtype", "fp32"): flop or 0.0},
-        verdict=replace(made.verdict, limit=limit),
+        verdict=replace(made.verdict, limit=limit, confidence="high"),
     )
 
 
@@ -48,7 +48,7 @@ def _made(name: str, time_ns: float, flop: float | None = 2e9, written: float | 
 def test_the_same_work_is_as_many_operations_and_an_output_of_the_same_size(
     other: Analysis, confidence: str | None
 ) -> None:
-    """Of 1 ms and 250 us the slower kernel is told of the faster one, and the faster one of nothing."""
+    """Of 1 ms and 250 us the slower kernel is told of the faster one, with a gain where it is surely the same work."""
     slow, fast = with_siblings([_made("naive", 1e6), other], _LIMITS)
     said = [finding for finding in slow.findings if finding.id == SIBLING]
     assert [finding.confidence for finding in said] == ([confidence] if confidence else [])
@@ -56,8 +56,7 @@ def test_the_same_work_is_as_many_operations_and_an_output_of_the_same_size(
     if said:
         move = slow.verdict.moves[-1].text.replace("\u00a0", " ")
         assert move == "compare it with `tiled`, which in this report does the same 2.00 GFLOP 4.0x faster (250 µs)"
-        assert said[0].gain is not None
-        assert said[0].gain.factor == 4.0
+        assert (said[0].gain and said[0].gain.factor) == (4.0 if confidence == "medium" else None)
 
 
 def test_without_operations_names_must_be_alike() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -143,6 +144,69 @@ def test_twenty_thousand_instructions_take_seconds_at_most() -> None:
     inside = look_inside(machine_code(code, [5] * len(code), stall_long_scoreboard={29: 1.0, 19_000: 2.0}))
     assert time.process_time() - started < 20
     assert inside.note or len(inside.loops) > 600
+
+
+_ENDS = ("EXIT", "RET.REL.NODEC R2", "BSYNC B0", "BRX R2 -0x10", "KILL")
+_WORK = ("LDG.E R2, [R4.64]", "FFMA R3, R2, R5, R3", "STS [R9], R2", "BAR.SYNC 0x0", "MUFU.RCP R2, R3")
+
+
+def _random_code(chance: random.Random, length: int) -> MachineCode:
+    """Return code that jumps anywhere, with counts that nothing holds together."""
+    texts: list[str | tuple[str, bytes]] = []
+    for _ in range(length):
+        what = chance.random()
+        to = chance.randrange(-3, length + 3)
+        guard = chance.choice(("", "@P0 ", "@!P3 ", "@!PT ", "@UP1 "))
+        bits = control(chance.randrange(8), chance.randrange(8), chance.randrange(64))
+        if what < 0.3:
+            opcode = chance.choice(("BRA", "BRA.U", "CALL.REL.NOINC", "BSSY B0,", "JMP"))
+            texts.append((f"{guard}{opcode} ->{max(to, 0)}", bits))
+        elif what < 0.4:
+            texts.append(
+                (guard + chance.choice(("EXIT", "RET.REL.NODEC R2", "BSYNC B0", "BRX R2 -0x10", "KILL")), bits)
+            )
+        elif what < 0.5:
+            texts.append((chance.choice(("???", "", "\0", "LDG.E [", "FFMA R1,,R999, R2")), bits))
+        else:
+            text = chance.choice(
+                ("LDG.E R2, [R4.64]", "FFMA R3, R2, R5, R3", "STS [R9], R2", "BAR.SYNC 0x0", "MUFU.RCP R2, R3")
+            )
+            texts.append((guard + text, bits))
+    code = listed(*texts)
+    runs = [chance.choice((0, 1, 7, 1e6)) for _ in range(length)]
+    places = {place: float(chance.randrange(1, 50)) for place in range(length) if chance.random() < 0.5}
+    stalls = {
+        "stall_long_scoreboard": places,
+        "stall_barrier": places,
+        "stall_drain": places,
+        "stall_mio_throttle": places,
+    }
+    return machine_code(code, runs, samples=places, **stalls)
+
+
+def test_code_that_jumps_anywhere_gives_rows_that_add_up_or_a_note() -> None:
+    """Of damaged or foreign code no table is wrong: what was counted stands in one row each, or nothing is said."""
+    chance = random.Random(7)  # noqa: S311 - no secret
+    told = 0
+    for _ in range(300):
+        code = _random_code(chance, chance.randrange(1, 60))
+        inside = look_inside(code)
+        told += not inside.note
+        for measure, at in code.amounts.items():
+            own = sum(one.own.get(measure, 0.0) for one in inside.loops)
+            assert inside.note or own == pytest.approx(sum(at.values()))
+        for loop in inside.loops:
+            assert loop.trips is None or loop.trips >= 0
+    assert told
+
+
+def test_a_large_graph_of_any_form_is_bounded() -> None:
+    """20,000 instructions of which every third jumps anywhere: a note, within seconds."""
+    code = _random_code(random.Random(3), 20_000)  # noqa: S311 - no secret
+    started = time.process_time()
+    inside = look_inside(code)
+    assert time.process_time() - started < 30
+    assert inside.note
 
 
 def test_more_loops_than_anybody_reads_are_a_note() -> None:

@@ -233,7 +233,7 @@ def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
     """Kernels of one name with other FLOPs, or with none counted, are no versions: each has its place."""
     first, second = as_versions(samples.every_verdict()[:1])
     (one,) = second.analyses
-    for factor in (2.0, None):
+    for factor in (8.0, None):
         flop = {dtype: amount * factor for dtype, amount in one.flop.items()} if factor else {}
         total = one.flop_total * factor if one.flop_total and factor else None
         larger = replace(second, analyses=(replace(one, flop=flop, flop_total=total),))
@@ -248,7 +248,7 @@ def test_a_rank_by_time_alone_says_so() -> None:
     bare = replace(other, verdict=replace(other.verdict, limit=Limit()))
     entries = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, bare))), re.DOTALL)
     (said,) = (words(entry) for entry in entries if "ranked by its time" in entry)
-    assert "limit not known, ranked by its time" in said
+    assert "limit not known, gain not known, ranked by its time" in said
     assert "\u2192" not in said
     assert not re.search(r"\d+\.\dx", said)
 

@@ -85,7 +85,7 @@ def test_every_state_renders_every_section(state: str) -> None:
 def test_sections_are_one_ordered_tuple() -> None:
     """Below the first screen the page is the list of its sections: a new part is one function and one entry."""
     assert [section.__name__ for section in SECTIONS] == [
-        "sweeps", "program_map", "kernels", "predicted", "explanations", "method",
+        "ladders", "sweeps", "program_map", "kernels", "predicted", "explanations", "method",
     ]  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def test_the_list_says_what_its_factors_bound() -> None:
     """Each line has its limit, and the list says what the ranking is by and what can go below it."""
     text = text_of(make(*STATES["every verdict"]))
     assert "at today's traffic 7.7x (DRAM)" in text
-    assert "By the time that the first move wins" in text
+    assert "by the time that the first move wins" in text
     assert "Another algorithm can beat the limit." in text
 
 

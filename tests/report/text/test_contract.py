@@ -10,16 +10,47 @@ from support.snapshots import SWITCH
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.about import everything
+from rooflens.model.compare.pairing import checked, pair_programs
+from rooflens.model.predict.forecast import swept
+from rooflens.model.predict.operations import the_operation
+from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.report.data import json_lines, schema_text, to_document, to_json, to_schema
+from rooflens.report.text import comparison, forecast
 
-SHIPPED = files("rooflens.report").joinpath("analysis.schema.json")
+SCHEMAS = {"analysis": schema_text, "comparison": comparison.schema_text, "forecast": forecast.schema_text}
 
 
-def test_the_shipped_schema_is_that_of_the_table() -> None:
-    """Keys, types and meanings stand in one place; with ROOFLENS_REWRITE=1 the file is written anew."""
-    if os.environ.get(SWITCH) == "1":
-        Path(str(SHIPPED)).write_text(schema_text(), encoding="utf-8")
-    assert SHIPPED.read_text(encoding="utf-8") == schema_text()
+def test_the_shipped_schemas_are_those_of_the_tables() -> None:
+    """Keys, types and meanings stand in one place; with ROOFLENS_REWRITE=1 the files are written anew."""
+    for name, text in SCHEMAS.items():
+        shipped = files("rooflens.report").joinpath(f"{name}.schema.json")
+        if os.environ.get(SWITCH) == "1":
+            Path(str(shipped)).write_text(text(), encoding="utf-8")
+        assert shipped.read_text(encoding="utf-8") == text()
+
+
+def test_forecasts_keep_to_their_schema() -> None:
+    """One prediction and several are valid; a key that is missing is not."""
+    datasheet = the_datasheet("h100-sxm")
+    validator = Draft202012Validator(json.loads(forecast.schema_text()))
+    for sizes in ("4096", "128:4096:x2"):
+        rows = [swept(the_operation("gemm"), {"m": sizes, "n": "m", "k": "m"}, "bf16", datasheet)]
+        document = json.loads(forecast.to_json(rows))
+        validator.validate(document)
+    document["predictions"][0].pop("flop")
+    assert not validator.is_valid(document)
+
+
+def test_comparisons_keep_to_their_schema(fixtures: Path) -> None:
+    """A comparison of stored reports is valid; a key that is missing is not."""
+    files = [fixtures / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult")]
+    base, head = analyze_paths(files).reports
+    ladders = checked(pair_programs([base], [head], ("before", "after")).pairs, anyway=True, hint="")
+    document = json.loads(comparison.to_json(ladders))
+    validator = Draft202012Validator(json.loads(comparison.schema_text()))
+    validator.validate(document)
+    document["ladders"][0]["rungs"][0].pop("same_work")
+    assert [error.validator for error in validator.iter_errors(document)] == ["required"]
 
 
 def test_dense_json_is_the_same_document_a_line_for_each_kernel(fixtures: Path) -> None:

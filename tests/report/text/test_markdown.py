@@ -96,7 +96,7 @@ def test_it_says_what_ran_where_and_what_to_fix_first() -> None:
     assert text.startswith("## attention\n\nNVIDIA A100-SXM4-40GB \u00b7 CC 8.0 \u00b7 SM 1.41 GHz")
     assert "**45 %** memory-bound, **26 %** compute-bound" in text
     assert "1. `softmax_warp_forward`: **1.92 ms (45 % of GPU time)**" in text
-    assert "3. `gather_rows`: **640 \u00b5s (15 % of GPU time)**, at today's traffic 7.7x" in text
+    assert "3. `gather_rows`: **640 \u00b5s (15 % of GPU time)**, gain not known, at today's traffic 7.7x" in text
     assert "More loads in flight: unroll, prefetch, asynchronous copies." in text
     assert [
         one.name for one in summarize(samples.every_verdict()) if f"| `{one.representative.short_name}` |" not in text

@@ -11,8 +11,9 @@ from support.samples import Sample
 import rooflens as rl
 from rooflens.cli.group import COMMANDS
 from rooflens.model.knowledge.items import column_heads
+from rooflens.model.ranking import ORDER, in_order
 from rooflens.model.records import Analysis, Evidence, Finding, Gain, Hotspot, Limit, Move, Place, Verdict
-from rooflens.model.summary import ORDER, KernelSummary, in_order, summarize
+from rooflens.model.summary import KernelSummary, summarize
 from rooflens.model.verdict.advice import collect_moves
 from rooflens.report.document import Table, Words, bullets, spans
 from rooflens.report.text.table import LEGEND, caveat_lines, kernels_document, next_lines
@@ -244,15 +245,15 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     bare = judged(first, bound="unknown", moves=collect_moves(kernel, "ncu ./app"), limit=Limit())
     bare = replace(bare, kernel=kernel)
     lines = said(summarize([bare, second]), ["a.ncu-rep"])
-    assert lines[0].startswith("bare: collect what this report lacks: `rooflens profile --kernel bare ")
-    assert lines[0].endswith("--launch-count 1 -- ./app`")
-    assert lines[1].startswith("known: ")
+    assert lines[0].startswith("known: ")
+    assert lines[1].startswith("bare: collect what this report lacks: `rooflens profile --kernel bare ")
+    assert lines[1].endswith("--launch-count 1 -- ./app`")
     assert "profile" in COMMANDS
     assert len(lines) == 2
 
 
 def test_next_keeps_the_order_of_the_table() -> None:
-    """A kernel of unknown gain has all of its time at stake, above and below the table; the first of these is named."""
+    """Kernels of unknown limit come after those with one, above and below the table; the first of these is named."""
     (large,), (small,) = launched("large", (100,), 2.0), launched("small", (30,), 1.5)
     (one,), (other,) = launched("one", (40,)), launched("other", (5,))
     lacking = [
@@ -260,8 +261,8 @@ def test_next_keeps_the_order_of_the_table() -> None:
         for bare in (one, other)
     ]
     kernels = summarize([small, *lacking, large])
-    assert [kernel.name for kernel in in_order(kernels)] == ["large", "one", "small", "other"]
-    assert [line.partition(":")[0] for line in said(kernels, ["a.ncu-rep"])] == ["large", "one", "small"]
+    assert [kernel.name for kernel in in_order(kernels)] == ["large", "small", "one", "other"]
+    assert [line.partition(":")[0] for line in said(kernels, ["a.ncu-rep"])] == ["large", "small", "one"]
 
 
 def test_the_order_is_said_in_the_same_words_everywhere() -> None:

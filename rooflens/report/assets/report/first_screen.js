@@ -2,6 +2,9 @@
 (() => {
   const SHOWN = 5;
   const WORTH = 0.01;
+  // Tiers of the order, as `rooflens.model.ranking` has them.
+  const GAIN = 0;
+  const FILL = 4;
   const NAMED = 3;
   const NAME_CHARS = 40;
   const { count, cut, duration, factor, percent, unbroken } = lens.format;
@@ -30,6 +33,7 @@
   const hiding = ["summary-left", "summary-reports", "ranking-none", "ranking-more", "ranking-earlier", "at-limit"]
     .map(byId).filter(Boolean);
   const hides = new Map(hiding.map((element) => [element, element.hidden]));
+  const begins = new Map(entries.map((entry) => [entry, entry.classList.contains("begins")]));
   const places = new Map(entries.map((entry) => [entry, { hidden: entry.hidden, k: entry.dataset.k }]));
   const bars = all(".summary .stack");
   const widths = new Map([...bars, ...all(".summary .fill")].map((part) => [part, part.style.width]));
@@ -43,6 +47,7 @@
     for (const [element, hidden] of hides) element.hidden = hidden;
     for (const [entry, { hidden, k }] of places) {
       entry.hidden = hidden;
+      entry.classList.toggle("begins", begins.get(entry));
       link(entry, k);
     }
     for (const [part, width] of widths) {
@@ -98,24 +103,34 @@
 
   // A kernel counts with what is left of it; where that has one verdict of several, the entry about that one speaks.
   const stakeOf = (item) => (item.won === null ? item.ns || 0 : item.won);
-  const bounds = new Map(byKernel(items).map(([key, rows]) => [key, new Set(rows.map((item) => item.bound)).size]));
+  // Kernels that one move is for stand in one row.
+  function byRow(rows) {
+    const found = new Map();
+    for (const item of rows) if (item.g !== "") found.set(item.o || item.g, [...(found.get(item.o || item.g) || []), item]);
+    return [...found];
+  }
+  const classes = (rows) => new Set(rows.map((item) => item.bound)).size;
+  const bounds = new Map(byRow(items).map(([key, rows]) => [key, classes(rows)]));
   function standing([key, rows]) {
     const worst = rows.reduce((most, item) => (stakeOf(item) > stakeOf(most) ? item : most));
-    const whole = new Set(rows.map((item) => item.bound)).size === bounds.get(key);
+    const whole = classes(rows) === bounds.get(key) || new Set(rows.map((item) => item.g)).size > 1;
     const stake = rows.reduce((sum, item) => sum + stakeOf(item), 0);
-    return { key, rows, worst, stake, part: whole ? "" : worst.bound, ns: total(rows, "ns") };
+    return { key, rows, worst, stake, tier: worst.tier, part: whole ? "" : worst.bound, ns: total(rows, "ns") };
   }
   const entryOf = ({ key, part: named }) => entries.find((one) => one.dataset.g === key && one.dataset.part === named);
 
   const leftNow = (hidden) => items.filter((item) => !hidden[item.k]);
   function ranked(left) {
-    const every = byKernel(left).map(standing);
+    const every = byRow(left).map(standing);
     const newest = new Map();
     for (const { f, v } of left) if (f) newest.set(f, Math.max(v, newest.get(f) ?? v));
     const kernels = every.filter(({ worst: { f, v } }) => !f || v === newest.get(f))
-      .sort((a, b) => b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
-    const told = kernels.filter(entryOf).slice(0, SHOWN);
-    const first = told.filter((kernel) => kernel.stake >= WORTH * kernels[0].stake);
+      .sort((a, b) => a.tier - b.tier || b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
+    const mostOf = (rows) => Math.max(0, ...rows.map((kernel) => kernel.stake));
+    const won = mostOf(kernels.filter(({ tier }) => tier === GAIN));
+    const most = mostOf(kernels.filter(({ tier }) => tier !== FILL));
+    const isWorth = ({ tier, stake }) => stake >= WORTH * (tier === GAIN ? won : most);
+    const first = kernels.filter(entryOf).filter(isWorth).slice(0, SHOWN);
     return { kernels, first, earlier: every.length - kernels.length };
   }
   // The charts number their points like the list; the same object as long as the filters leave the same.
@@ -138,18 +153,20 @@
     for (const [place, kernel] of first.entries()) {
       const entry = entryOf(kernel);
       entry.hidden = false;
+      entry.classList.toggle("begins", place > 0 && first[place - 1].tier === GAIN && kernel.tier !== GAIN);
       list.append(entry);
       link(entry, kernel.rows.some((item) => item.k === places.get(entry).k) ? places.get(entry).k : kernel.worst.k);
       fill(entry, place + 1, kernel);
     }
     byId("ranking-none").hidden = kernels.length > 0;
     const rest = kernels.filter((kernel) => !first.includes(kernel));
+    const others = new Set(rest.flatMap((kernel) => kernel.rows).map((item) => item.g)).size;
     const more = byId("ranking-more");
     more.hidden = rest.length === 0;
     const ofVersions = entries.some((entry) => entry.dataset.whole);
     const share = ofVersions ? null : part(total(rest.flatMap((kernel) => kernel.rows), "ns"));
     write(more.querySelector("[data-live]"),
-      `${count(rest.length, "more kernel")}${share === null ? "" : `, ${percent(share)} of GPU time`}`);
+      `${count(others, "more kernel")}${share === null ? "" : `, ${percent(share)} of GPU time`}`);
   }
   function fill(entry, place, { rows, ns }) {
     const amount = launches(rows);

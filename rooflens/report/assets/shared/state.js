@@ -7,7 +7,7 @@
  * lens.join(key) shows the kernel of a launch with those that were joined before, and no other; again lets it go
  * lens.save()     writes the fragment at once
  * lens.on(fn)     fn(state, before) runs when the first screen is ready, when the page is, and after every change
- * lens.items      launch key -> {k, g, n, name, gpu, r, bound, precision, range, process, device, ns, won, full, cum}
+ * lens.items      launch key -> {k, g, n, name, gpu, r, bound, precision, range, process, device, ns, won, o, tier, full, cum}
  * lens.hidden()   {key: true} of the launches that the filters leave out; the same object while they stay the same
  * lens.hidden({verdicts: []})   what they would leave out with some choices changed
  * lens.picked()   the item of the isolated launch, or null

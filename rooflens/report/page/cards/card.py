@@ -10,9 +10,10 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.knowledge.families import family_page
 from rooflens.model.knowledge.items import names_of
+from rooflens.model.ranking import in_rank
 from rooflens.model.records import Analysis, Verdict
 from rooflens.model.roofline.occupancy import block_smem_bytes
-from rooflens.model.summary import Launch, by_stake
+from rooflens.model.summary import Launch
 from rooflens.model.verdict.sentences import (
     NOT_MEASURED,
     limit_factor_words,
@@ -148,7 +149,7 @@ def has_costing(analysis: Analysis) -> bool:
 def carded(content: Content) -> tuple[Launch, ...]:
     """Choose the launches that get a card: few, and different ones."""
     kernels = content.listed
-    worst = [group.representative for group in (*by_stake(kernels)[:FIRST_KEPT], *kernels)]
+    worst = [group.representative for group in (*in_rank(kernels)[:FIRST_KEPT], *kernels)]
     looks = {_look(launch): launch.key for launch in reversed(worst)}
     for launch in content.timed:
         looks.setdefault(_look(launch), launch.key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rooflens import format as fmt
 from rooflens.model.records import Analysis, JudgedLoop
-from rooflens.report.inside import body_words, class_words, depth, loop_label, number, shown_loops
+from rooflens.report.inside import body_words, class_words, counted, depth, loop_label, shown_loops
 from rooflens.report.page.cards.hot_lines import HotLine, HotLines
 
 
@@ -19,7 +19,7 @@ def loop_bars(analysis: Analysis) -> HotLines | None:
 def _bar(one: JudgedLoop, analysis: Analysis) -> HotLine:
     rate = f" at {fmt.si(one.flop_per_s, 'FLOP/s')}" if one.flop_per_s else ""
     reuse = f", {fmt.intensity(one.intensity)} of L2" if one.intensity else ""
-    trips = f"{number(one.loop.trips)} trips" if one.loop.trips is not None else ""
+    trips = counted(one.loop.trips, "trip") if one.loop.trips is not None else ""
     return HotLine(
         label=f"{'· ' * depth(one, analysis)}{loop_label(one)}",
         share=(one.share if one.loop.kind == "loop" else one.share_self) or 0.0,

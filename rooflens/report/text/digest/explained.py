@@ -19,6 +19,7 @@ from rooflens.model.roofline.traffic import find_traffic
 from rooflens.model.summary import cautions, notes, summarize
 from rooflens.model.verdict.bottleneck import both_sides
 from rooflens.model.verdict.sentences import (
+    first_gain_words,
     gain_words,
     level_share_words,
     limit_factor_words,
@@ -153,7 +154,7 @@ def _launch(analysis: Analysis) -> Words:
 
 def _verdict(_: AnalyzedReport, analysis: Analysis) -> Document:
     verdict, limit = analysis.verdict, analysis.verdict.limit
-    gain = gain_words(verdict.gain, analysis.kernel.duration_ns)
+    gain = first_gain_words(verdict, analysis.kernel.duration_ns)
     words = ", ".join(filter(None, (f"first move: {gain}" if gain else "", limit_factor_words(limit))))
     what = "the floor is" if limit.proven else f"{limit.by} alone takes"
     floor = f"; {what} {fmt.duration(limit.floor_ns)}" if limit.floor_ns else ""

@@ -10,7 +10,7 @@ from rooflens import format as fmt
 from rooflens.model.hotspots import hottest
 from rooflens.model.records import Analysis, Finding, ratio
 from rooflens.model.summary import KernelSummary, cautions, first_move
-from rooflens.model.verdict.sentences import gain_words, limit_factor_words, resource_label, without_move
+from rooflens.model.verdict.sentences import first_gain_words, limit_factor_words, resource_label, without_move
 from rooflens.report.content import Content
 from rooflens.report.document import Document, Heading, Span, Words, bullets, code, joined, paragraph
 from rooflens.report.findings import code_of, costing, shown
@@ -99,7 +99,7 @@ def _lines(group: KernelSummary) -> Iterator[Words]:
 def _two_numbers(group: KernelSummary) -> str:
     """Say what the first move brings to all launches, and the limit."""
     verdict = group.analysis.verdict
-    both = gain_words(verdict.gain, group.duration_ns), limit_factor_words(verdict.limit)
+    both = first_gain_words(verdict, group.duration_ns), limit_factor_words(verdict.limit)
     return ", ".join(filter(None, both))
 
 

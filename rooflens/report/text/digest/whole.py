@@ -8,15 +8,16 @@ from pathlib import PurePath
 
 from rooflens import format as fmt
 from rooflens.errors import InputError
+from rooflens.model.ranking import opportunities, worth_a_line
 from rooflens.model.records import AnalyzedReport
-from rooflens.model.summary import KernelSummary, by_stake, first_move, time_part
+from rooflens.model.summary import KernelSummary, first_move, time_part
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import Content, build_content
 from rooflens.report.document import Document, Heading, Words, code, few, paragraph, strong
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.program import program_lines
 from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
-from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, segments, synthetic_words
+from rooflens.report.summary import counts, facts, failure_counts, segments, synthetic_words
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, file_of, fitted, plain, row, short_name
 from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
@@ -53,7 +54,7 @@ def digest(
     """
     page = build_content(reports, _title(reports), default_thresholds(), unread)
     limit_bytes = max(max_tokens, LEAST_TOKENS) * BYTES_PER_TOKEN
-    kernels = by_stake(page.kernels)
+    kernels = opportunities(page.kernels)
     first = [row(1, kernels[0], page)] if kernels else []
     least_bytes = sum(map(_size, first)) + _CUT_BYTES
     head = _head(page, min(limit_bytes // 2, limit_bytes - least_bytes))
@@ -122,8 +123,9 @@ def _head_lines(page: Content) -> Iterator[Words]:
 def _shown(page: Content, kernels: Sequence[KernelSummary], room_bytes: int) -> tuple[list[Document], list[Document]]:
     """Show as many kernels as there is room for: those worth it as a block each, the next ones as a line each."""
     blocks: list[Document] = []
-    worth = (group for group in kernels if group.at_stake_ns >= RANKED_FROM_SHARE * kernels[0].at_stake_ns)
-    for group in worth:
+    worth = {group.key for group in worth_a_line(kernels)}
+    last = max((place for place, group in enumerate(kernels, start=1) if group.key in worth), default=0)
+    for group in kernels[:last]:
         made = block(len(blocks) + 1, group, page)
         later = _rows(page, kernels, len(blocks) + 1, int(room_bytes * ROWS_PART))
         if _size(made) + sum(map(_size, later)) > room_bytes:
@@ -148,12 +150,13 @@ def _cut(page: Content, left: Sequence[KernelSummary], tokens: int, top: int | N
     """Say how much was left out, if anything; versions of one program have no time in common."""
     if not left:
         return ()
+    kernels = sum(len(row.members) or 1 for row in left)
     part = None if page.ladder else time_part(left)
     share = "" if part is None else f" with {plain(fmt.percent(part))} of GPU time"
     more = "tokens" if top is None else "kernels or tokens"
     return (
         paragraph(
-            f"truncated, {fmt.count(len(left), 'more kernel')}{share}: ask for one by its name, or for more {more} "
+            f"truncated, {fmt.count(kernels, 'more kernel')}{share}: ask for one by its name, or for more {more} "
             f"(now {tokens:,} tokens, estimated at {BYTES_PER_TOKEN} bytes each)."
         ),
     )

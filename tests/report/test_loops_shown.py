@@ -15,7 +15,7 @@ from rooflens.model.hotspots import waits_for
 from rooflens.model.inside.look import look_inside
 from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel, Run
 from rooflens.report.data import to_document
-from rooflens.report.inside import inside_line, loop_label, producer_words, shown_loops, wait_words
+from rooflens.report.inside import counted, inside_line, loop_label, producer_words, shown_loops, wait_words
 from rooflens.report.page.cards.loops import loop_bars
 from rooflens.report.text.digest import explain
 
@@ -103,6 +103,16 @@ def test_a_card_draws_loops_as_bars(analysis: Analysis) -> None:
     assert [(line.label, line.share) for line in figure.lines] == [("gemm.cu:6", 0.9), ("epilogue, gemm.cu:9", 0.06)]
     assert "waits for global memory, 89 %" in figure.lines[0].waits
     assert loop_bars(analyze(make_kernel())) is None
+
+
+def test_counts_agree_with_their_nouns() -> None:
+    """Whole numbers are written whole."""
+    assert [counted(value, "trip") for value in (1.0, 2.75, 8.0, 1334.0)] == [
+        "1 trip",
+        "2.75 trips",
+        "8 trips",
+        "1,334 trips",
+    ]
 
 
 def test_a_report_that_is_gone_costs_no_more_than_its_loops(fixtures: Path, tmp_path: Path) -> None:

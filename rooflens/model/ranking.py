@@ -1,0 +1,197 @@
+"""The one order of kernels, and what to do first in that order: a move for many kernels is one row.
+
+Kernels whose first move has a gain come first, by the time that it wins; then those with a limit only, by the time
+above it; then the rest, by their time. A library's kernels come after those that the reader can change, unless
+libraries take nearly all of the time, and what fills inputs comes last.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rooflens.format import count, percent
+from rooflens.model.records import Analysis, Move, timed
+from rooflens.model.summary import KernelSummary, class_times_ns, known_sum, summarize, time_part
+from rooflens.model.verdict.collecting import for_all_kernels
+from rooflens.model.verdict.library import ONLY_FILLS
+
+ORDER = "gains first, by time won; then by limit, by time; libraries and fills last"
+"""The one order of kernels, in the words of legend, help and documentation."""
+
+LIBRARIES_LEAD_FROM = 0.8
+"""From this part of the GPU time on libraries are the program, and their kernels stand by their time."""
+
+RANKED_FROM_SHARE = 0.01
+"""Less at stake than this part of the most is not worth a line in a short list."""
+
+
+_OF_LAUNCHES = frozenset({"short_kernel", "launch_gaps"})
+"""Findings whose move is about the launches of a program, and not about the code of a kernel."""
+_LACKING = "what this report lacks"
+"""Words of the move that collects more, which then names how many kernels lack it."""
+
+
+class Tier(IntEnum):
+    """What a kernel is ranked by; lower ones come first."""
+
+    GAIN = 0
+    LIMIT = 1
+    TIME = 2
+    LIBRARY = 3
+    FILL = 4
+
+
+def tiers(kernels: Sequence[KernelSummary]) -> list[Tier]:
+    """Say by what each of some kernels is ranked among the others."""
+    total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
+    of_libraries_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels if _is_of_library(kernel))
+    leads = of_libraries_ns >= LIBRARIES_LEAD_FROM * total_ns
+    return [_tier(kernel, leads=leads) for kernel in kernels]
+
+
+def _is_of_library(kernel: KernelSummary) -> bool:
+    return kernel.analysis.role in {"library", "copy"}
+
+
+def _tier(kernel: KernelSummary, *, leads: bool) -> Tier:
+    if kernel.analysis.role == "fill":
+        return Tier.FILL
+    if kernel.analysis.verdict.gain is not None:
+        return Tier.GAIN
+    if _is_of_library(kernel) and not leads:
+        return Tier.LIBRARY
+    return Tier.TIME if kernel.winnable_ns is None else Tier.LIMIT
+
+
+def in_rank(kernels: Iterable[KernelSummary]) -> list[KernelSummary]:
+    """Put kernels in the order in which they are looked at, ties by their time."""
+    listed = list(kernels)
+    order = [
+        (tier, -kernel.at_stake_ns, -(kernel.duration_ns or 0.0))
+        for tier, kernel in zip(tiers(listed), listed, strict=True)
+    ]
+    return [listed[place] for place in sorted(range(len(listed)), key=order.__getitem__)]
+
+
+def in_order(kernels: Sequence[KernelSummary]) -> list[KernelSummary]:
+    """Put kernels in the one order of tables and the Python API, failed ones last."""
+    failed = [kernel for kernel in kernels if kernel.is_failed]
+    return [*in_rank(kernel for kernel in kernels if not kernel.is_failed), *failed]
+
+
+def most_at_stake(analyses: Sequence[Analysis]) -> Analysis | None:
+    """Return the launch to look at first: the median one of the first kernel in order; None where there is none."""
+    kernels = in_rank(summarize(timed(analyses)))
+    return kernels[0].analysis if kernels else next(iter(analyses), None)
+
+
+def opportunities(kernels: Sequence[KernelSummary]) -> list[KernelSummary]:
+    """List what to do, in order: kernels that one move is for as one, which stands for them; failed ones are last.
+
+    Where all kernels lack counters their times are all that is known: they stay apart.
+    """
+    sound = [kernel for kernel in kernels if not kernel.is_failed]
+    alike: defaultdict[tuple[str, ...], list[KernelSummary]] = defaultdict(list)
+    for kernel in sound:
+        about = _shared_move(kernel)
+        alike[(about, kernel.analysis.kernel.digest, kernel.gpu) if about else (kernel.key,)].append(kernel)
+    rows: list[KernelSummary] = []
+    for (about, *_), members in alike.items():
+        fold = _FOLDS.get(about)
+        if fold is None or len(members) < fold.least or (fold.is_partial and len(members) == len(sound)):
+            rows += members
+        else:
+            rows.append(_folded(members, fold.move(members)))
+    return [*in_rank(rows), *(kernel for kernel in kernels if kernel.is_failed)]
+
+
+def worth_a_line(ordered: Iterable[KernelSummary]) -> list[KernelSummary]:
+    """Leave out the rows with next to nothing at stake: gains beside other gains, others beside all but fills."""
+    rows = list(ordered)
+    gains = [tier == Tier.GAIN for tier in tiers(rows)]
+    most_ns = max((row.at_stake_ns for row in rows if row.analysis.role != "fill"), default=0.0)
+    won_ns = max((row.at_stake_ns for row, has_gain in zip(rows, gains, strict=True) if has_gain), default=0.0)
+    return [
+        row
+        for row, has_gain in zip(rows, gains, strict=True)
+        if row.at_stake_ns >= RANKED_FROM_SHARE * (won_ns if has_gain else most_ns)
+    ]
+
+
+def _shared_move(kernel: KernelSummary) -> str:
+    """Name the move for the program, and not for this kernel alone, that comes first; empty where there is none."""
+    verdict = kernel.analysis.verdict
+    if verdict.gain is not None or not verdict.moves:
+        return ""
+    move = verdict.moves[0]
+    if kernel.analysis.role == "fill":
+        return "fills" if move.text.startswith(ONLY_FILLS) else ""
+    if verdict.bound == "overhead" and (move.finding in _OF_LAUNCHES or _is_of_library(kernel)):
+        return "graph"
+    return "collect" if move.kind == "collect" and _LACKING in move.text else ""
+
+
+def _folded(members: Sequence[KernelSummary], move: Move) -> KernelSummary:
+    """Make one row of kernels that one move is for; the one with most time gives its name, class and limit."""
+    first = max(members, key=lambda kernel: kernel.duration_ns or 0.0)
+    launches = tuple(launch for kernel in members for launch in kernel.launches)
+    verdict = first.analysis.verdict
+    head = (
+        f"{count(len(members), 'kernel')}, the longest one {verdict.shown_class}: {verdict.cause or 'no cause known'}"
+    )
+    sentence = f"{head}. {move.text[:1].upper()}{move.text[1:]}."
+    analysis = replace(first.analysis, findings=(), verdict=replace(verdict, moves=(move,), sentence=sentence))
+    name = f"{first.shown} and {len(members) - 1} more"
+    return KernelSummary(
+        key=first.key,
+        launches=launches,
+        representative=replace(first.representative, analysis=analysis, short_name=name),
+        duration_ns=known_sum(kernel.duration_ns for kernel in members),
+        time_share=time_part(members),
+        class_ns=class_times_ns(launches),
+        winnable_ns=known_sum(kernel.winnable_ns for kernel in members),
+        members=tuple(members),
+    )
+
+
+def _of_time(members: Sequence[KernelSummary]) -> str:
+    share = time_part(members)
+    return "" if share is None else f", {percent(share)} of the GPU time"
+
+
+def _graph(members: Sequence[KernelSummary]) -> Move:
+    launches = count(sum(kernel.launch_count for kernel in members), "launch")
+    around = f"put one CUDA graph around {launches} of {len(members)} kernels{_of_time(members)}"
+    return Move(f"{around}, or fuse them: each runs about as long as a launch takes", "graph")
+
+
+def _collect(members: Sequence[KernelSummary]) -> Move:
+    """Ask for the counters of all of them, with the command for one that then chooses no kernel."""
+    first = members[0].analysis
+    text = for_all_kernels(first.verdict.moves[0].text, first.kernel.function_name)
+    return Move(text.replace(_LACKING, f"what {len(members)} kernels lack{_of_time(members)}"), "collect")
+
+
+class _Fold(Struct, frozen=True):
+    """A move that is for many kernels.
+
+    Attributes:
+        least: From so many kernels on they are one row.
+        is_partial: Only where there are other kernels, too.
+    """
+
+    move: Callable[[Sequence[KernelSummary]], Move]
+    least: int
+    is_partial: bool = False
+
+
+_FOLDS = {
+    "graph": _Fold(_graph, 2),
+    "collect": _Fold(_collect, 3, is_partial=True),
+    "fills": _Fold(lambda members: members[0].analysis.verdict.moves[0], 2),
+}

@@ -1,0 +1,271 @@
+"""The charts of a comparison: where the time went, where each kernel was and is, and its times over all versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import altair as alt
+from msgspec.structs import replace
+
+from rooflens import format as fmt
+from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.records import Analysis
+from rooflens.model.roofline.work import main_work
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.comparison.conditions import unlike
+from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
+from rooflens.report.ladder import limiter
+from rooflens.report.plane.legend import verdict_channels
+from rooflens.report.plane.plane import Place, places, roofs_over
+from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, decades, finished, plane_spec, rowed
+
+MAX_DRAWN = 12
+"""Kernels drawn, those with the largest differences."""
+
+MAX_NAMED = 5
+MAX_LINES = 8
+NAME_WIDTH = 40
+ROW_PX = 26
+
+SEEN_SHARE = 0.001
+"""A difference of less than this part of the longer total cannot be seen: it is counted with the others."""
+
+
+def waterfall_spec(program: Program, *, title: str) -> Spec | None:
+    """Draw the time before, what each kernel gave or took, and the time after; None where a side has no durations."""
+    steps = [*waterfall(program)]
+    if not steps:
+        return None
+    names = [step["name"] for step in steps]
+    longest = max(max(step["from"], step["to"]) for step in steps)
+    bars = rowed(steps).encode(
+        y=alt.Y("name:N", sort=names, axis=alt.Axis(title=None, labelLimit=240)),
+        x=alt.X("from:Q", axis=alt.Axis(title="GPU time", labelExpr=time_label(longest))),
+        x2=alt.X2("to"),
+        tooltip=[alt.Tooltip("full:N", title="Kernel"), alt.Tooltip("words:N", title="Difference")],
+    )
+    looks: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("total", {"style": "note", "fillOpacity": 0.45}),
+        ("loss", {"style": "label"}),
+        ("gain", {"style": "ring", "filled": False, "fill": "transparent"}),
+        ("noise", {"style": "note", "filled": False, "fill": "transparent", "strokeDash": [3, 2]}),
+    )
+    kinds = {step["kind"] for step in steps}
+    layers = [
+        bars.transform_filter(f"datum.kind === '{kind}'").mark_bar(height=14, **look)
+        for kind, look in looks
+        if kind in kinds
+    ]
+    words = rowed(steps).transform_calculate(at="max(datum.from, datum.to)")
+    layers.append(
+        words.mark_text(style="note", align="left", dx=6).encode(
+            y=alt.Y("name:N", sort=names), x=alt.X("at:Q", scale=alt.Scale(domain=[0, 1.25 * longest])), text="words:N"
+        )
+    )
+    return finished(alt.layer(*layers), title, height=ROW_PX * len(steps))
+
+
+def waterfall(program: Program) -> Iterator[dict[str, Any]]:
+    """List the bars from the time before to the time after, in nanoseconds; nothing where a side has no durations."""
+    before, after = program.total.base.median_ns, program.total.head.median_ns
+    if before is None or after is None:
+        return
+    yield _step("before", "total", 0.0, before, fmt.duration(before))
+    now, least = before, SEEN_SHARE * max(before, after)
+    shown = [row for row in program.rows if abs(row.timing.lost_ns) >= least][:MAX_DRAWN]
+    for row in shown:
+        lost_ns = row.timing.lost_ns
+        kind = "noise" if row.outcome == "same" else "loss" if lost_ns > 0 else "gain"
+        yield _step(row.name, kind, now, now + lost_ns, f"{row.difference}, {row.verdict}")
+        now += lost_ns
+    others = len(program.comparison.changes) - len(shown)
+    if others or abs(after - now) >= least:
+        name = fmt.count(others, "other kernel") if others else "between the medians"
+        kind = "noise" if abs(after - now) < least else "loss" if after > now else "gain"
+        yield _step(name, kind, now, after, signed_duration(after - now))
+    yield _step("after", "total", 0.0, after, fmt.duration(after))
+
+
+def _step(name: str, kind: str, start_ns: float, end_ns: float, words: str) -> dict[str, Any]:
+    short = fmt.cut_middle(name, NAME_WIDTH)
+    return {"name": short, "full": name, "kind": kind, "from": start_ns, "to": end_ns, "words": words}
+
+
+def time_label(longest_ns: float) -> str:
+    """Write the expression that labels an axis of nanoseconds in the unit of its longest time."""
+    units = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
+    factor, unit = next((one for one in units if longest_ns >= one[0]), units[-1])
+    return f"format(datum.value / {factor:g}, '~g') + ' {unit}'"
+
+
+def arrows_spec(program: Program, *, title: str) -> Spec | None:
+    """Draw the roofline with each kernel before and after; None where no kernel has a place.
+
+    On one GPU at one clock both sides share the roofs of the head. Elsewhere heights are shares of each kernel's own
+    roof, for FLOP/s would move with the hardware.
+    """
+    in_shares = bool(unlike(program.comparison))
+    paths = [pair for row in program.rows[:MAX_DRAWN] if (pair := _pair(program, row, in_shares=in_shares))]
+    named = [
+        tuple(_called(dot) if at == len(pair) - 1 and place < MAX_NAMED else dot for at, dot in enumerate(pair))
+        for place, pair in enumerate(paths)
+    ]
+    if not named:
+        return None
+    heads = [one for row in program.rows for one in (row.change.head or row.change.base,) if one]
+    drawn = [one for one in heads if places(one)]
+    levels = {_level(one) for one in drawn}
+    roofs = roofs_over(drawn)
+    slopes = [
+        Line(f"{resource_label(next(iter(roof.keys)), drawn[0].kernel.gpu)} {fmt.si(roof.peak, 'B/s')}", roof.peak)
+        for roof in roofs.levels
+        if levels & set(roof.keys)
+    ]
+    flats = [
+        Line(f"{resource_label(next(iter(roof.keys)))} {fmt.si(roof.peak, 'FLOP/s')}", roof.peak)
+        for roof in roofs.pipes
+    ]
+    undrawn = len(program.comparison.changes) - len(named)
+    more = (
+        (f"{fmt.count(undrawn, 'kernel')} not drawn: without FLOPs, or with smaller differences.",) if undrawn else ()
+    )
+    return plane_spec(
+        Drawn(
+            title,
+            tuple(dot for pair in named for dot in pair),
+            ("Hollow: before. Filled: after. Area: GPU time.", *more),
+            () if in_shares else tuple(slopes),
+            () if in_shares else tuple(flats),
+            tuple(tuple((dot.x, dot.y) for dot in pair) for pair in named if len(pair) > 1),
+            shares=in_shares,
+        )
+    )
+
+
+def _called(dot: Dot) -> Dot:
+    return replace(dot, label=fmt.cut_middle(dot.name, NAME_WIDTH))
+
+
+def _level(analysis: Analysis) -> str:
+    """Choose the level that a kernel is placed at: the one that bounds it, else DRAM, else the first known one."""
+    known = [place.level for place in places(analysis)]
+    wanted = (analysis.verdict.resource, "dram")
+    return next((level for level in wanted if level in known), known[0] if known else "")
+
+
+def _pair(program: Program, row: Row, *, in_shares: bool) -> tuple[Dot, ...]:
+    """Place a kernel before and after at the level that bounds it now."""
+    timing, change = row.timing, row.change
+    bounding = change.head or change.base
+    level = _level(bounding) if bounding else ""
+    longest = max(program.total.base.median_ns or 0.0, program.total.head.median_ns or 0.0) or 1.0
+    found = []
+    for side, analysis, spread in (("before", change.base, timing.base), ("after", change.head, timing.head)):
+        place = next((one for one in places(analysis) if one.level == level), None) if analysis else None
+        if analysis is not None and place is not None and (height := _height(place, in_shares=in_shares)):
+            found.append(_dot(row, side, analysis, place, (height, (spread.median_ns or 0.0) / longest)))
+    return tuple(found)
+
+
+def _height(place: Place, *, in_shares: bool) -> float | None:
+    if not in_shares:
+        return place.flop_per_s
+    return place.flop_per_s / place.roof_flop_per_s if place.roof_flop_per_s else None
+
+
+def _dot(row: Row, side: str, analysis: Analysis, place: Place, drawn: tuple[float, float]) -> Dot:
+    limits = dict(zip(("before", "after"), row.limiters, strict=True))[side]
+    unit = main_work(analysis).unit
+    facts = {
+        "Side": side,
+        "Place": f"{fmt.intensity(place.intensity_flop_per_byte)}, {fmt.si(place.flop_per_s, f'{unit}/s')}",
+        "Level": resource_label(place.level, analysis.kernel.gpu),
+        "Limiter": limiter_words(limits) if limits else "",
+        "Time": fmt.duration(analysis.gpu_time_ns),
+        "What became of it": row.sentence,
+    }
+    height, part = drawn
+    return Dot(
+        place.intensity_flop_per_byte,
+        height,
+        analysis.verdict.shown_class,
+        row.name,
+        part=min(part, 1.0),
+        is_filled=side == "after",
+        facts=facts,
+    )
+
+
+def sides_spec(ladder: Ladder) -> Spec | None:
+    """Draw the time of the longest kernels on each side; what is not compared stands apart, without a line."""
+    shown = [kernel for kernel in ladder.kernels if any(_time_ns(kernel, rung) for rung in kernel.rungs)][:MAX_LINES]
+    rows = [row | {"place": place} for place, kernel in enumerate(shown) for row in _over_sides(ladder, kernel)]
+    if not rows:
+        return None
+    labels = list(ladder.labels)
+    low, high = (end([row["time"] for row in rows]) for end in (min, max))
+    is_log = high > 10 * low
+    scale = alt.Scale(type="log" if is_log else "linear", zero=not is_log, nice=is_log)
+    marked = decades((low / 10, high * 10)) if is_log else alt.Undefined
+    axis = alt.Axis(
+        title=f"GPU time{', logarithmic' if is_log else ''}",
+        labelExpr=time_label(high),
+        tickCount=5,
+        values=marked,
+    )
+    at = {
+        "x": alt.X(
+            "side:N", sort=labels, axis=alt.Axis(title=None, labelAngle=-35 if len(labels) > 4 else 0, labelLimit=130)
+        ),
+        "y": alt.Y("time:Q", scale=scale, axis=axis),
+    }
+    tips = [alt.Tooltip(f"{name}:N", title=title) for name, title in _TIPS.items()]
+    lines = rowed(rows).transform_filter("!datum.apart").mark_line(style="path", aria=False)
+    points = rowed(rows).mark_point(filled=True, size=90, opacity=1)
+    ends = [
+        rowed(named).mark_text(style="label", align="right", dx=-10, dy=dy).encode(**at, text="kernel:N")
+        for dy, place in ((-12, 0), (14, 1))
+        if (named := [row for row in rows if row["last"] and row["place"] % 2 == place])
+    ]
+    layers = [
+        lines.encode(**at, detail=alt.Detail("kernel:N")),
+        points.encode(
+            **at,
+            **verdict_channels({row["bound"] for row in rows}, wraps=False),
+            fillOpacity=alt.condition("datum.apart", alt.value(0.15), alt.value(1)),
+            tooltip=tips,
+        ),
+        *(ends if len(shown) > 1 else []),
+    ]
+    left = len(ladder.kernels) - len(shown)
+    notes = ["Pale: not compared, other work or another GPU."] if any(row["apart"] for row in rows) else []
+    notes += [f"{fmt.count(left, 'kernel')} that take less time are not drawn."] if left else []
+    return finished(
+        alt.layer(*layers), f"Time over the versions of {fmt.cut_middle(ladder.program, 60)}", notes, height=300
+    )
+
+
+_TIPS = {"kernel": "Kernel", "side": "Version", "words": "Time", "limiter": "Limited by"}
+
+
+def _over_sides(ladder: Ladder, kernel: Ladder) -> Iterator[dict[str, Any]]:
+    last = max(at for at, rung in enumerate(kernel.rungs) if _time_ns(kernel, rung))
+    name = fmt.cut_middle(fmt.plain_name(kernel.name), NAME_WIDTH)
+    for at, rung in enumerate(kernel.rungs):
+        time_ns = _time_ns(kernel, rung)
+        if time_ns and rung.analysis:
+            yield {
+                "kernel": name,
+                "side": ladder.labels[at],
+                "time": time_ns,
+                "words": fmt.duration(time_ns),
+                "bound": rung.analysis.verdict.shown_class,
+                "limiter": limiter(rung.analysis),
+                "apart": bool(rung.apart),
+                "last": at == last,
+            }
+
+
+def _time_ns(kernel: Ladder, rung: Rung) -> float | None:
+    return kernel.time_of(rung).median_ns

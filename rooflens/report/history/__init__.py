@@ -1,1 +1,0 @@
-"""Draw the page of many runs."""

@@ -1,0 +1,265 @@
+"""The plain roofline plane of comparisons, forecasts and sweeps: roofs, dots and paths, in plain Altair.
+
+Words stand where Altair puts them: only the dots that say so are named. The report's own roofline places its words in
+`rooflens.report.roofline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil, floor, log10
+from typing import Any, Literal
+
+import altair as alt
+from msgspec import Struct
+
+from rooflens.report.plane.legend import verdict_channels
+from rooflens.report.plane.plane import Domain, aired
+
+HEIGHT = 440
+"""Pixels; the page sets the width."""
+
+LEAST_DECADES = 3.0
+LARGEST_PX2, SMALLEST_PX2 = 500.0, 60.0
+HERE_PX2 = 520
+
+_PLAIN = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
+
+Spec = dict[str, Any]
+
+Spot = tuple[float, float]
+"""Operations per byte, and operations per second."""
+
+
+class Line(Struct, frozen=True):
+    """One roof: bytes per second of a slope, operations per second of a flat one."""
+
+    name: str
+    peak: float
+
+
+class Dot(Struct, frozen=True):
+    """One mark.
+
+    Attributes:
+        x: Operations per byte.
+        y: Operations per second; a share where the plane is one of shares.
+        bound: Verdict or regime, which gives colour and shape.
+        name: Title of its tooltip.
+        label: What stands beside it; empty for nothing.
+        part: Its part of the largest area, 0 to 1.
+        is_filled: Hollow dots are what was.
+        is_below: Its label stands below it.
+        keys: Launches of the page that it stands for: a click isolates the first.
+        group: The kernel of that launch.
+        facts: Further lines of its tooltip.
+    """
+
+    x: float
+    y: float
+    bound: str
+    name: str
+    label: str = ""
+    part: float = 0.3
+    is_filled: bool = True
+    is_below: bool = False
+    keys: tuple[str, ...] = ()
+    group: str = ""
+    facts: Mapping[str, str] = {}
+
+
+class Drawn(Struct, frozen=True):
+    """A plane.
+
+    Attributes:
+        slopes: Roofs of memory levels.
+        flats: Roofs of arithmetic.
+        paths: Places that a line joins, in order.
+        links: Places that a dashed line joins: what was measured with what was predicted.
+        rings: Places that a ring of `ring_px2` marks.
+        chosen: What a reader chooses by (parameter `at`), with the place that a ring then marks.
+        shares: Heights are shares of each dot's own roof.
+        also: Places that the axes hold as well, so that planes can be compared by eye.
+    """
+
+    title: str
+    dots: tuple[Dot, ...]
+    subtitle: tuple[str, ...] = ()
+    slopes: tuple[Line, ...] = ()
+    flats: tuple[Line, ...] = ()
+    paths: tuple[tuple[Spot, ...], ...] = ()
+    links: tuple[tuple[Spot, ...], ...] = ()
+    rings: tuple[Spot, ...] = ()
+    ring_px2: int = 340
+    chosen: Mapping[str, Spot] = {}
+    shares: bool = False
+    also: tuple[Spot, ...] = ()
+    unit: str = "FLOP"
+
+    @property
+    def spots(self) -> list[Spot]:
+        """All places that the axes hold."""
+        return [*((dot.x, dot.y) for dot in self.dots), *self.rings, *self.chosen.values(), *self.also]
+
+    @property
+    def x_domain(self) -> Domain:
+        """Operations per byte from end to end: all dots and ridges, with air."""
+        ridges = [flat.peak / slope.peak for flat in self.flats for slope in self.slopes]
+        return aired([*(x for x, _ in self.spots), *ridges], LEAST_DECADES)
+
+    @property
+    def y_domain(self) -> Domain:
+        """Operations per second from end to end."""
+        if self.shares:
+            return 0.0, max(1.0, *(dot.y for dot in self.dots))
+        return aired([*(y for _, y in self.spots), *(flat.peak for flat in self.flats)], LEAST_DECADES)
+
+
+def plane_spec(plane: Drawn) -> Spec:
+    """Specify a plane for Vega-Lite."""
+    layers = [*_roofs(plane), *_paths(plane), *_rings(plane), *_dots(plane)]
+    params = [alt.param(name="picked", value="")] if any(dot.keys for dot in plane.dots) else []
+    params += [alt.param(name="at", value=list(plane.chosen)[-1])] if plane.chosen else []
+    chart = alt.layer(*layers).add_params(*params) if params else alt.layer(*layers)
+    return finished(chart, plane.title, plane.subtitle, height=HEIGHT, name="plane")
+
+
+def finished(chart: Any, title: str, subtitle: Sequence[str] = (), **properties: Any) -> Spec:
+    """Write a chart as its specification, checked against Vega-Lite's schema; the theme has its colours."""
+    titled = alt.TitleParams(title, subtitle=list(subtitle), limit=alt.ExprRef("width"))
+    spec: Spec = chart.properties(title=titled, **({"width": 640} | properties)).to_dict()
+    spec.pop("config", None)
+    spec.pop("$schema", None)
+    return spec
+
+
+def rowed(rows: Iterable[Mapping[str, Any]]) -> alt.Chart:
+    """Begin a layer with its rows."""
+    return alt.Chart(alt.InlineData(values=list(rows)))
+
+
+def decades(domain: Domain) -> list[float]:
+    """List the powers of ten within a range: where a logarithmic axis has its lines."""
+    return [10.0**power for power in range(ceil(log10(domain[0])), floor(log10(domain[1])) + 1)]
+
+
+def _scales(plane: Drawn) -> dict[str, Any]:
+    across = alt.Axis(values=decades(plane.x_domain), labelExpr=_PLAIN, title=f"Arithmetic intensity ({plane.unit}/B)")
+    x = alt.X("x:Q", scale=alt.Scale(type="log", domain=list(plane.x_domain), nice=False), axis=across)
+    if plane.shares:
+        up = alt.Axis(format=".0%", title="Share of its own roof")
+        return {"x": x, "y": alt.Y("y:Q", scale=alt.Scale(domain=list(plane.y_domain), nice=False), axis=up)}
+    up = alt.Axis(values=decades(plane.y_domain), format="~s", title=f"Performance ({plane.unit}/s)")
+    return {"x": x, "y": alt.Y("y:Q", scale=alt.Scale(type="log", domain=list(plane.y_domain), nice=False), axis=up)}
+
+
+def _roofs(plane: Drawn) -> list[alt.Chart]:
+    """Draw slopes and flat roofs up to where they meet, each with its name at its end."""
+    if plane.shares:
+        line = [{"x": x, "y": 1.0, "roof": "its own roof"} for x in plane.x_domain]
+        return _named(plane, line, [{"x": plane.x_domain[1], "y": 1.0, "name": "its own roof", "end": "right"}])
+    low, high = plane.x_domain
+    bottom = plane.y_domain[0]
+    top, steepest = (max((one.peak for one in of), default=0.0) for of in (plane.flats, plane.slopes))
+    rows: list[dict[str, Any]] = []
+    names = []
+    for slope in plane.slopes:
+        begin = max(low, bottom / slope.peak)
+        end = min(high, top / slope.peak if top else high)
+        rows += [{"x": x, "y": x * slope.peak, "roof": slope.name} for x in (begin, end)]
+        names.append({"x": begin, "y": begin * slope.peak, "name": slope.name, "end": "left"})
+    for flat in plane.flats:
+        begin = max(low, flat.peak / steepest if steepest else low)
+        rows += [{"x": x, "y": flat.peak, "roof": flat.name} for x in (begin, high)]
+        names.append({"x": high, "y": flat.peak, "name": flat.name, "end": "right"})
+    return _named(plane, rows, names)
+
+
+def _named(plane: Drawn, rows: Iterable[dict[str, Any]], names: Sequence[dict[str, Any]]) -> list[alt.Chart]:
+    scales = _scales(plane)
+    lines = rowed(rows).mark_line(style="roof", clip=True, aria=False)
+    layers = [lines.encode(**scales, detail=alt.Detail("roof:N"))]
+    ends: tuple[tuple[Literal["left", "right"], int, int], ...] = (("left", 24, 0), ("right", -4, -5))
+    for end, across, up in ends:
+        own = [row for row in names if row["end"] == end]
+        if own:
+            mark = rowed(own).mark_text(style="note", align=end, baseline="bottom", dx=across, dy=up)
+            layers.append(mark.encode(**scales, text=alt.Text("name:N")))
+    return layers
+
+
+def _paths(plane: Drawn) -> Iterator[alt.Chart]:
+    """Join places by lines, those of a prediction by dashed ones."""
+    for paths, look in ((plane.paths, {"style": "path"}), (plane.links, {"style": "gap", "strokeDash": [1, 3]})):
+        rows = [
+            {"x": x, "y": y, "path": place, "at": at}
+            for place, path in enumerate(paths)
+            for at, (x, y) in enumerate(path)
+        ]
+        if rows:
+            line = rowed(rows).mark_line(clip=True, aria=False, **look)
+            yield line.encode(**_scales(plane), detail=alt.Detail("path:N"), order=alt.Order("at:Q"))
+
+
+def _rings(plane: Drawn) -> Iterator[alt.Chart]:
+    """Mark places by rings, among them that of what a reader chooses."""
+    if plane.rings:
+        rows = [{"x": x, "y": y} for x, y in plane.rings]
+        yield (
+            rowed(rows)
+            .mark_point(style="ring", size=plane.ring_px2, strokeWidth=2, aria=False)
+            .encode(**_scales(plane))
+        )
+    if plane.chosen:
+        rows_at = [{"x": x, "y": y, "of": at} for at, (x, y) in plane.chosen.items()]
+        mark = rowed(rows_at).transform_filter("datum.of === at").mark_point(style="ring", size=HERE_PX2, strokeWidth=3)
+        yield mark.encode(**_scales(plane))
+
+
+def _dots(plane: Drawn) -> list[alt.Chart]:
+    rows = [
+        {
+            "x": dot.x,
+            "y": dot.y,
+            "bound": dot.bound,
+            "name": dot.name,
+            "label": dot.label,
+            "area": SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * dot.part,
+            "filled": 1 if dot.is_filled else 0,
+            "below": dot.is_below,
+            **({"k": dot.keys[0], "g": dot.group, "ks": list(dot.keys)} if dot.keys else {}),
+            **dot.facts,
+        }
+        for dot in sorted(plane.dots, key=lambda dot: -dot.part)
+    ]
+    tips = [alt.Tooltip("name:N", title="Name")]
+    tips += [alt.Tooltip(f"{name}:N") for name in dict.fromkeys(name for dot in plane.dots for name in dot.facts)]
+    marks = rowed(rows).mark_point(strokeWidth=2, opacity=1, clip=True, description=alt.ExprRef("datum.name"))
+    drawn = marks.encode(
+        **_scales(plane),
+        **verdict_channels({dot.bound for dot in plane.dots}, wraps=False),
+        size=alt.Size("area:Q", scale=None, legend=None),
+        fillOpacity=alt.condition("datum.filled === 1", alt.value(0.85), alt.value(0)),
+        tooltip=tips,
+        **(
+            {"strokeWidth": alt.condition("indexof(datum.ks, picked) >= 0", alt.value(4), alt.value(2))}
+            if any(dot.keys for dot in plane.dots)
+            else {}
+        ),
+    )
+    return [*_names(plane, rows, "halo"), drawn, *_names(plane, rows, "label")]
+
+
+def _names(plane: Drawn, rows: Sequence[Mapping[str, Any]], style: str) -> Iterator[alt.Chart]:
+    """Write names beside dots, towards the middle of the plane so that none is cut."""
+    low, high = plane.x_domain
+    sides: tuple[tuple[Literal["left", "right"], int], ...] = (("left", 12), ("right", -12))
+    above = [row for row in rows if row["label"] and not row["below"]]
+    for align, shift in sides:
+        own = [row for row in above if (row["x"] > (low * high) ** 0.5) is (align == "right")]
+        if own:
+            mark = rowed(own).mark_text(style=style, align=align, dx=shift, dy=-8, clip=True, aria=False)
+            yield mark.encode(**_scales(plane), text=alt.Text("label:N"))
+    if below := [row for row in rows if row["label"] and row["below"]]:
+        mark = rowed(below).mark_text(style=style, align="center", dy=20, clip=True, aria=False)
+        yield mark.encode(**_scales(plane), text=alt.Text("label:N"))

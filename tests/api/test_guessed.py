@@ -1,0 +1,96 @@
+"""What people write before they read the reference: it works, or says what does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.loops import for_all
+
+import rooflens as rl
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+ATTENTION = FIXTURES / "synthetic/attention.synthetic.ncu-rep"
+SAXPY = FIXTURES / "published/GPU-Roofline-Profiler__saxpy.ncu-rep"
+
+
+@pytest.fixture(scope="module")
+def report() -> rl.Report:
+    """Open a stored report."""
+    return rl.open(ATTENTION)
+
+
+@for_all(
+    "short, long",
+    [
+        (lambda kernel: kernel.gain, lambda kernel: kernel.verdict.gain),
+        (lambda kernel: kernel.limit.factor, lambda kernel: kernel["verdict_limit_factor"]),
+        (lambda kernel: [move.text for move in kernel.moves], lambda kernel: [m.text for m in kernel.verdict.moves]),
+        (lambda kernel: kernel.intensity["dram"], lambda kernel: kernel["dram_intensity"]),
+        (lambda kernel: kernel.intensity["smem"], lambda kernel: kernel["smem_intensity"]),
+    ],
+)
+def test_the_short_way_gives_what_the_long_way_does(
+    short: Callable[[rl.Kernel], Any], long: Callable[[rl.Kernel], Any], report: rl.Report
+) -> None:
+    """Gain, limit, moves and intensity are on the kernel itself."""
+    assert [short(kernel) for kernel in report] == [long(kernel) for kernel in report]
+
+
+def test_paths_come_one_by_one_or_in_a_list() -> None:
+    """`open([a, b])` is `open(a, b)`, of any iterable of paths."""
+    assert rl.open([str(ATTENTION), SAXPY]) == rl.open(str(ATTENTION), SAXPY) == rl.open(p for p in (ATTENTION, SAXPY))
+
+
+@for_all(
+    "asked, error, said",
+    [
+        (lambda report: report[99], IndexError, "the report has no kernel 99: it has 4 kernels, 0 to 3"),
+        (lambda report: report[-5], IndexError, "no kernel -5"),
+        (lambda report: report[1.5], TypeError, "a position, a name or a slice, not by float"),
+        (lambda report: report.verdict, AttributeError, "its kernels have it, `report[0].verdict`"),
+        (lambda report: report.to_panda, AttributeError, "did you mean `to_pandas`?"),
+        (lambda report: report[0].dram_share, AttributeError, "it is a column, `kernel['dram_share']`"),
+        (lambda report: report[0].hotspot, AttributeError, "`hotspots`"),
+        (lambda report: report[0].intensity["hbm"], KeyError, "dram"),
+        (lambda _: rl.open([]), rl.RooflensError, "no report given"),
+        (lambda _: rl.open(3), rl.RooflensError, "3 is not a path"),
+        (lambda _: rl.gpus("h1000"), rl.RooflensError, "no GPU is called `h1000`"),
+    ],
+)
+def test_what_there_is_not_is_answered_with_what_there_is(
+    asked: Callable[[rl.Report], Any], error: type[Exception], said: str, report: rl.Report
+) -> None:
+    """The error is of Python's own kind, and its message or hint leads on."""
+    with pytest.raises(error) as caught:
+        asked(report)
+    assert said in f"{caught.value} {getattr(caught.value, 'hint', '')}"
+
+
+def test_texts_print_as_text(report: rl.Report) -> None:
+    """An interpreter shows lines of a digest, an explanation and a comparison, not one line with escapes."""
+    for text in (report.digest(), report[0].explain(), rl.compare(report, report).to_markdown()):
+        assert repr(text) == text
+        assert text.count("\n") > 3
+        assert text._repr_markdown_() == text
+
+
+def test_parquet_holds_the_table_and_overwrites_nothing(report: rl.Report, tmp_path: Path) -> None:
+    """Any table becomes a file that others read, and a file that is there stays unless forced."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    file = report.to_parquet(tmp_path / "a.parquet", "findings")
+    assert pq.read_table(file).num_rows == sum(len(kernel.findings) for kernel in report)
+    with pytest.raises(rl.RooflensError, match="exists"):
+        report.to_parquet(file)
+    report.to_parquet(file, force=True)
+    assert pq.read_table(file).equals(report.to_arrow())
+
+
+def test_gpus_are_those_that_predict_takes() -> None:
+    """Each id of `gpus` names one GPU, and its repr is a line."""
+    for gpu in rl.gpus():
+        assert rl.gpus(gpu.id) == (gpu,)
+        assert "\n" not in repr(gpu)
+        assert len(repr(gpu)) < 100

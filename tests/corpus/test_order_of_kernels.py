@@ -1,0 +1,124 @@
+"""The order of kernels in published reports: gains first, libraries and fills last, one move for many in one row."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from rooflens.model.ranking import LIBRARIES_LEAD_FROM, opportunities
+from rooflens.model.records import AnalyzedReport, timed
+from rooflens.model.summary import KernelSummary, summarize
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.data import json_lines, to_document
+from rooflens.report.document import Words, spans
+from rooflens.report.summary import ranking
+from rooflens.report.text.digest import digest
+from rooflens.report.text.table import kernels_document
+
+_FEWEST = 50
+"""Published reports with several kernels, at least; 61 when this was written."""
+_FILLS = r"distribution_elementwise|FillFunctor|uniform_kernel|normal_kernel|fill_kernel"
+"""Kernels of PyTorch that fill inputs, by eye, in the published reports."""
+
+
+def _with_several(published: list[AnalyzedReport]) -> Iterator[tuple[AnalyzedReport, tuple[KernelSummary, ...]]]:
+    for report in published:
+        kernels = tuple(kernel for kernel in summarize(report.analyses) if not kernel.is_failed)
+        if len(kernels) > 1:
+            yield report, kernels
+
+
+def test_none_without_a_gain_stands_above_one_with_a_gain(published: list[AnalyzedReport]) -> None:
+    """Over all reports with several kernels, in the table, the ranking and the JSON; those with a gain by time won."""
+    offenders, seen = [], 0
+    for report, kernels in _with_several(published):
+        seen += 1
+        page = build_content((report,), "page", default_thresholds())
+        rows = {
+            "rows": opportunities(kernels),
+            "ranking": [row.group for row in ranking(page)],
+        }
+        for face, listed in rows.items():
+            gains = [row.analysis.verdict.gain is not None for row in listed]
+            won_ns = [row.at_stake_ns for row in listed if row.analysis.verdict.gain is not None]
+            if gains != sorted(gains, reverse=True) or won_ns != sorted(won_ns, reverse=True):
+                offenders.append((report.run.source[-40:], face, gains))
+        written = [row["by"] for row in to_document(report.analyses)["ranking"]]
+        order = ("gain", "limit", "time", "library", "fill")
+        if written != sorted(written, key=order.index):
+            offenders.append((report.run.source[-40:], "JSON", written))
+    assert not offenders, (len(offenders), offenders[:5])
+    assert seen >= _FEWEST
+
+
+def test_what_fills_inputs_is_last_and_a_report_of_nothing_else_says_so(published: list[AnalyzedReport]) -> None:
+    """Nothing stands below a fill but fills, and alone they begin with how to get at the reader's own kernel."""
+    offenders, fills = [], 0
+    for report in published:
+        sound = timed(report.analyses)
+        by_eye = [bool(re.search(_FILLS, one.kernel.name)) for one in sound]
+        fills += sum(by_eye)
+        offenders += [
+            (report.run.source[-40:], one.kernel.name[:80], one.role)
+            for one, is_fill in zip(sound, by_eye, strict=True)
+            if is_fill != (one.role == "fill")
+        ]
+        listed = opportunities([kernel for kernel in summarize(report.analyses) if not kernel.is_failed])
+        last = [row.analysis.role == "fill" for row in listed]
+        if last != sorted(last):
+            offenders.append((report.run.source[-40:], "not last", last))
+        is_alone = all(one.role == "fill" for one in report.analyses)
+        if last and is_alone and not listed[0].analysis.verdict.moves[0].text.startswith("this report holds only"):
+            offenders.append((report.run.source[-40:], "alone", listed[0].analysis.verdict.moves[0].text))
+    assert not offenders, (len(offenders), offenders[:5])
+    assert fills
+
+
+def test_libraries_follow_what_the_reader_can_change(published: list[AnalyzedReport]) -> None:
+    """Unless they are nearly all of the time, no kernel of theirs without a gain stands above the reader's own."""
+    offenders, both = [], 0
+    for report, kernels in _with_several(published):
+        of_libraries = [kernel.analysis.role in {"library", "copy"} for kernel in kernels]
+        if all(of_libraries) or not any(of_libraries):
+            continue
+        both += 1
+        total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
+        theirs_ns = sum(k.duration_ns or 0.0 for k, is_theirs in zip(kernels, of_libraries, strict=True) if is_theirs)
+        roles = [row.analysis.role for row in opportunities(kernels) if row.analysis.role != "fill"]
+        later = [role in {"library", "copy"} for role in roles]
+        if theirs_ns < LIBRARIES_LEAD_FROM * total_ns and later != sorted(later):
+            offenders.append((report.run.source[-40:], roles))
+    assert not offenders, (len(offenders), offenders[:5])
+    assert both
+
+
+def _plain(words: Words) -> str:
+    return "".join(span.text for span in spans(words))
+
+
+def test_one_move_for_many_kernels_is_one_row_in_each_face(published: list[AnalyzedReport]) -> None:
+    """Kernels as short as their launch share one row in table, JSON, digest and ranking, with number and share."""
+    offenders, seen = [], 0
+    for report, kernels in _with_several(published):
+        for row in opportunities(kernels):
+            if not row.members:
+                continue
+            seen += 1
+            page = build_content((report,), "page", default_thresholds())
+            text = row.analysis.verdict.moves[0].text
+            keys = sorted(one.analysis.key for one in row.members)
+            (table, *_) = kernels_document(kernels)
+            cells = [_plain(line[-1]) for line in table.rows]
+            parts = json.loads("".join(json_lines(report.analyses)))["ranking"]
+            faces = {
+                "table": sum(text.startswith(cell) for cell in cells if cell) == 1,
+                "JSON": [one["move"]["text"] for one in parts if sorted(one["kernels"]) == keys] == [text],
+                "digest": digest((report,)).count(text[:60]) == 1,
+                "ranking": [one.move[:40] for one in ranking(page)].count(text[:40]) == 1,
+                "launches": f"{row.launch_count} launches" in text or "kernels" in text,
+            }
+            offenders += [(report.run.source[-40:], face, text[:80]) for face, is_one in faces.items() if not is_one]
+    assert not offenders, (len(offenders), offenders[:8])
+    assert seen

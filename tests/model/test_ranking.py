@@ -1,0 +1,135 @@
+"""The order of kernels and the rows for many of them, on made kernels."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from support import samples
+from support.kernels import make_kernel
+from support.loops import for_all
+
+from rooflens.model.ranking import Tier, in_rank, opportunities, tiers, worth_a_line
+from rooflens.model.records import Analysis, Gain, Kernel, Limit, Move, Role
+from rooflens.model.summary import summarize
+from rooflens.model.verdict.library import ONLY_FILLS, role_of, with_fills_told
+
+
+def _made(
+    name: str, time_ns: float, gain: float | None = None, limit: float | None = None, role: Role = "kernel"
+) -> Analysis:
+    one = samples.every_verdict()[0]
+    kernel = replace(
+        one.kernel, name=name, function_name=name, counters={**one.kernel.counters, "duration_ns": time_ns}
+    )
+    move = Move("do", "tile", gain=gain and Gain(gain, time_ns / gain))
+    verdict = replace(one.verdict, limit=Limit(limit), moves=(move,))
+    return replace(one, kernel=kernel, verdict=verdict, role=role, short_name=name, key=name)
+
+
+def _short(name: str, time_ns: float, launches: int = 1) -> Analysis:
+    one = _made(name, time_ns)
+    verdict = replace(one.verdict, bound="overhead", moves=(Move("fuse it", "fuse", "short_kernel"),))
+    return replace(one, verdict=verdict, launches=launches)
+
+
+def test_gains_come_before_limits_before_times_before_libraries_before_fills() -> None:
+    """However much time the later ones take."""
+    analyses = [
+        _made("fill", 9e6, role="fill"),
+        _made("library", 8e6, role="library"),
+        _made("time", 1e6),
+        _made("limit", 5e6, limit=4.0),
+        _made("small gain", 1e5, 1.1),
+        _made("large gain", 1e6, 2.0),
+    ]
+    kernels = in_rank(summarize(analyses))
+    assert [kernel.name for kernel in kernels] == ["large gain", "small gain", "limit", "time", "library", "fill"]
+    assert tiers(kernels) == [Tier.GAIN, Tier.GAIN, Tier.LIMIT, Tier.TIME, Tier.LIBRARY, Tier.FILL]
+
+
+def test_libraries_that_are_nearly_all_of_the_time_stand_by_their_time() -> None:
+    """From 80 % on they are what the program does; below that what the reader can change goes first."""
+    for time_ns, first in ((8e6, "gemm"), (3.9e6, "own")):
+        kernels = in_rank(summarize([_made("own", 1e6), _made("gemm", time_ns, role="library")]))
+        assert kernels[0].name == first
+
+
+def test_launches_as_short_as_their_launch_are_one_row() -> None:
+    """With the number of launches, their share of the time, and every kernel that it stands for."""
+    analyses = [_short("a", 2e3, 40), _short("b", 3e3, 7), _made("own", 2e4, limit=2.0)]
+    rows = opportunities(summarize(analyses))
+    (row,) = (row for row in rows if row.members)
+    assert len(rows) == 2
+    assert {one.name for one in row.members} == {"a", "b"}
+    assert row.launch_count == 47
+    assert row.duration_ns == pytest.approx(101e3)
+    assert "one CUDA graph around 47 launches of 2 kernels, 83 % of the GPU time" in row.analysis.verdict.moves[
+        0
+    ].text.replace("\u00a0", " ")
+
+
+def test_kernels_that_lack_counters_ask_once_unless_they_are_all() -> None:
+    """Where nothing else is known their times are the answer, and stay apart."""
+    move = Move("collect what this report lacks: `rooflens profile --kernel a --launch-count 1 -- ./app`", "collect")
+    bare = [
+        replace(one, verdict=replace(one.verdict, bound="unknown", moves=(move,)))
+        for one in (_made(name, 1e5) for name in "abc")
+    ]
+    assert not any(row.members for row in opportunities(summarize(bare)))
+    rows = opportunities(summarize([*bare, _made("own", 1e6, 2.0)]))
+    (row,) = (row for row in rows if row.members)
+    assert row.analysis.verdict.moves[0].text.endswith("`rooflens profile -- ./app`")
+
+
+def test_a_row_of_no_worth_is_left_out_beside_its_like() -> None:
+    """A gain is held to other gains, whatever those without one have at stake; fills hide nothing."""
+    analyses = [
+        _made("gain", 1e4, 1.5),
+        _made("hardly", 10, 1.5),
+        _made("limit", 1e8, limit=2.0),
+        _made("fill", 1e12, role="fill"),
+    ]
+    assert [row.name for row in worth_a_line(in_rank(summarize(analyses)))] == ["gain", "limit", "fill"]
+
+
+@for_all(
+    "name, role",
+    [
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, Array>(int, T)", "fill"),
+        ("distribution_elementwise_grid_stride_kernel", "fill"),
+        ("void gen_sequenced<curandStateXORWOW, float2, normal_args_st>(curandStateXORWOW *, float2 *)", "fill"),
+        ("void thrust::cuda_cub::core::_kernel_agent<thrust::cuda_cub::__uninitialized_fill::functor<float>>", "fill"),
+        ("triton_poi_fused_randn_0", "fill"),
+        ("triton_poi_fused_zeros_like_3", "fill"),
+        ("triton_poi_fused_add_randn_0", "kernel"),
+        ("threefry2x32", "fill"),
+        (
+            "void at::native::elementwise_kernel<128, 2, at::native::direct_copy_kernel_cuda(at::TensorIterator &)>",
+            "copy",
+        ),
+        ("void at::native::CatArrayBatchedCopy<float, unsigned int, 2, 64, 64>(T *)", "copy"),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, Array>(int, T)", "library"),
+        ("ampere_sgemm_128x64_nn", "library"),
+        ("init_data_kernel", "kernel"),
+        ("fill_matrix(float *, int)", "kernel"),
+        ("normalize_rows", "kernel"),
+        ("uniform_grid_hash", "kernel"),
+        ("copyGmem", "kernel"),
+    ],
+)
+def test_a_role_is_told_by_names_that_libraries_give(name: str, role: str) -> None:
+    """A user's own names tell nothing for sure."""
+    kernel: Kernel = make_kernel({}, name=name, function_name=name.partition("<")[0])
+    assert role_of(kernel) == role
+
+
+def test_a_report_of_fills_alone_says_so_with_the_recorded_program() -> None:
+    """And one with any other kernel does not, not even where profiling that one failed."""
+    fill = _made("fill", 1e5, role="fill")
+    (told,) = with_fills_told([fill], "ncu --set full python bench.py")
+    text = told.verdict.moves[0].text
+    assert text == f"{ONLY_FILLS}; yours is not in it: `rooflens profile --kernel NAME -- python bench.py`"
+    assert told.verdict.sentence.endswith("python bench.py`.")
+    failed = samples.failed()
+    for other in (_made("own", 1.0), failed):
+        assert with_fills_told([fill, other], None) == (fill, other)

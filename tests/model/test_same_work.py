@@ -1,0 +1,83 @@
+"""The rule of what is the same work, on kernels whose work is known by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+from support import samples
+
+from rooflens.model.compare.compare import asked_alike
+from rooflens.model.records import Analysis
+from rooflens.model.same_work import Asked, same_work, time_per_work
+
+BLOCK = 256
+
+
+def kernel(
+    blocks: int = 1024,
+    *,
+    flop: float | None = None,
+    inst: float = 0,
+    dram: float = 0,
+    name: str = "gemm",
+    **code: float,
+) -> Analysis:
+    """Make a launch of so many blocks of 256 threads; amounts that are 0 were not recorded."""
+    level: Mapping[str, float] = {"dram": dram} if dram else {}
+    made = samples.analysis(samples.Sample(name, "memory", 1e3, "dram", level, {"fp32": flop} if flop else None))
+    counters = {**made.kernel.counters, **({"executed_inst": inst} if inst else {})}
+    own = replace(made.kernel, grid=(blocks, 1, 1), block=(BLOCK, 1, 1), counters=counters, code_totals=code)
+    return replace(made, kernel=own, pipes={name: pipe for name, pipe in made.pipes.items() if name != "issue"})
+
+
+CASES: dict[str, tuple[Analysis, Analysis, Asked | None, bool | None]] = {
+    "as many FLOPs in fewer threads": (kernel(flop=1e9), kernel(64, flop=1.05e9), None, True),
+    "fewer FLOPs in the same launch": (kernel(flop=1e9, dram=1e8), kernel(flop=4e8, dram=1e8), None, True),
+    "another inner size: FLOPs and bytes grew": (kernel(flop=1e9, dram=1e8), kernel(flop=2e9, dram=2e8), None, False),
+    "hundreds of times the FLOPs": (kernel(flop=1e9), kernel(flop=4e11), None, False),
+    "another size": (kernel(flop=1e9), kernel(4096, flop=8e9), None, False),
+    "other FLOPs, but asked for the same": (kernel(flop=1e9), kernel(64, flop=2.4e9), "same", True),
+    "other FLOPs, and asked for another size": (kernel(flop=1e9), kernel(flop=2e9), "other", False),
+    "more threads, each with as much to do": (kernel(inst=1e7), kernel(2048, inst=2e7), None, False),
+    "fewer threads, each with more to do": (kernel(inst=1e7), kernel(64, inst=8e6), None, True),
+    "hundreds of times the instructions": (kernel(inst=1e7), kernel(inst=4e9), None, False),
+    "more threads, and nothing counted": (kernel(), kernel(4096), None, None),
+    "as many threads, and nothing counted": (kernel(), kernel(), None, True),
+    "other names, and nothing counted": (kernel(name="gemm"), kernel(name="sort"), None, None),
+    "as large an output in fewer threads": (
+        kernel(store_sectors=4e6, store_excess_sectors=3e6),
+        kernel(64, store_sectors=1e6, store_excess_sectors=0),
+        None,
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_work_is_told_by_all_that_was_recorded(case: str) -> None:
+    """What was counted decides; the same two kernels are judged alike in either order."""
+    before, after, asked, same = CASES[case]
+    assert same_work(before, after, asked).same is same, same_work(before, after, asked).why
+    assert same_work(after, before, asked).same is same
+
+
+def test_sizes_on_the_command_line_and_in_names_are_compared() -> None:
+    """Numbers from 16 on are sizes; a version's number is none, and what differs in words tells nothing."""
+    lines = ("./v1 1024 1024", "./v2 1024 1024", "./v1 2048 1024", "./run --impl=1", "./run --impl=2")
+    runs = [samples.run(command_line=f"ncu --set full {line}") for line in lines]
+    assert [asked_alike(runs[0], run) for run in runs[:3]] == ["same", "same", "other"]
+    assert asked_alike(runs[3], runs[4]) is None
+    named = [samples.run(command_line=None, source=f"x/fa_{name}.csv") for name in ("N4096", "N8192", "v2")]
+    assert [asked_alike(named[0], run) for run in named] == [None, "other", None]
+
+
+def test_time_is_given_for_a_unit_that_both_have() -> None:
+    """FLOPs where both counted them, else instructions, else threads."""
+    counted, other = kernel(flop=1e9, inst=1e7), kernel(inst=2e7)
+    for beside, unit, time_ns in ((counted, "kFLOP", 1.0), (other, "1000 instructions", 100.0)):
+        found = time_per_work(counted, 1e6, beside)
+        assert found is not None
+        assert (found.unit, found.time_ns) == (unit, pytest.approx(time_ns))
+    assert time_per_work(counted, None) is None
