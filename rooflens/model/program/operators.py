@@ -2,7 +2,7 @@
 
 An operator that has no row here, or a call whose sizes do not say enough, has no work: nothing is guessed. FLOPs are
 those of the algorithm; bytes are every operand read once and every result written once. Where a trace does not say
-whether attention is causal, or which sizes a reduction leaves, the smaller amount counts: it bounds both.
+whether attention is causal, which sizes a reduction leaves, or which gradients are wanted, the smaller amount counts.
 """
 
 from __future__ import annotations
@@ -222,6 +222,62 @@ def _attention(layout: str, causal_at: int, lengths_at: int | None = None) -> Ca
         return _custom(2 * batch * heads * pairs * (width + wide), moved, query.dtype, is_product=True)
 
     return recipe
+
+
+def _attention_backward(layout: str) -> Callable[[_Call], Work]:
+    """Make the recipe of the gradients of attention: gradient, query, key, value, ...; causal is argument 11."""
+
+    def recipe(call: _Call) -> Work:
+        query, key, value = (call.tensor(at) for at in (1, 2, 3))
+        if any(len(one.dims) != 4 for one in (query, key, value)) or query.dtype not in _FLOATS:
+            raise _UnknownError
+        batch, heads, length, width = (query.dims[layout.index(letter)] for letter in "bhld")
+        kv_heads, keys = (key.dims[layout.index(letter)] for letter in "hl")
+        is_alike = length == keys and value.dims == key.dims
+        if not is_alike or not heads * length * width * kv_heads or heads % kv_heads:
+            raise _UnknownError
+        given = call.value(11)
+        sizes = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "length": length, "width": width}
+        is_causal = int(given is None or bool(given))
+        return Work("attention-flash-backward", {**sizes, "causal": is_causal}, query.dtype, is_product=True)
+
+    return recipe
+
+
+def _layer_norm_backward(call: _Call) -> Work:
+    """Read gradient and rows, and write the gradient of the rows where the trace says that it is wanted."""
+    gradient, rows = call.tensor(0), call.tensor(1)
+    if gradient.dims != rows.dims:
+        raise _UnknownError
+    wanted = call.value(7)
+    is_wanted = isinstance(wanted, list) and wanted[:1] == [True]
+    moved = gradient.moved_bytes + rows.moved_bytes * (2 if is_wanted else 1)
+    return _custom(7 * rows.elements, moved, _arithmetic(rows))
+
+
+def _convolution_backward(call: _Call) -> Work:
+    """Multiply for each gradient that is wanted; where the trace does not say which, for one of them."""
+    gradient, images, weights = (call.tensor(at) for at in range(3))
+    is_transposed = call.value(7)
+    if is_transposed is not False or gradient.dtype not in _FLOATS or len(images.dims) < 3:
+        raise _UnknownError
+    if len(images.dims) != len(weights.dims) or len(gradient.dims) != len(images.dims):
+        raise _UnknownError
+    if gradient.dims[0] != images.dims[0] or gradient.dims[1] != weights.dims[0]:
+        raise _UnknownError
+    wanted = call.value(10)
+    of_images, of_weights = wanted[:2] if isinstance(wanted, list) and len(wanted) == 3 else (True, False)
+    if not of_images and not of_weights:
+        raise _UnknownError
+    products = bool(of_images) + bool(of_weights)
+    moved = gradient.moved_bytes + (images.moved_bytes + weights.moved_bytes) * products
+    return _custom(products * 2 * gradient.elements * prod(weights.dims[1:]), moved, gradient.dtype, is_product=True)
+
+
+def _dropout(call: _Call) -> Work:
+    """Read every element, write it and whether it was kept."""
+    source = call.tensor(0)
+    return _custom(source.elements, 2 * source.moved_bytes + source.elements, _arithmetic(source))
 
 
 def _layer_norm(call: _Call) -> Work:
@@ -522,7 +578,13 @@ OPERATORS: Mapping[str, Callable[[_Call], Work]] = MappingProxyType(
         "_scaled_dot_product_cudnn_attention": _attention("bhld", 6),
         "_flash_attention_forward": _attention("blhd", 8, lengths_at=3),
         "_efficient_attention_forward": _attention("blhd", 9, lengths_at=4),
+        "_scaled_dot_product_flash_attention_backward": _attention_backward("bhld"),
+        "_scaled_dot_product_efficient_attention_backward": _attention_backward("bhld"),
+        "_flash_attention_backward": _attention_backward("blhd"),
         "native_layer_norm": _layer_norm,
+        "native_layer_norm_backward": _layer_norm_backward,
+        "native_dropout": _dropout,
+        "native_dropout_backward": _pointwise(2),
         "_fused_rms_norm": _rms_norm,
         "native_group_norm": _normalized,
         "native_batch_norm": _normalized,
@@ -534,6 +596,7 @@ OPERATORS: Mapping[str, Callable[[_Call], Work]] = MappingProxyType(
         "convolution": _convolution,
         "_convolution": _convolution,
         "cudnn_convolution": _cudnn_convolution,
+        "convolution_backward": _convolution_backward,
         **{name: _pointwise(1) for name in _UNARY},
         **{name: _pointwise(1, result="real") for name in _UNARY_REAL},
         **{name: _pointwise(2) for name in _BINARY},

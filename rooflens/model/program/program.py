@@ -292,7 +292,7 @@ class _Rows:
     """All kernels of a timeline, and where launches came too slowly."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str | None, Operands | None], _Row] = {}
+        self._rows: dict[tuple[str, str | None, int], _Row] = {}
         self._functions: dict[str, str] = {}
         self._launched: Counter[str] = Counter()
         self._call_ns: defaultdict[int, int] = defaultdict(int)
@@ -303,7 +303,7 @@ class _Rows:
 
     def take(self, event: KernelEvent, gap_ns: int) -> None:
         """Count a launch, before which its GPU was idle for so long."""
-        key = event.name, event.operator, event.operands
+        key = event.name, event.operator, id(event.operands)  # equal ones are one, which its row keeps
         row = self._rows.get(key)
         if row is None:
             row = self._rows[key] = _Row(event)

@@ -68,6 +68,28 @@ BY_HAND: dict[str, tuple[str, Operands, float, float]] = {
         2 * (8 * 4 * 4) * 9,
         4 * (288 + 72 + 128),
     ),
+    "gradients of attention": (
+        "_flash_attention_backward",
+        call(*[(H, 1, 64, 2, 32)] * 5, (F, 1, 2, 64), (N,), (N,), 64, 64, 0.0, "False"),
+        2 * 64 * 64 * (10 * 32 + 5),
+        2 * 8 * 64 * 2 * 32 + 4 * 2 * 64,
+    ),
+    "gradient of a norm": (
+        "native_layer_norm_backward",
+        call(*[(F, 32, 100)] * 2, [100], (F, 32), (F, 32), (F, 100), (F, 100), "[True, True, True]"),
+        7 * 3200,
+        4 * 3 * 3200,
+    ),
+    "gradients of a convolution": (
+        "convolution_backward",
+        call(
+            *((F, 2, 4, 4, 4), (F, 2, 3, 8, 8), (F, 4, 3, 3, 3), [4], [2, 2], [1, 1], [1, 1]),
+            *("False", [0, 0], 1, "[True, True, False]"),
+        ),
+        2 * 2 * 128 * 27,
+        4 * (128 + 2 * (384 + 108)),
+    ),
+    "dropout": ("native_dropout", call((H, 1000), 0.1, "True"), 1000, 5000),
     "add": ("add", call((F, 1000), (F, 1000), 1), 1000, 12_000),
     "add a row": ("add", call((F, 100, 10), (F, 10), 1), 1000, 4 * (1000 + 10 + 1000)),
     "add a number": ("add", call((H, 1000), 2.0, 1), 1000, 4000),
