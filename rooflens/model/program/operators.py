@@ -42,6 +42,7 @@ _TYPES: Mapping[str, tuple[str, int]] = MappingProxyType(
 """Type as PyTorch names it, in small letters -> ours for arithmetic, empty where no peak counts it; bytes."""
 
 _FLOATS = ("fp64", "fp32", "bf16", "fp16", "fp8")
+_NO_TENSOR = frozenset({"", "Scalar", "ScalarList"})
 _MOST_SIZES = 10**15
 
 
@@ -94,7 +95,7 @@ class _Call:
     def maybe(self, at: int) -> _Tensor | None:
         """Return an operand; None where it is no tensor."""
         operands = self._of
-        if at >= len(operands.dims) or operands.types[at] in {"", "Scalar", "ScalarList"}:
+        if at >= len(operands.dims) or operands.types[at] in _NO_TENSOR:
             return None
         known = _TYPES.get(operands.types[at].lower())
         if known is None:
@@ -103,6 +104,15 @@ class _Call:
         strides = operands.strides[at] if operands.strides else ()
         repeats = zip(dims, strides, strict=True) if len(strides) == len(dims) else ((size, 1) for size in dims)
         return _Tensor(dims, *known, prod(size for size, stride in repeats if stride))
+
+    def only(self, operands: int) -> None:
+        """Check that so many first arguments hold all tensors but a result that was given: a fused group has more.
+
+        Raises:
+            _UnknownError: There are more.
+        """
+        if sum(one not in _NO_TENSOR for one in self._of.types[operands:]) > 1:
+            raise _UnknownError
 
     def value(self, at: int) -> object:
         """Return an argument that is no tensor: a number, a truth value or a list; None where the trace lacks it."""
@@ -144,6 +154,7 @@ def _product(left: _Tensor, right: _Tensor, added: _Tensor | None = None, result
 
 
 def _mm(call: _Call) -> Work:
+    call.only(2)
     left, right = call.tensor(0), call.tensor(1)
     if len(left.dims) != 2 or len(right.dims) != 2:
         raise _UnknownError
@@ -151,6 +162,7 @@ def _mm(call: _Call) -> Work:
 
 
 def _addmm(call: _Call) -> Work:
+    call.only(3)
     left, right = call.tensor(1), call.tensor(2)
     if len(left.dims) != 2 or len(right.dims) != 2:
         raise _UnknownError
@@ -158,6 +170,7 @@ def _addmm(call: _Call) -> Work:
 
 
 def _bmm(call: _Call, first: int = 0) -> Work:
+    call.only(first + 2)
     left, right = call.tensor(first), call.tensor(first + 1)
     if len(left.dims) != 3 or len(right.dims) != 3 or left.dims[0] != right.dims[0]:
         raise _UnknownError
@@ -165,6 +178,7 @@ def _bmm(call: _Call, first: int = 0) -> Work:
 
 
 def _mv(call: _Call) -> Work:
+    call.only(2)
     matrix, vector = call.tensor(0), call.tensor(1)
     if len(matrix.dims) != 2 or len(vector.dims) != 1:
         raise _UnknownError
@@ -172,6 +186,7 @@ def _mv(call: _Call) -> Work:
 
 
 def _dot(call: _Call) -> Work:
+    call.only(2)
     left, right = call.tensor(0), call.tensor(1)
     if len(left.dims) != 1 or left.dims != right.dims:
         raise _UnknownError
@@ -179,6 +194,7 @@ def _dot(call: _Call) -> Work:
 
 
 def _linear(call: _Call) -> Work:
+    call.only(3)
     rows, weight = call.tensor(0), call.tensor(1)
     if len(weight.dims) != 2 or not rows.dims or rows.dims[-1] != weight.dims[1]:
         raise _UnknownError
@@ -186,6 +202,17 @@ def _linear(call: _Call) -> Work:
     bias = call.maybe(2)
     moved = rows.moved_bytes + weight.moved_bytes + m * n * rows.element_bytes + (bias.moved_bytes if bias else 0)
     return _custom(2 * m * n * k, moved, rows.dtype, is_product=True)
+
+
+def _matmul(call: _Call) -> Work:
+    """Multiply matrices, or batches of equal sizes; a batch times one matrix is one product of all its rows."""
+    call.only(2)
+    left, right = call.tensor(0), call.tensor(1)
+    if len(right.dims) == 2 and len(left.dims) > 2:
+        return _product(left, right)
+    if len(left.dims) < 2 or len(left.dims) != len(right.dims) or left.dims[:-2] != right.dims[:-2]:
+        raise _UnknownError
+    return _product(left, right)
 
 
 def _scaled_mm(call: _Call) -> Work:
@@ -368,6 +395,7 @@ def _pointwise(operands: int, flops: int = 1, *, result: str = "") -> Callable[[
     """
 
     def recipe(call: _Call) -> Work:
+        call.only(operands)
         found = [one for at in range(operands) if (one := call.maybe(at)) is not None]
         sizes = _broadcast([one.dims for one in found])
         wide = _promoted(found)
@@ -383,6 +411,7 @@ def _in_place(operands: int, flops: int = 1) -> Callable[[_Call], Work]:
     """Make the recipe of a function whose result takes the place of its first operand."""
 
     def recipe(call: _Call) -> Work:
+        call.only(operands)
         first = call.tensor(0)
         others = [one for at in range(1, operands) if (one := call.maybe(at)) is not None]
         if _broadcast([one.dims for one in (first, *others)]) != first.dims:
@@ -538,29 +567,7 @@ _BINARY = [
     "bitwise_xor",
 ]
 _COMPARED = ["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"]
-_IN_PLACE = [
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "relu",
-    "gelu",
-    "silu",
-    "clamp",
-    "clamp_min",
-    "clamp_max",
-    "exp",
-    "sqrt",
-    "rsqrt",
-    "sigmoid",
-    "tanh",
-    "neg",
-    "abs",
-    "pow",
-    "leaky_relu",
-    "hardtanh",
-    "nan_to_num",
-]
+_IN_PLACE = [*_UNARY, *_UNARY_REAL, "add", "sub", "mul", "div", "pow", "remainder", "maximum", "minimum"]
 
 OPERATORS: Mapping[str, Callable[[_Call], Work]] = MappingProxyType(
     {
@@ -569,6 +576,7 @@ OPERATORS: Mapping[str, Callable[[_Call], Work]] = MappingProxyType(
         "_addmm_activation": _addmm,
         "bmm": _bmm,
         "baddbmm": lambda call: _bmm(call, 1),
+        "matmul": _matmul,
         "mv": _mv,
         "dot": _dot,
         "linear": _linear,
@@ -617,7 +625,23 @@ OPERATORS: Mapping[str, Callable[[_Call], Work]] = MappingProxyType(
         "zero_": _fill,
         "cumsum": _scan,
         "cumprod": _scan,
-        **dict.fromkeys(("sum", "mean", "amax", "amin", "max", "min", "prod", "logsumexp", "std", "var"), _reduction),
+        **dict.fromkeys(
+            (
+                "sum",
+                "mean",
+                "amax",
+                "amin",
+                "max",
+                "min",
+                "prod",
+                "logsumexp",
+                "std",
+                "var",
+                "norm",
+                "linalg_vector_norm",
+            ),
+            _reduction,
+        ),
     }
 )
 """Operator without `aten::` -> what a call must compute and move."""

@@ -90,7 +90,8 @@ def _blocks(program: Program, top: int | None, *, several: bool) -> Iterator[Blo
     if several:
         yield Heading((code(program.source),))
     yield Paragraph(tuple(_answer(program, names)), "answer")
-    yield _table(program.kernels[: top or _ON_PAGE], len(program.kernels), names, top)
+    shown = top or SHOWN
+    yield _table(program.kernels[:shown], len(program.kernels), names)
     if unknown := _unknown(program):
         yield paragraph(unknown)
     yield from _gaps(program, names)
@@ -102,7 +103,10 @@ def _blocks(program: Program, top: int | None, *, several: bool) -> Iterator[Blo
         yield Paragraph(tuple(f"note: {note}" for note in program.notes), "note")
     if program.has_datasheet:
         yield Paragraph((_NOTE,), "note")
-    yield Columns(((Folded("How to read it", (paragraph(_HOW),)),),))
+    folds = [Folded("How to read it", (paragraph(_HOW),))]
+    if len(program.kernels) > shown:
+        folds.insert(0, Folded("All kernels", (_table(program.kernels[:_ON_PAGE], len(program.kernels), names),)))
+    yield Columns((tuple(folds),))
 
 
 _FROM_BEGIN = (
@@ -151,11 +155,10 @@ def _from(one: ProgramKernel) -> str:
     return ", ".join(part for part in (one.module, one.code) if part) or one.nvtx_range or ""
 
 
-def _table(kernels: Sequence[ProgramKernel], amount: int, names: dict[str, str], top: int | None) -> Table:
+def _table(kernels: Sequence[ProgramKernel], amount: int, names: dict[str, str]) -> Table:
     longest = max((one.share for one in kernels), default=0.0) or 1.0
     rows = tuple(_row(one, names[one.name], longest) for one in kernels)
-    rest = " with less to win"
-    return Table(_COLUMNS, rows, shown=top or SHOWN, amount=amount, rest=rest, label="Kernels, most to win first")
+    return Table(_COLUMNS, rows, amount=amount, rest=" with less to win", label="Kernels, most to win first")
 
 
 def _row(one: ProgramKernel, name: str, longest: float) -> tuple[Words, ...]:

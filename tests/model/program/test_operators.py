@@ -35,6 +35,7 @@ BY_HAND: dict[str, tuple[str, Operands, float, float]] = {
     "matrix and vector": ("mv", call((F, 8, 4), (F, 4)), 64, 4 * (32 + 4 + 8)),
     "dot": ("dot", call((F, 1000), (F, 1000)), 2000, 4 * 2001),
     "linear": ("linear", call((H, 2, 8, 4), (H, 16, 4), (H, 16)), 2 * 16 * 16 * 4, 2 * (64 + 64 + 16 + 256)),
+    "rows of a batch": ("matmul", call((F, 2, 8, 4), (F, 4, 2)), 2 * 16 * 4 * 2, 4 * (64 + 8 + 32)),
     "fp64 product": ("mm", call((D, 8, 4), (D, 4, 2)), 128, 8 * 56),
     "causal attention": (
         "_flash_attention_forward",
@@ -139,6 +140,7 @@ UNKNOWN = {
         "aten::_flash_attention_forward",
         call((H, 1, 64, 2, 32), (H, 1, 64, 2, 32), (H, 1, 64, 2, 32), ("int", 3), ("int", 3), 64, 64, 0.0, "True"),
     ),
+    "a fused group under one operator's name": ("aten::pow", call((F, 8), (F, 8), (F, 8), (F, 8), 2)),
     "nothing": ("aten::relu", call((F, 0))),
     "more than there can be": ("aten::relu", call((F, 1 << 62, 1 << 62))),
     "no operands": ("aten::mm", None),
