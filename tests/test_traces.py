@@ -241,7 +241,9 @@ def test_all_formats_come_of_one_answer(tmp_path: Path) -> None:
     assert len(run("analyze", trace, "--format", "digest", "--max-tokens", 300).stdout.encode()) <= 900
     page = tmp_path / "page.html"
     assert run("report", trace, "-o", page).exit_code == 0
-    assert all(f"kernel_{number}" in page.read_text(encoding="utf-8") for number in (*SLOW, 0, 199))
+    text = page.read_text(encoding="utf-8")
+    assert all(f"kernel_{number}" in text for number in (*SLOW, 0, 199))
+    assert '<p class="note">and 180 more with less to win</p>' in text
     (tmp_path / "u.json.gz").write_bytes(trace.read_bytes())
     both = data_of(trace, tmp_path / "u.json.gz")
     assert [one["source"] for one in both["traces"]] == [str(trace), str(tmp_path / "u.json.gz")]
