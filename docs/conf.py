@@ -9,6 +9,7 @@ The pages are plain Markdown that also reads well where the repository is looked
 - A picture of a page leads to the live page it was taken of; where there is a `NAME_dark.png` beside it, that is shown
   in the dark theme.
 - In a `console` block only lines after `$ ` are commands: output may begin with `#`.
+- A link to the file that a page of the reference is made of leads to that page: in a clone there is only the file.
 - A link to another file of the repository leads to a copy of it.
 """
 
@@ -32,6 +33,7 @@ ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(HERE)]
 
 import generators  # noqa: E402 - found only now
+from generators.sources import to_site  # noqa: E402
 from generators.texts import filled  # noqa: E402
 from images import draw  # noqa: E402
 
@@ -146,6 +148,11 @@ def fill_tables(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG
         source[0] = filled(source[0], make())
 
 
+def lead_to_pages(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG001 - as Sphinx calls it
+    """Let links to what a page is made of lead to the page."""
+    source[0] = to_site(source[0], HERE / f"{name}.md")
+
+
 def add_contents(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG001 - as Sphinx calls it
     """Make the lists of links of an index the site's table of contents: one part for each heading."""
     if Path(name).name != "index":
@@ -254,6 +261,7 @@ def setup(app: Sphinx) -> None:
     app.add_lexer("console", ConsoleLexer)
     app.connect("builder-inited", write_reference)
     app.connect("source-read", fill_tables)
+    app.connect("source-read", lead_to_pages)
     app.connect("source-read", add_contents)
     app.connect("doctree-read", lead_outside, priority=400)  # before Sphinx copies what is linked
     app.connect("html-page-context", fold_navigation, priority=400)  # before Furo asks for the tree

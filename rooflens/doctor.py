@@ -131,7 +131,9 @@ def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
         return Check("GPU", "warn", f"{described}; {gpu.assumed}", "name the GPU, or the chip, when you collect")
     if datasheet_of(gpu.name) is None:
         finding = f"{described}, not in the table: no datasheet roofs beside the measured ones"
-        return Check("GPU", "warn", finding, "add a file with its numbers, as docs/reference/gpus.md shows")
+        return Check(
+            "GPU", "warn", finding, "add a file with its numbers beside `rooflens/gpus/h200.toml` of the package"
+        )
     return Check("GPU", "ok", f"{described}, in the table")
 
 

@@ -152,7 +152,7 @@ ONLY_IN = {
     "distributed": {"ingest/running.py"},
     "mcp": {"mcp/server.py"},
     "mcp_types": {"mcp/server.py"},
-    "pydantic": {"mcp/answers.py"},
+    "pydantic": {"mcp/answers.py", "mcp/server.py"},
     "multiprocessing": {"ingest/running.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/ncu/probe.py", "ingest/reports/child.py", "api/marking.py"},
     "subprocess": {"processes.py"},

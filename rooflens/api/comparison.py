@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rooflens.addresses import shown
+from rooflens.api import notebook
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
 from rooflens.api.texts import Text
@@ -21,7 +22,7 @@ from rooflens.model.compare.sentences import speed_words, total_sentence
 from rooflens.model.compare.versions import check_count, pair_versions, path_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -134,6 +135,15 @@ class Comparison:
         kernels = {id(kernel.analysis): kernel for report in self._opened for kernel in report}
         found = [KernelChange(one, change, kernels) for one in self._pairs for change in one.changes]
         return tuple(sorted(found, key=lambda change: -abs(change.timing.lost_ns)))
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def __iter__(self) -> Iterator[KernelChange]:
+        return iter(self.changes)
+
+    def __bool__(self) -> bool:
+        return True
 
     @property
     def factor(self) -> float | None:
@@ -267,6 +277,23 @@ class Comparison:
         style = check_named(file, ("html", "md", "json"), force=force)
         write_whole(file, of_comparison(self._ladders, self._unpaired).text(style), hint="give another place")
         return file
+
+    def show(self, height: int = 800) -> None:
+        """Show the page, with the changes as arrows, in a frame below the notebook's cell.
+
+        Args:
+            height: Height of the frame in pixels.
+
+        Raises:
+            UsageError: This is not a notebook.
+
+        >>> import rooflens as rl
+        >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
+        >>> rl.compare(before, before).show(height=600)
+        """
+        from rooflens.writing.answers import of_comparison
+
+        notebook.show_page(lambda: of_comparison(self._ladders, self._unpaired).text("html"), height, "comparison")
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -59,6 +60,29 @@ def display() -> Callable[..., Any] | None:
         return None
     found: Callable[..., Any] = sys.modules["IPython"].display.display
     return found
+
+
+def show_page(page: Callable[[], str], height: int, name: str) -> None:
+    """Show a page in a frame below the notebook's cell.
+
+    Args:
+        page: Makes the page.
+        height: Height of the frame in pixels.
+        name: What an example calls the object that has the page.
+
+    Raises:
+        UsageError: This is not a notebook.
+    """
+    shown = display()
+    if shown is None:
+        hint = f'write it to a file, `{name}.save("page.html")`, and open that in a browser'
+        raise UsageError("only a notebook can show a page", hint)
+    # A frame of its own origin, which can reach nothing of the notebook.
+    frame = (
+        f'<iframe sandbox="allow-scripts allow-downloads" style="border:1px solid #888;width:100%;'
+        f'height:{height:d}px" srcdoc="{escape(page())}"></iframe>'
+    )
+    shown({"text/html": frame, "text/plain": "the page of rooflens, which only HTML can show"}, raw=True)
 
 
 def _run(ipython: Any, line: str, cell: str) -> Report:

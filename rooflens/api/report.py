@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from html import escape
 from operator import index, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
@@ -457,17 +456,10 @@ class Report:
         """
         from rooflens.writing.rendering import default_title, render
 
-        display = notebook.display()
-        if display is None:
-            hint = 'write it to a file, `report.save("page.html")`, and open that in a browser'
-            raise UsageError("only a notebook can show a page", hint)
-        page = render(self._found, "html", title=default_title(self.runs)).data.decode()
-        # A frame of its own origin, which can reach nothing of the notebook.
-        frame = (
-            f'<iframe sandbox="allow-scripts allow-downloads" style="border:1px solid #888;width:100%;'
-            f'height:{height:d}px" srcdoc="{escape(page)}"></iframe>'
-        )
-        display({"text/html": frame, "text/plain": "the page of rooflens, which only HTML can show"}, raw=True)
+        def page() -> str:
+            return render(self._found, "html", title=default_title(self.runs)).data.decode()
+
+        notebook.show_page(page, height, "report")
 
     def _repr_html_(self) -> str:
         """Write the first screen that a notebook shows: no script, and nothing in names is markup."""

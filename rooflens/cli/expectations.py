@@ -34,11 +34,11 @@ def read_stated(given: str | None) -> Prediction | tuple[Rule, ...] | None:
     """
     if given is None:
         return None
-    from rooflens.model.predict.expectations import parse_prediction, parse_rules
+    from rooflens.model.predict.expectations import FILE_HINT, parse_prediction, parse_rules
 
     if not given.endswith(".toml"):
         return parse_prediction(given)
-    return parse_rules(read_text(Path(given), "docs/how-to/predict.md shows a file"), given)
+    return parse_rules(read_text(Path(given), FILE_HINT), given)
 
 
 def find_expected(reports: Sequence[AnalyzedReport], stated: Prediction | tuple[Rule, ...] | None) -> Expected:

@@ -182,3 +182,10 @@ def main(ctx: click.Context) -> None:
         from rooflens.cli.welcome import welcome
 
         echo(welcome(Path()))
+
+
+def mcp_main() -> None:
+    """Start `rooflens mcp` under the name that installers of MCP servers look for."""
+    import sys
+
+    main(["mcp", *sys.argv[1:]], prog_name="rooflens")

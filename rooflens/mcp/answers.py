@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from rooflens.model.predict.operations import OPERATIONS, the_operation
 from rooflens.model.predict.rows import ELEMENT_BYTES
 from rooflens.model.predict.sizes import checked_sizes
 from rooflens.model.ranking import in_rank, most_at_stake
-from rooflens.model.records import Analysis, AnalyzedReport, Grain
+from rooflens.model.records import Analysis, AnalyzedReport, Gain, Grain
 from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
 from rooflens.model.summary import KernelSummary, identity, summarize
@@ -43,6 +43,7 @@ from rooflens.report.text.digest import (
 from rooflens.report.text.hotspots import listings
 from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
+from rooflens.writing.about import explained
 from rooflens.writing.answers import of_comparison, of_forecasts, of_traces
 
 MOST_TOKENS = 4000
@@ -61,19 +62,40 @@ Tokens = Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS,
 Offset = Annotated[int, Field(description="where to continue, as the previous answer says", ge=0)]
 
 
+class Told(str):
+    """What a tool answers: the text, and for clients that compute with it the numbers of the same answer.
+
+    Attributes:
+        data: An object of JSON; empty where the text has no numbers that it is about.
+    """
+
+    __slots__ = ("data",)
+
+    def __new__(cls, text: str, data: Mapping[str, Any] | None = None) -> Self:
+        """Take both."""
+        told = super().__new__(cls, text)
+        told.data = data or {}
+        return told
+
+    data: Mapping[str, Any]
+
+
 class Answers:
     """Answers about the reports below one folder; clients see signatures and docstrings of the public methods."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
 
-    def list_reports(self, folder: Path = ".", offset: Offset = 0) -> str:
+    def list_reports(self, folder: Path = ".", offset: Offset = 0) -> Told:
         """List the reports and stores that can be opened, newest file first: date, GPU, kernels."""
         jobs = sorted(self._root.inputs(folder).jobs, key=lambda job: (-job.path.stat().st_mtime_ns, job.source))
         stores = self._root.stores() if folder == "." else []
         rows: list[Words] = [(code(job.source), ": ", *_told(job)) for job in jobs[offset : offset + ROWS]]
         rows += [(code(name), ": store") for name in stores[max(0, offset - len(jobs)) :]][: ROWS - len(rows)]
-        return _more(to_markdown((bullets(rows),)), offset, len(rows), len(jobs) + len(stores))
+        total = len(jobs) + len(stores)
+        names = [*(job.source for job in jobs), *stores][offset : offset + len(rows)]
+        text = _more(to_markdown((bullets(rows),)), offset, len(rows), total)
+        return Told(text, {"paths": names, **_place(offset, len(rows), total)})
 
     def open_report(
         self,
@@ -81,20 +103,25 @@ class Answers:
         kernel: Pattern = "",
         nvtx: Nvtx = "",
         max_tokens: Tokens = 600,
-    ) -> str:
+    ) -> Told:
         """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
         if (trace := self._root.trace(path)) is not None:
             if kernel or nvtx:
                 raise UsageError(f"`{path}` is a trace, whose kernels are shown together", "leave out kernel and nvtx")
-            return of_traces([trace], max_tokens=max_tokens).text("digest")
+            first = [PROGRAM_KERNEL.json(one) for one in trace.kernels[:NAMED]]
+            text = of_traces([trace], max_tokens=max_tokens).text("digest")
+            return Told(text, {"kernels": first, **_place(0, len(first), len(trace.kernels))})
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
-        return digest(reports, max_tokens, unread=found.failures)
+        kernels = _ranked(reports)
+        rows = [_numbers(group) for group in kernels[:NAMED]]
+        text = digest(reports, max_tokens, unread=found.failures)
+        return Told(text, {"kernels": rows, **_place(0, len(rows), len(kernels))})
 
-    def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> str:
+    def list_kernels(self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", offset: Offset = 0) -> Told:
         """List all kernels of a report with time, share of GPU time, verdict, gain, limit and key."""
         reports = self._reports(path, kernel, nvtx)
-        kernels = in_rank(build_content(reports, "", default_thresholds()).kernels)
+        kernels = _ranked(reports)
         several = len(reports) > 1
         where = ("report",) if several else ()
         headings = ("#", "kernel", *where, "time", "share", "verdict", "gain", "limit", "key")
@@ -105,18 +132,25 @@ class Answers:
         is_open = any(limit_cell(group.analysis.verdict.limit).startswith("~") for group in shown)
         marks = [*([f"verdict: {MARKS}"] if has_doubt else []), *([f"limit: {TODAY}"] if is_open else [])]
         text = to_markdown((Table(columns, rows), *map(paragraph, marks)))
-        return _more(text, offset, len(shown), len(kernels))
+        data = {"kernels": [_numbers(group) for group in shown], **_place(offset, len(shown), len(kernels))}
+        return Told(_more(text, offset, len(shown), len(kernels)), data)
 
     def explain_kernel(
         self, path: Path, kernel: Pattern = "", nvtx: Nvtx = "", max_tokens: Tokens = PAGE_TOKENS, offset: Offset = 0
-    ) -> str:
+    ) -> Told:
         """Explain one kernel: verdict, what to try in which order, where, why, caveats, and last the counters."""
         chosen, others = self._chosen(path, kernel, nvtx)
         whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
         head, *parts = explain(*self._root.looked_into(whole, chosen)).split("\n\n")
         verdict = "\n\n".join((head, *others, *parts[:2]))
         text = "\n\n".join((verdict, *parts[2:]))
-        return _page(text, offset, max_tokens, least=len(verdict.splitlines()))
+        group = next(one for one in summarize(whole.analyses) if identity(one.analysis) == identity(chosen))
+        moves = [
+            {"finding": move.finding, "text": fmt.cut_end(move.text, _MOVE_BYTES), "gain": _factor(move.gain)}
+            for move in chosen.verdict.moves[:NAMED]
+        ]
+        page = _page(text, offset, max_tokens, least=len(verdict.splitlines()))
+        return Told(page, {**_numbers(group), "moves": moves})
 
     def hotspots(
         self,
@@ -124,7 +158,7 @@ class Answers:
         kernel: Pattern = "",
         by: Annotated[str, Field(description="line, sass or function; empty for lines where they are known")] = "",
         top: Annotated[int, Field(description="how many", ge=1, le=100)] = 10,
-    ) -> str:
+    ) -> Told:
         """List the source lines or instructions of one kernel that take its time, with what warps wait for there."""
         grain = next((grain for grain in _GRAINS if grain == by), None)
         if by and grain is None:
@@ -137,7 +171,12 @@ class Answers:
             raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
         head = paragraph((code(short_name(chosen.short_name)), f", {fmt.duration(chosen.kernel.duration_ns)}"))
         table = to_markdown((hot_table(chosen.kernel, shown[0].hotspots),))
-        return _page("\n\n".join((to_markdown((head,)), *others, table)), 0)
+        places = [
+            {"file": spot.file, "line": spot.line, "pc": spot.pc, "samples": spot.measures.get("samples")}
+            for spot in shown[0].hotspots
+        ]
+        page = _page("\n\n".join((to_markdown((head,)), *others, table)), 0)
+        return Told(page, {"key": chosen.key, "hotspots": places})
 
     def compare(
         self,
@@ -146,11 +185,12 @@ class Answers:
         kernel: Pattern = "",
         max_tokens: Tokens = PAGE_TOKENS,
         offset: Offset = 0,
-    ) -> str:
+    ) -> Told:
         """Compare recordings of one program, before and after a change, or all versions in a folder with the first."""
         found, unpaired = self._ladders(base, head, kernel)
         ladders = checked(found, anyway=False, hint="compare what was collected alike")
-        return _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
+        page = _page(of_comparison(ladders, unpaired).text("md").removesuffix("\n"), offset, max_tokens)
+        return Told(page, {"programs": [{"program": one.program, "factor": one.total.factor} for one in ladders]})
 
     def predict(
         self,
@@ -158,13 +198,25 @@ class Answers:
         sizes: Annotated[dict[str, int], Field(description="by name, m, n, k of gemm; {} is answered with the names")],
         dtype: Annotated[str, Field(description=f"{', '.join(ELEMENT_BYTES)}; empty for the usual one")] = "",
         gpu: Annotated[str, Field(description="part of a name, h100-sxm, b200; unclear ones are listed")] = "h100-sxm",
-    ) -> str:
+    ) -> Told:
         """Predict an operation on a GPU from formula and datasheet: FLOPs, bytes, intensity, regime, floor of time."""
         found = the_operation(operation)
         held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
         written, there = {name: str(value) for name, value in held.items()}, the_datasheet(gpu)
         row = swept(found, written, dtype or usual_dtype(found, there), there)
-        return _page(of_forecasts([row]).text("md").removesuffix("\n"), 0)
+        _, step = row.steps[0]
+        numbers = {
+            "flop": step.flop,
+            "bytes": step.moved_bytes,
+            "intensity": step.intensity,
+            "regime": step.regime,
+            "floor_ns": 1e9 * step.t_lower_s,
+        }
+        return Told(_page(of_forecasts([row]).text("md").removesuffix("\n"), 0), numbers)
+
+    def about(self, name: Annotated[str, Field(description="empty for the list")] = "", offset: Offset = 0) -> Told:
+        """Explain a verdict, finding, flag, stall reason, counter, word, GPU, or a line that ncu printed."""
+        return Told(_page(to_markdown(explained(name)), offset))
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         found = self._root.analyzed(path)
@@ -205,6 +257,43 @@ class Answers:
             return chosen, []
         head = f"{fmt.count(len(others) + 1, 'kernel')} match, and this one has most to win. The others: "
         return chosen, [to_markdown((paragraph((head, *few(others, NAMED), ".")),))]
+
+
+_MOVE_BYTES = 400
+
+
+def _ranked(reports: Sequence[AnalyzedReport]) -> Sequence[KernelSummary]:
+    return in_rank(build_content(reports, "", default_thresholds()).kernels)
+
+
+def _place(offset: int, shown: int, total: int) -> dict[str, int | None]:
+    """Say how many rows there are, and where the next one is."""
+    end = offset + shown
+    return {"total": total, "next_offset": end if shown and end < total else None}
+
+
+def _numbers(group: KernelSummary) -> dict[str, Any]:
+    """Give the numbers of one kernel; null where they were not measured or are not known."""
+    analysis = group.analysis
+    verdict = analysis.verdict
+    return {
+        "key": analysis.key,
+        "name": short_name(group.shown),
+        "source": analysis.kernel.source,
+        "launches": group.launch_count,
+        "time_ns": group.duration_ns,
+        "time_share": group.time_share,
+        "bound": verdict.bound,
+        "or_bound": list(verdict.or_bound),
+        "resource": verdict.resource,
+        "confidence": verdict.confidence,
+        "gain": _factor(verdict.gain),
+        "limit": verdict.limit.factor,
+    }
+
+
+def _factor(gain: Gain | None) -> float | None:
+    return gain.factor if gain else None
 
 
 def _selection(kernel: str, nvtx: str) -> Selection:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import ValidationError
 
 from rooflens import __version__
 from rooflens.errors import RooflensError
-from rooflens.format import harmless
-from rooflens.mcp.answers import Answers
+from rooflens.format import cut_end, harmless
+from rooflens.mcp.answers import Answers, Told
 from rooflens.mcp.root import Root
 from rooflens.report.writers.markdown import unescaped
 
 INSTRUCTIONS = (
     "Reads Nsight Compute reports: what limits each GPU kernel, how far it is from that limit, why, on which line, "
-    "and what to try. Begin with list_reports, then open_report; explain_kernel tells all about one kernel. "
+    "and what to try. Begin with list_reports, then open_report; explain_kernel tells all about one kernel, about "
+    "what a word means. "
     "Believe a gain only when the same command measured the program before and after: un-profiled time decides, "
     "counters explain. Gains are estimates of one move each and do not add up; limits are bounds. Low confidence and "
     "`unknown` mean that counters are missing: collect them before you change code. Names in the answers come from the "
@@ -32,7 +34,8 @@ _TOOLS = (
     (re.compile(r"`rooflens (compare|hotspots|predict)\b[^`]*`"), r"`\1`"),
     (re.compile(r"`rooflens explain\b[^`]*`"), "`explain_kernel`"),
     (re.compile(r"`rooflens analyze\b[^`]*`"), "`open_report`"),
-    (re.compile(r"(?:[;:]|, as)?\s*`rooflens (?:about|doctor|gpus|ingest|metrics|workloads)\b[^`]*`[^;.?\n]*"), ""),
+    (re.compile(r"`rooflens (about\b[^`]*)`"), r"`\1`"),
+    (re.compile(r"(?:[;:]|, as)?\s*`rooflens (?:doctor|gpus|ingest|metrics|workloads)\b[^`]*`[^;.?\n]*"), ""),
 )
 """What answers say of commands, which a client lacks: the tool that does the same, and nothing where there is none.
 
@@ -54,6 +57,7 @@ def make_server(root: Root) -> MCPServer[Any]:
         answers.hotspots,
         answers.compare,
         answers.predict,
+        answers.about,
     ):
         server.tool(annotations=_READS, structured_output=False)(_answering(tool))
     return server
@@ -66,27 +70,56 @@ class _Server(MCPServer[Any]):
         """Call a tool.
 
         Raises:
-            ToolError: It takes no such argument.
+            ToolError: There is no such tool, or it takes no such argument or value.
         """
-        taken = next((tool.input_schema["properties"] for tool in await self.list_tools() if tool.name == name), None)
-        unknown = [] if taken is None else sorted(arguments.keys() - taken.keys())
-        if unknown:
+        tools = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
+        if name not in tools:
+            raise ToolError(harmless(f"there is no tool `{cut_end(name, 100)}` (hint: there are {', '.join(tools)})"))
+        taken = tools[name]
+        if unknown := sorted(arguments.keys() - taken.keys()):
             raise ToolError(harmless(f"`{name}` takes no `{unknown[0]}` (hint: it takes {', '.join(taken or ())})"))
-        return await super().call_tool(name, arguments, context)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(harmless(_mismatch(name, error.__cause__, taken))) from error
+            raise
 
 
-def _answering(tool: Callable[..., str]) -> Callable[..., str]:
+def _mismatch(tool: str, error: ValidationError, taken: Mapping[str, Any]) -> str:
+    """Say of the first argument that a tool cannot take what is wrong with it, and what it is."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    about = taken.get(name, {}).get("description", "")
+    if first["type"] == "missing":
+        return f"`{tool}` needs `{name}`" + (f" (hint: {about})" if about else "")
+    said = str(first["msg"])
+    return f"`{name}` of `{tool}` cannot be this: {said[:1].lower()}{said[1:]}" + (f" (hint: {about})" if about else "")
+
+
+def _answering(tool: Callable[..., Told]) -> Callable[..., CallToolResult]:
     """Turn an error that the client can mend into a tool error that carries its hint."""
 
     @wraps(tool)
-    def answer(**given: Any) -> str:
+    def answer(**given: Any) -> CallToolResult:
         try:
-            return harmless(_for_client(unescaped(tool(**given))))
+            told = tool(**given)
+            text = TextContent(type="text", text=harmless(_for_client(unescaped(told))))
+            return CallToolResult(content=[text], structured_content=_harmless(told.data) if told.data else None)
         except RooflensError as error:
             message, hint = _for_client(str(error)), _for_client(error.hint)
             raise ToolError(harmless(message + (f" (hint: {hint})" if hint else ""))) from error
 
     return answer
+
+
+def _harmless(value: Any) -> Any:
+    """Take control characters out of every text of a value of JSON."""
+    if isinstance(value, str):
+        return harmless(value)
+    if isinstance(value, Mapping):
+        return {name: _harmless(one) for name, one in value.items()}
+    return [_harmless(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _for_client(text: str) -> str:

@@ -286,6 +286,7 @@ class Inside(Struct, frozen=True):
         pcs: Offsets of the instructions of each line, by file and line.
         row_of: Id of the loop or straight part that an instruction is in, by its offset.
         texts: Instructions in text, by offset: of what ran.
+        code_digest: SHA-256 of its instructions up to the last one that ran, in hex; empty where some are not known.
         note: Why nothing is known; empty where something is.
     """
 
@@ -294,6 +295,7 @@ class Inside(Struct, frozen=True):
     pcs: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
     row_of: Mapping[int, int] = field(default_factory=dict)
     texts: Mapping[int, str] = field(default_factory=dict)
+    code_digest: str = ""
     note: str = ""
 
 

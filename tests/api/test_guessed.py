@@ -94,3 +94,19 @@ def test_gpus_are_those_that_predict_takes() -> None:
         assert rl.gpus(gpu.id) == (gpu,)
         assert "\n" not in repr(gpu)
         assert len(repr(gpu)) < 100
+
+
+def test_a_comparison_is_a_sequence_that_a_notebook_shows(report: rl.Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the changes, reads as Markdown in a cell, and its page stands in a frame that reaches nothing."""
+    comparison = rl.compare(report, report)
+    assert [*comparison] == [*comparison.changes]
+    assert len(comparison) == len(report)
+    assert comparison._repr_markdown_() == comparison.to_markdown()
+    with pytest.raises(rl.RooflensError) as caught:
+        comparison.show()
+    assert '`comparison.save("page.html")`' in caught.value.hint
+    shown: list[dict[str, str]] = []
+    monkeypatch.setattr("rooflens.api.notebook.display", lambda: lambda data, **_: shown.append(data))
+    comparison.show(height=300)
+    assert 'sandbox="allow-scripts allow-downloads"' in shown[0]["text/html"]
+    assert "height:300px" in shown[0]["text/html"]

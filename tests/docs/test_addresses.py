@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,38 @@ def test_nobody_is_told_to_install_from_an_index_that_lacks_it() -> None:
     files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "rooflens").rglob("*.py")]
     told = r"pip install (?!--no-index)\'?rooflens\b(?!-)"
     assert [str(file) for file in files if re.search(told, file.read_text(encoding="utf-8"))] == []
+
+
+def test_the_program_sends_nobody_to_a_file_that_the_wheel_lacks() -> None:
+    """Messages, hints and words name files of the package, commands, or pages of the documentation by their title."""
+    texts = {
+        f"{path.relative_to(ROOT)}:{node.lineno}": node.value
+        for path in (ROOT / "rooflens").rglob("*.py")
+        for node in _said(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    texts |= {
+        str(path): path.read_text(encoding="utf-8") for path in (ROOT / "rooflens/model/knowledge").rglob("*.toml")
+    }
+    lacking = r"(?<![\w/.])(?:docs|fixtures|examples|benchmarks|tests)/\w"
+    by_family = {"rooflens/model/knowledge/families.py", "rooflens/report/about.py"}  # a folder of pages, by its name
+    wrong = [where for where, text in texts.items() if re.search(lacking, text)]
+    assert [where for where in wrong if where.partition(":")[0] not in by_family] == []
+
+
+def _said(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Give the texts of a module that are no docstring."""
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield node
+
+
+def test_words_name_pages_by_their_titles() -> None:
+    """What `rooflens about` says to be in the documentation is the title of a page."""
+    titles = {
+        path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for path in ROOT.glob("docs/**/*.md")
+    }
+    text = (ROOT / "rooflens/model/knowledge/words.toml").read_text(encoding="utf-8")
+    named = re.findall(r'[Ii]n the documentation: "([^"]+)"', text)
+    assert len(named) > 4
+    assert [title for title in named if title not in titles] == []

@@ -80,6 +80,14 @@ ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("open_report", {"path": "version"}),
     ("open_report", {"path": "nothing-like-it"}),
     ("predict", {"operation": "gemm", "sizes": {"m": 64, "n": 64, "k": 64}, "gpu": "zzz"}),
+    ("about", {}),
+    ("about", {"name": "small_grid"}),
+    ("about", {"name": "ERR_NVGPUCTRPERM"}),
+    ("about", {"name": "smal_grid"}),
+    ("open_report", {}),
+    ("open_report", {"path": "before.ncu-rep", "max_tokens": "many"}),
+    ("predict", {"operation": "gemm", "sizes": "4096"}),
+    ("open_rapport", {}),
 )
 TRANSCRIBED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("list_reports", {"folder": "published"}),
@@ -93,19 +101,25 @@ class Said(Struct):
 
     Attributes:
         answers: Text and whether it was an error, by call.
+        data: What came beside the text, by call; None where nothing did.
         tools: As listed.
     """
 
     tools: list[Any]
     answers: dict[str, tuple[str, bool]]
+    data: dict[str, Any]
 
-    def of(self, name: str, **arguments: object) -> str:
+    def numbers(self, name: str, /, **arguments: object) -> Any:
+        """Return what came beside the text of an answer."""
+        return self.data[repr((name, arguments))]
+
+    def of(self, name: str, /, **arguments: object) -> str:
         """Return the answer to a call that must have gone well."""
         text, is_error = self.answers[repr((name, arguments))]
         assert not is_error, text
         return text
 
-    def refused(self, name: str, **arguments: object) -> str:
+    def refused(self, name: str, /, **arguments: object) -> str:
         """Return the answer to a call that must have been refused."""
         text, is_error = self.answers[repr((name, arguments))]
         assert is_error, text
@@ -164,21 +178,61 @@ async def _talk(root: Path, asked: tuple[tuple[str, Mapping[str, Any]], ...]) ->
     arguments = ["-m", "rooflens", "mcp", "--root", str(root)]
     environment = {"PYTHONPATH": str(Path(__file__).parents[2]), "ROOFLENS_HOME": str(root.parent / "home")}
     server = mcp.StdioServerParameters(command=sys.executable, args=arguments, env=environment)
-    answers = {}
+    answers, data = {}, {}
     async with mcp.Client(server) as client:
         tools = (await client.list_tools()).tools
         for name, given in asked:
             result = await client.call_tool(name, dict(given))
             answers[repr((name, dict(given)))] = "".join(part.text for part in result.content), bool(result.is_error)
-    return Said(tools, answers)
+            data[repr((name, dict(given)))] = result.structured_content
+    return Said(tools, answers, data)
 
 
 def test_the_tools_are_few_described_and_read_only(said: Said) -> None:
-    """Seven tools, each with a sentence, a schema and the mark that it only reads; all of them in under 6.5 kB."""
+    """Eight tools, each with a sentence, a schema and the mark that it only reads; all of them in under 7 kB."""
     names = [tool.name for tool in said.tools]
-    assert names == ["list_reports", "open_report", "list_kernels", "explain_kernel", "hotspots", "compare", "predict"]
+    reading = ["list_reports", "open_report", "list_kernels", "explain_kernel", "hotspots", "compare"]
+    assert names == [*reading, "predict", "about"]
     assert all(tool.annotations.read_only_hint and tool.description for tool in said.tools)
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 6500
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in said.tools) < 7000
+
+
+def test_numbers_come_beside_the_text(said: Said) -> None:
+    """A client that computes gets the kernels of the text with their times, classes and factors, and where to go on."""
+    listed = said.numbers("list_kernels", path="store")
+    assert [(one["name"], one["time_ns"]) for one in listed["kernels"]] == [("gemm", 900_000), ("copy", 400_000)]
+    assert (listed["total"], listed["next_offset"]) == (2, None)
+    one = said.numbers("explain_kernel", path="before.ncu-rep", kernel="gemm")
+    assert one["key"] in said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
+    assert one["bound"] == "memory"
+    assert one["moves"][0]["text"]
+    assert said.numbers("list_reports")["paths"][:2] == ["after.ncu-rep", "before.ncu-rep"]
+    assert said.numbers("predict", operation="gemm", sizes={"m": 4096, "n": 4096, "k": 4096})["flop"] == 2 * 4096**3
+    compared = said.numbers("compare", base="before.ncu-rep", head="after.ncu-rep")
+    assert compared["programs"][0]["factor"] == pytest.approx(1.3 / 1.7)
+    assert max(len(json.dumps(one)) for one in said.data.values()) < 4 * PAGE_TOKENS
+
+
+def test_a_word_is_explained_and_an_unknown_one_is_answered_with_the_nearest(said: Said) -> None:
+    """`about` tells what the command tells, and names itself, not the command."""
+    assert said.of("about", name="small_grid").startswith("# Grid below one wave")
+    assert "NVreg_RestrictProfilingToAdminUsers" in said.of("about", name="ERR_NVGPUCTRPERM")
+    assert "did you mean `small_grid`" in said.refused("about", name="smal_grid")
+    assert "offset=" in said.of("about")
+
+
+def test_what_does_not_fit_a_schema_is_said_in_a_line(said: Said) -> None:
+    """A missing or wrong argument, and a tool that there is not, get a sentence with a hint, no traceback."""
+    told = (
+        (said.refused("open_report"), "`open_report` needs `path` (hint: report, folder of reports or store"),
+        (said.refused("open_report", path="before.ncu-rep", max_tokens="many"), "`max_tokens` of `open_report` cannot"),
+        (said.refused("predict", operation="gemm", sizes="4096"), "(hint: by name, m, n, k of gemm"),
+        (said.refused("open_rapport"), "there is no tool `open_rapport` (hint: there are list_reports, "),
+    )
+    for text, expected in told:
+        assert expected in text
+        assert "\n" not in text
+        assert "pydantic" not in text
 
 
 def test_reports_are_listed_from_the_root_without_links_that_lead_out(said: Said) -> None:
@@ -272,7 +326,8 @@ def test_what_a_client_lacks_is_not_named(said: Said) -> None:
     assert re.findall(r"`rooflens (?!profile|collect)[^`]*`", answers) == []
     assert "then `compare`." in said.of("explain_kernel", path="before.ncu-rep", kernel="gemm")
     refused = said.refused("predict", operation="gemm", sizes={"m": 64, "n": 64, "k": 64}, gpu="zzz")
-    assert refused.endswith("no GPU is called `zzz`")
+    assert "no GPU is called `zzz`" in refused
+    assert "rooflens gpus" not in refused
 
 
 def test_a_mistyped_path_or_argument_is_answered_with_what_there_is(said: Said) -> None:

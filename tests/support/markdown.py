@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from generators.sources import to_site
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -37,7 +38,8 @@ def anchors(page: Path) -> frozenset[str]:
 
 def contents(index: Path) -> list[str]:
     """List the pages of an index's lists, which the site takes for its table of contents."""
-    return re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)", index.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = to_site(index.read_text(encoding="utf-8"), index)
+    return re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)", text, flags=re.MULTILINE)
 
 
 def lists_in_paragraphs(page: Path) -> list[int]:

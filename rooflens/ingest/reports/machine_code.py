@@ -6,6 +6,7 @@ tenths of a millisecond for each: the text of a kernel is kept in the user's cac
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -187,4 +188,13 @@ def _code(found: _Found, texts: Mapping[int, str]) -> MachineCode:
                 amounts[measure][address - base] = amount
             else:
                 outside[measure] += amount
-    return MachineCode(instructions, [start - base for start in found.starts], amounts, dict(outside))
+    starts = [start - base for start in found.starts]
+    return MachineCode(instructions, starts, amounts, dict(outside), _digest(found))
+
+
+def _digest(found: _Found) -> str:
+    """Return the SHA-256 of the bytes of a kernel's instructions; empty where the report lacks some of them."""
+    codes = [found.listing.code(address) if found.listing else None for address in found.addresses]
+    if not codes or any(code is None for code in codes):
+        return ""
+    return hashlib.sha256(b"".join(code for code in codes if code)).hexdigest()

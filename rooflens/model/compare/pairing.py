@@ -19,6 +19,7 @@ from rooflens.model.compare.causes import shared_counters
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Change, Side
 from rooflens.model.compare.ladder import Ladder, ladder, with_pairs
 from rooflens.model.compare.matching import match_launches
+from rooflens.model.compare.same_code import same_code_words
 from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 Programs = Mapping[str, Sequence[AnalyzedReport]]
@@ -365,7 +366,8 @@ def _checked(pair: Ladder, *, anyway: bool, hint: str) -> tuple[str, ...]:
         raise InputError(f"{refused}; nor has a kernel of both sides a counter in both", _TIMED_BY)
     if not anyway and not pair.is_found and is_of_others(pair):
         raise InputError(f"{pair.program}: the sides are of different GPUs and have no kernel in common", hint)
-    return (*reasons, *warnings(pair), *_single(pair))
+    code = () if pair.is_found and pair.base.digests == pair.head.digests else same_code_words(pair.changes)
+    return (*reasons, *warnings(pair), *_single(pair), *code)
 
 
 def _single(pair: Ladder) -> tuple[str, ...]:

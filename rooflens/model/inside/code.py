@@ -22,9 +22,11 @@ class MachineCode(Struct, frozen=True):
         amounts: Amount by offset, by measure: those of hot spots (`rooflens.model.hotspots.MEASURES`), and
             `global_sectors`, loads and stores together; zeros left out.
         outside: Sum by measure of what lies outside of these instructions.
+        digest: SHA-256 of the bytes of these instructions, in hex; empty where the report lacks some.
     """
 
     instructions: Sequence[Instruction]
     starts: Sequence[int]
     amounts: Mapping[str, Mapping[int, float]]
     outside: Mapping[str, float] = field(default_factory=dict)
+    digest: str = ""

@@ -18,7 +18,7 @@ def look_inside(code: MachineCode) -> Inside:
     """Find loops and waits in a kernel's machine code; a note says why where there are none."""
     rows = find_rows(code)
     if rows.note:
-        return Inside(note=rows.note)
+        return Inside(note=rows.note, code_digest=code.digest)
     finders = [Finder(graph, code) for graph in rows.graphs]
     loops = tuple(
         _with_anatomy(loop, code, rows.row_of, finders) if loop.kind == "loop" else loop for loop in rows.loops
@@ -29,7 +29,7 @@ def look_inside(code: MachineCode) -> Inside:
             pcs[one.file, one.line].append(one.offset)
     lines = {place: tuple(found) for place, found in pcs.items()}
     texts = {one.offset: one.text for one in code.instructions if one.text}
-    return Inside(loops, find_waits(code, finders), lines, rows.row_of, texts)
+    return Inside(loops, find_waits(code, finders), lines, rows.row_of, texts, code.digest)
 
 
 def _with_anatomy(loop: Loop, code: MachineCode, row_of: Mapping[int, int], finders: Sequence[Finder]) -> Loop:

@@ -23,7 +23,9 @@ from rooflens.model.records import Analysis, AnalyzedReport
 
 _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
 
-_FILE_HINT = "docs/how-to/predict.md shows a file of predictions"
+FILE_HINT = (
+    'each kernel is a table `[[kernel]]` with `match = "*gemm*"` and `predict = "gemm:m=4096,n=4096,k=4096,dtype=bf16"`'
+)
 
 
 def parse_prediction(text: str) -> Prediction:
@@ -78,7 +80,7 @@ def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
     Raises:
         InputError: The text is not TOML, or a table has other keys or values.
     """
-    document = parse_toml(text, f"`{file}`", _FILE_HINT)
+    document = parse_toml(text, f"`{file}`", FILE_HINT)
     document.check_keys(("kernel",))
     return tuple(_rule(table) for table in document.tables("kernel"))
 

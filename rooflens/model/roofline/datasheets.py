@@ -102,7 +102,7 @@ _IDENTITY = ("names", "compute_capability", "chip")
 
 _QUANTITY = frozenset({"value", "unit", "source"})
 
-_HINT = "docs/reference/gpus.md shows a complete file"
+_HINT = "`rooflens/gpus/h200.toml` of the package is a complete file"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
@@ -35,6 +36,10 @@ class Fact(Struct, frozen=True):
     matters: bool = False
 
 
+_SEPARATORS = re.compile(r"[/\\]")
+"""Of folders, which are the user's own: a page is sent around."""
+
+
 def is_synthetic(side: Side) -> bool:
     """Return whether a generator wrote any part of a side."""
     return any(run.synthetic for run in side.runs) or any(one.kernel.synthetic for one in side.timed)
@@ -43,7 +48,7 @@ def is_synthetic(side: Side) -> bool:
 def recorded(comparison: Ladder) -> tuple[Fact, ...]:
     """List how both sides were recorded; what neither states is left out."""
     rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
-        ("Side", lambda side: side.label),
+        ("Side", lambda side: _SEPARATORS.split(side.label)[-1]),
         ("GPU", lambda side: _each(one.kernel.gpu for one in side.timed)),
         ("SM clock", _clock),
         ("Clock control", lambda side: _each(_clock_mode(run.clock_control) for run in side.runs)),

@@ -22,6 +22,8 @@ HEIGHT = 440
 LEAST_DECADES = 3.0
 LARGEST_PX2, SMALLEST_PX2 = 500.0, 60.0
 HERE_PX2 = 520
+_BESIDE_PX, _HIGH_PX, _LOW_PX, _LINE_PX = 12, -8, 16, 16
+"""From a dot to its name across, up and down, and the height of a line of names."""
 
 _PLAIN = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
 
@@ -251,15 +253,48 @@ def _dots(plane: Drawn) -> list[alt.Chart]:
 
 
 def _names(plane: Drawn, rows: Sequence[Mapping[str, Any]], style: str) -> Iterator[alt.Chart]:
-    """Write names beside dots, towards the middle of the plane so that none is cut."""
+    """Write names beside dots, towards the middle of the plane, and cut where the plane ends.
+
+    Of two dots at nearly one height the smaller has its name below the line between them.
+    """
     low, high = plane.x_domain
-    sides: tuple[tuple[Literal["left", "right"], int], ...] = (("left", 12), ("right", -12))
-    above = [row for row in rows if row["label"] and not row["below"]]
-    for align, shift in sides:
-        own = [row for row in above if (row["x"] > (low * high) ** 0.5) is (align == "right")]
-        if own:
-            mark = rowed(own).mark_text(style=style, align=align, dx=shift, dy=-8, clip=True, aria=False)
-            yield mark.encode(**_scales(plane), text=alt.Text("label:N"))
+    beside = [row for row in rows if row["label"] and not row["below"]]
+    lowered = _lowered(plane, beside)
+    for is_left in (True, False):
+        for is_low in (False, True):
+            own = [
+                row
+                for place, row in enumerate(beside)
+                if (row["x"] <= (low * high) ** 0.5) is is_left and (place in lowered) is is_low
+            ]
+            if own:
+                room = "width - scale('plane_x', datum.x)" if is_left else "scale('plane_x', datum.x)"
+                mark = rowed(own).mark_text(
+                    style=style,
+                    align="left" if is_left else "right",
+                    dx=_BESIDE_PX if is_left else -_BESIDE_PX,
+                    dy=_LOW_PX if is_low else _HIGH_PX,
+                    limit=alt.ExprRef(f"{room} - {_BESIDE_PX}"),
+                    clip=True,
+                    aria=False,
+                )
+                yield mark.encode(**_scales(plane), text=alt.Text("label:N"))
     if below := [row for row in rows if row["label"] and row["below"]]:
         mark = rowed(below).mark_text(style=style, align="center", dy=20, clip=True, aria=False)
         yield mark.encode(**_scales(plane), text=alt.Text("label:N"))
+
+
+def _lowered(plane: Drawn, rows: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Return the places of the rows whose names would stand at the height of an earlier one's."""
+    bottom, top = plane.y_domain
+
+    def height_px(y: float) -> float:
+        part = (y - bottom) / (top - bottom) if plane.shares else log10(y / bottom) / log10(top / bottom)
+        return part * HEIGHT
+
+    lowered: set[int] = set()
+    for place, row in enumerate(rows):
+        near = [at for at in range(place) if abs(height_px(rows[at]["y"]) - height_px(row["y"])) < _LINE_PX]
+        if near and not all(at in lowered for at in near):
+            lowered.add(place)
+    return lowered

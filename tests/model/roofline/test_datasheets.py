@@ -560,7 +560,7 @@ def test_a_bad_file_is_an_error_that_names_file_and_key(old: str, new: str, mess
     """Each mistake in a file is told with the file, the key and where to look."""
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         parse_datasheet("t.toml", VALID.replace(old, new, 1))
-    assert caught.value.hint == "docs/reference/gpus.md shows a complete file"
+    assert caught.value.hint == "`rooflens/gpus/h200.toml` of the package is a complete file"
 
 
 def test_the_example_of_the_page_is_a_file_of_the_package() -> None:
