@@ -289,6 +289,7 @@ def test_python_and_a_model_get_the_same_answer(tmp_path: Path) -> None:
     answers = Answers(Root(tmp_path))
     rows = [line for line in answers.open_report("t.json.gz").splitlines() if line.startswith("| `kernel_")]
     assert f"`{first.name}`" in rows[0]
+    assert answers.open_report("t.json.gz").data["kernels"][0]["name"] == first.name
     with pytest.raises(UsageError, match="is a trace"):
         answers.open_report("t.json.gz", kernel="x")
 
