@@ -247,7 +247,7 @@ def _conflicts(kernel: Kernel) -> float | None:
 def _registers(old: Kernel, new: Kernel) -> Iterator[Cause]:
     was, now = _both(old, new, "registers_per_thread")
     if was and now and differs(was, now):
-        yield Cause("registers", abs(log(now / was)) / 2, f"{now:.0f} registers a thread instead of {was:.0f}")
+        yield Cause("registers", abs(log(now / was)) / 2, f"{now:.0f} registers per thread instead of {was:.0f}")
 
 
 def _waits(old: Kernel, new: Kernel, *, is_faster: bool) -> Iterator[Cause]:

@@ -106,7 +106,7 @@ def _reduction(facts: Facts) -> _Reduction | None:
     loaded, elements = _fetched_bytes(facts) or counters.get("dram_bytes"), None
     if loaded:
         source = f"bytes that miss L2, else those of DRAM / threads / {value:.0f} B"
-        elements = Evidence("elements a thread", loaded / (threads * blocks) / value, "elements", source)
+        elements = Evidence("elements per thread", loaded / (threads * blocks) / value, "elements", source)
     return _Reduction(threads, elements, math.ceil(math.log2(threads)), instructions_a_warp(facts))
 
 
@@ -233,7 +233,7 @@ def few_bytes_in_flight(facts: Facts) -> Found | None:
     idle = max(0.0, 1 - side.share / facts.limits.copy_share)
     return Found(
         evidence=(
-            Evidence("bytes a thread loads", each, "B", "bytes of the sectors of global loads / threads"),
+            Evidence("bytes loaded per thread", each, "B", "bytes of the sectors of global loads / threads"),
             Evidence("DRAM busy", side.share, "share", facts.levels["dram"].source or "dram__throughput"),
             facts.measured("waves", "waves"),
         ),
@@ -260,7 +260,7 @@ COOPERATION: tuple[FindingRule, ...] = (
     ),
     FindingRule(
         "few_elements",
-        "few elements a thread in a reduction",
+        "few elements per thread in a reduction",
         "elements",
         few_elements,
         (

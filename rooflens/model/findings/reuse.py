@@ -165,7 +165,7 @@ def _by_requests(facts: Facts, limiter: Bottleneck) -> Found | None:
     return Found(
         evidence=(
             Evidence("loads a result", each, "loads/store", "requests of global loads / of global stores"),
-            Evidence("results a thread", results, "stores/thread", "requests of global stores / warps"),
+            Evidence("results per thread", results, "stores/thread", "requests of global stores / warps"),
             Evidence("bytes loaded over DRAM's", again, "x", "sectors of global loads x 32 / bytes of DRAM"),
         ),
         move=f"{_STEPS[kind]}: a thread loads {significant(each)} values for each of the {significant(results)} that "

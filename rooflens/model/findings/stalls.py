@@ -220,7 +220,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
         return found
     count, width = under_way
     loads = Evidence("loads in flight", count, "loads/warp", "scoreboards of the machine code")
-    words = f"{count} {'load is' if count == 1 else 'loads are'} in flight a warp, of {width} bytes a thread at most"
+    words = f"{count} {'load is' if count == 1 else 'loads are'} in flight per warp, of {width} bytes per thread at most"
     return replace(found, move=f"{found.move}; {words}", evidence=(*found.evidence, loads))
 
 

@@ -323,7 +323,7 @@ def _at_l2(kernel: Kernel, levels: Mapping[str, Level]) -> Move:
         keep = "let L1 keep what the blocks of an SM share, by plain loads or `cp.async.ca` in place of `.cg`"
         return Move(f"{keep}: L1 serves {of_l1} of its sectors, L2 {of_l2} of those that reach it", "cache")
     if tiles:
-        larger = "use larger tiles, with more results a thread, so that blocks load each byte less often"
+        larger = "use larger tiles, with more results per thread, so that blocks load each byte less often"
         return Move(_fewer_reloads(larger, "l2", "dram", levels), "results")
     return Move(
         _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels), "tile"

@@ -102,7 +102,7 @@ def test_a_wait_for_memory_says_how_many_loads_are_in_flight() -> None:
     }
     found = long_scoreboard(make_facts({"issue_active_per_cycle": 0.1}, {"l1": 0.1}, kernel=kernel))
     assert found is not None
-    assert "1 load is in flight a warp" in found.move
+    assert "1 load is in flight per warp" in found.move
     assert [place.hotspot.line for place in found.where] == [7]
 
 
