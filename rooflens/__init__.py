@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rooflens.api.profiling import profile
     from rooflens.api.report import Report
     from rooflens.api.spots import Hotspot
-    from rooflens.api.verbs import annotate, gpus, ingest, predict
+    from rooflens.api.verbs import annotate, gpus, ingest, predict, trace
     from rooflens.api.verdict import Verdict
     from rooflens.errors import RooflensError
 
@@ -45,6 +45,7 @@ __all__ = [
     "open",
     "predict",
     "profile",
+    "trace",
 ]
 
 _PLACES = {
@@ -63,6 +64,7 @@ _PLACES = {
     "open": "api.opening",
     "predict": "api.verbs",
     "profile": "api.profiling",
+    "trace": "api.verbs",
 }
 """Public name -> where it is; `ingest` is a room as well as a verb: `rooflens/ingest/__init__.py` is called."""
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.jobs import Job, Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.ingest.running import Workers
+    from rooflens.model.program.program import Program
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.unprofiled import InProgram, LaunchCount, Unprofiled
 
@@ -605,3 +606,25 @@ def read_thresholds(file: Path | None) -> Thresholds:
     if file is None:
         return default_thresholds()
     return override_thresholds(read_text(file, "`rooflens/model/verdict/thresholds.toml` is one"), str(file))
+
+
+def read_programs(files: Sequence[str | os.PathLike[str]], gpu: str | None = None) -> tuple[Program, ...]:
+    """Read timelines without a report, and rank their kernels by what can be won.
+
+    Args:
+        files: Traces of the PyTorch profiler, exports or reports of Nsight Systems.
+        gpu: The GPU of those that do not name one whose peaks are known.
+
+    Raises:
+        InputError: One cannot be read, is cut, or has no kernels.
+        UsageError: No GPU has that name, or several have it.
+        EnvironmentMissingError: One is a report of Nsight Systems, and nsys is not installed.
+    """
+    from rooflens.ingest.timelines.read import opened_timeline  # noqa: PLC0415 - sqlite3: only where there is one
+    from rooflens.model.program.program import read_program  # noqa: PLC0415 - the same
+
+    found = []
+    for file in files:
+        with opened_timeline(file) as timeline:
+            found.append(read_program(timeline, gpu))
+    return tuple(found)

@@ -79,6 +79,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/catalogue": "format model/bounds model/hotspots model/records model/roofline model/unprofiled",
     "model/store": "errors addresses model/catalogue model/records model/unprofiled model/counters model/verdict "
     "model/analyze",
+    "model/program": "errors format model/bounds model/keys model/predict model/roofline model/timeline "
+    "model/unprofiled",
     "model/predict": "format globs errors checking model/cases model/bounds model/knowledge model/records "
     "model/roofline model/summary model/verdict",
     "model/compare": "format errors model/bounds model/counters model/keys model/records model/roofline "
@@ -116,6 +118,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/comparison": "format model/* report/document report/inside report/labels report/ladder report/html "
     "report/plane report/roofline report/summary",
     "report/forecast": "format errors model/* report/document report/labels report/plane report/text",
+    "report/trace": "format model/* report/document report/sizes report/writers",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
 

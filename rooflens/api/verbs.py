@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.running import ExecutorChoice
     from rooflens.model.predict.forecast import Forecast
     from rooflens.model.predict.other_gpu import WhatIf
+    from rooflens.model.program.program import Program
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
     from rooflens.writing.annotating import Annotated
 
@@ -126,6 +127,33 @@ def _predict_measured(
         why = "; ".join(f"{name}: {error}" for name, error in left_out.items())
         raise UsageError("none of these kernels can be predicted", why)
     return tuple(answers)
+
+
+def trace(path: str | os.PathLike[str], *, gpu: str | None = None) -> Program:
+    """Read a trace without a report: its kernels by what can be won above the floors of their operators' sizes.
+
+    Args:
+        path: What `torch.profiler` wrote with `export_chrome_trace`, an SQLite export of nsys, or its `.nsys-rep`.
+        gpu: Short name of the GPU, or a part of its name, where the trace does not name one whose peaks are known.
+
+    Returns:
+        `kernels`, most to win first, each with `name`, `time_ns`, `count`, `share`, `shape`, `operator`, `module`,
+        `floor_ns` and `gain_ns` (None where no floor is known); `unprofiled.gap_ns`; `stretches` that wait for
+        launches; `unknown` operators; `next`, the kernels to profile; `notes`.
+
+    Raises:
+        InputError: It cannot be read, is cut, is something else, or has no kernels.
+        UsageError: No GPU has that name, or several have it.
+        EnvironmentMissingError: It is a report of Nsight Systems, and nsys is not installed.
+
+    >>> import rooflens as rl
+    >>> program = rl.trace("examples/step.synthetic.json")
+    >>> program.launches, program.kernels[0].count
+    (12, 2)
+    """
+    from rooflens.analyzing import read_programs
+
+    return read_programs([path], gpu)[0]
 
 
 def gpus(name: str = "") -> tuple[Datasheet, ...]:

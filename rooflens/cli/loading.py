@@ -64,8 +64,8 @@ GPU = click.option(
     "--gpu",
     metavar="NAME",
     shell_complete=GPUS,
-    help="GPU of CSV exports that do not name one: a name that `rooflens gpus` lists. With --store: only kernels "
-    "on GPUs whose names contain this.",
+    help="GPU of CSV exports and traces that do not name one: a name that `rooflens gpus` lists. With --store: only "
+    "kernels on GPUs whose names contain this.",
 )
 _KERNEL = click.option(
     "--kernel",
@@ -163,6 +163,34 @@ def _received(given: str, reading: ReadOptions | None) -> Job:
         return Job(path, "<stdin>")
     stream = ctx.with_resource(Path(given).open("rb"))  # noqa: SIM115 - the context closes it
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
+
+
+def timelines_of(paths: Sequence[str], **given: object) -> tuple[str, ...]:
+    """Return the paths where they are timelines, which are read without a report; none where they are not.
+
+    Args:
+        paths: What was given.
+        given: Options that need a report, by name.
+
+    Raises:
+        UsageError: Some are timelines and others are not, or an option needs a report.
+    """
+    from rooflens.ingest.reports.inputs import is_timeline
+
+    found = tuple(path for path in paths if is_timeline(path))
+    if not found:
+        return ()
+    if others := [path for path in paths if path not in found]:
+        raise UsageError(
+            f"`{found[0]}` is a timeline and `{others[0]}` is not",
+            f"a timeline beside reports goes with --timeline: `rooflens analyze {others[0]} --timeline {found[0]}`",
+        )
+    if idle := [name for name, value in given.items() if value]:
+        raise UsageError(
+            f"--{idle[0].replace('_', '-')} needs a report, and `{found[0]}` is a timeline",
+            "leave it out, or give the report and the timeline with --timeline",
+        )
+    return found
 
 
 def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from rooflens.errors import InputError, RooflensError, UsageError
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.mcp.root import Root
+from rooflens.model.catalogue import PROGRAM_KERNEL
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import Unpaired, checked, pair_sides
 from rooflens.model.compare.versions import pair_versions, pair_with_versions
@@ -44,7 +45,7 @@ from rooflens.report.text.hotspots import listings
 from rooflens.report.text.table import MARKS, verdict_words
 from rooflens.report.writers.markdown import to_markdown
 from rooflens.writing.about import explained
-from rooflens.writing.answers import of_comparison, of_forecasts
+from rooflens.writing.answers import of_comparison, of_forecasts, of_traces
 
 MOST_TOKENS = 4000
 """No answer is longer, whatever is asked for."""
@@ -104,7 +105,13 @@ class Answers:
         nvtx: Nvtx = "",
         max_tokens: Tokens = 600,
     ) -> Told:
-        """Digest a report: most to win first, each kernel with verdict, shares, evidence, one move and hot lines."""
+        """Digest a report or a trace: most to win first, each kernel with verdict or floor, and what to do next."""
+        if (trace := self._root.trace(path)) is not None:
+            if kernel or nvtx:
+                raise UsageError(f"`{path}` is a trace, whose kernels are shown together", "leave out kernel and nvtx")
+            first = [PROGRAM_KERNEL.json(one) for one in trace.kernels[:NAMED]]
+            text = of_traces([trace], max_tokens=max_tokens).text("digest")
+            return Told(text, {"kernels": first, **_place(0, len(first), len(trace.kernels))})
         found = self._root.analyzed(path)
         reports = self._reports(path, kernel, nvtx)
         kernels = _ranked(reports)

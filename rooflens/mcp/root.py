@@ -11,12 +11,13 @@ from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, looked_into
+from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store, look_into, looked_into, read_programs
 from rooflens.errors import InputError, near_names
 from rooflens.format import cut_middle, some
-from rooflens.ingest.reports.inputs import Inputs, find_inputs
+from rooflens.ingest.reports.inputs import Inputs, find_inputs, is_timeline
 from rooflens.ingest.reports.jobs import Job
 from rooflens.ingest.reports.unpacking import sidecar
+from rooflens.model.program.program import Program
 from rooflens.model.records import Analysis, AnalyzedReport
 from rooflens.model.store import MARKER
 
@@ -101,6 +102,21 @@ class Root:
             for marker in (self.folder / MARKER, *self.folder.glob(f"*/{MARKER}"))
             if marker.is_file() and self._is_inside(marker)
         )
+
+    def trace(self, given: str) -> Program | None:
+        """Read a trace, or an export of nsys, without a report; None where it is none.
+
+        Raises:
+            InputError: The path leads out, or the trace cannot be read.
+        """
+        place = self.inside(given)
+        if not is_timeline(place):
+            return None
+        try:
+            (program,) = read_programs([place])
+        except InputError as error:
+            raise InputError(self._without_folder(str(error)), error.hint) from error
+        return replace(program, source=self._shown(place))
 
     def analyzed(self, given: str) -> Analyzed:
         """Analyze a report, a folder of them, or a store; what has not changed is not read again.

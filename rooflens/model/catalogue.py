@@ -834,6 +834,78 @@ PROGRAM = fixed(
 """Everything that is written of one program that was also run without the profiler."""
 
 
+_SHAPE_TEXT = "sizes of the tensors that its operator was called with: `[2048, 256] [256, 512]`; null where unknown"
+
+PROGRAM_KERNEL = fixed(
+    Key("name", TEXT, "as the trace has it"),
+    Key("time_ns", NUMBER, "all launches", "ns"),
+    Key("count", NUMBER, "launches", "launches"),
+    Key("share", NUMBER, "of the time of all launches; those that overlap count in full", "share"),
+    Key("shape", TEXT_OR_NULL, _SHAPE_TEXT),
+    Key("floor_ns", NUMBER, "no less for all launches, with caches as `caches` says; null where not known", "ns"),
+    Key("module", TEXT_OR_NULL, "whose forward pass launched most of it"),
+    Key("operator", TEXT_OR_NULL, "that launched it"),
+    Key("dtype", TEXT_OR_NULL, "types of these tensors, as PyTorch names them"),
+    Key("launch_ns", NUMBER, "a typical launch", "ns"),
+    Key("gap_ns", NUMBER, "the GPU was idle before these launches", "ns"),
+    Key("grid", SIZE, "of most launches", "blocks"),
+    Key("block", SIZE, "of most launches", "threads"),
+    Key("code", TEXT_OR_NULL, "file and line, or node of a compiler's graph, that launched most of it"),
+    Key("nvtx_range", TEXT_OR_NULL, "open on the host at most of it, outermost first"),
+    Key("flop", NUMBER, "of one call, by its sizes", "FLOP"),
+    Key("moved_bytes", NUMBER, "of one call: operands read once, results written once", "B"),
+    Key("floor_cold_ns", NUMBER, "floor of all launches where L2 holds nothing before", "ns"),
+    Key(
+        "caches",
+        Shape({"enum": ["cold", "warm", "partly", None]}, cell="text"),
+        "of `floor_ns`: `warm` where operands and result fit in L2, `partly` where they took less than from cold ones",
+    ),
+    Key("limited_by", TEXT_OR_NULL, "what the cold floor is the time of: memory or compute"),
+    Key("gain_ns", NUMBER, "time above the cold floor, and above 5 µs a launch", "ns"),
+    Key("bound", choice(*BOUNDS), "`unknown`: nothing was counted in it; `overhead` where gaps outweigh it"),
+    Key("or_bound", choices(*BOUNDS), "the classes that it can have"),
+    Key("launch", POSITION, "a typical launch among those of its function, from 0: what `--launch-skip` takes"),
+)
+"""Everything that is written of a kernel of a trace, without a report."""
+
+STRETCH = fixed(
+    Key("start_ns", NUMBER, "from the first launch", "ns"),
+    Key("wall_ns", NUMBER, "from the gap before its first launch to the end of its last", "ns"),
+    Key("gap_ns", NUMBER, "the GPU was idle", "ns"),
+    Key("count", NUMBER, "launches", "launches"),
+    Key("first", TEXT, "kernel that it begins with"),
+    Key("last", TEXT, "kernel that it ends with"),
+    Key("module", TEXT_OR_NULL, "of its first kernel"),
+    Key("nvtx_range", TEXT_OR_NULL, "of its first kernel"),
+)
+
+UNKNOWN_OPERATOR = fixed(
+    Key("operator", TEXT_OR_NULL, "null: no operator is known to have launched them"),
+    Key("count", NUMBER, "launches", "launches"),
+    Key("time_ns", NUMBER, "all launches", "ns"),
+    Key("share", NUMBER, "of the time of all launches", "share"),
+)
+
+TRACE = fixed(
+    Key("source", TEXT, "path as it was given"),
+    Key("kind", TEXT, "what recorded it"),
+    Key("gpu", TEXT_OR_NULL, "as the trace has it, else as it was given"),
+    Key("launches", NUMBER, "kernels that ran", "launches"),
+    Key("time_ns", NUMBER, "all launches", "ns"),
+    Key("wall_ns", NUMBER, "first to last kernel, of all GPUs together", "ns", value=attrgetter("unprofiled.wall_ns")),
+    Key("gaps_ns", NUMBER, "no kernel and no copy ran", "ns", value=attrgetter("unprofiled.gap_ns")),
+    Key("overlap_ns", NUMBER, "two or more ran at once", "ns", value=attrgetter("unprofiled.overlap_ns")),
+    Key("gain_ns", NUMBER, "above the floors that are known; null where none is", "ns"),
+    Key("known_share", NUMBER, "part of the kernels' time that has a floor", "share"),
+    Key("gaps_after", items(GAPS_AFTER), "longest sum first", value=attrgetter("unprofiled.gaps_after")),
+    Key("stretches", items(STRETCH), "launches that each came too late, most idle time first"),
+    Key("unknown_operators", items(UNKNOWN_OPERATOR), "without a floor, most time first", value=attrgetter("unknown")),
+    Key("kernels", items(PROGRAM_KERNEL), "most to win first; all of a kernel's time where that is not known"),
+    Key("notes", TEXTS, "what was left out, and what lacks for a floor"),
+)
+"""Everything that is written of one trace without a report."""
+
+
 @cache
 def quantities() -> tuple[Quantity, ...]:
     """List the quantities of flat tables, in the order of JSON."""

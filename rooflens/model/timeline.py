@@ -16,7 +16,7 @@ from rooflens.model.keys import bare_name, function_of
 from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Shape, Unprofiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rooflens.model.records import Kernel
 
@@ -24,6 +24,22 @@ NSYS = "Nsight Systems"
 """The kind of timelines that nsys recorded."""
 
 _GAPS_KEPT = 20
+
+
+class Operands(NamedTuple):
+    """What an operator was called with, argument by argument.
+
+    Attributes:
+        dims: Sizes of each tensor; empty for numbers, for what is no tensor, and for tensors without dimensions.
+        types: Type of each argument as PyTorch names it: `float`, `c10::BFloat16`, `Scalar`.
+        strides: Strides of each tensor; empty where the trace does not say.
+        values: Each argument that is no tensor, as text; empty where the trace does not say.
+    """
+
+    dims: tuple[tuple[int, ...], ...]
+    types: tuple[str, ...]
+    strides: tuple[tuple[int, ...], ...] = ()
+    values: tuple[str, ...] = ()
 
 
 class KernelEvent(NamedTuple):
@@ -41,6 +57,8 @@ class KernelEvent(NamedTuple):
         operator: The operator that launched it, as `aten::mm`.
         module: The module whose forward pass launched it, as `Linear_3`.
         code: File and line, or node of a compiler's graph, that it was generated from.
+        call: Number of the operator's call, which may launch several kernels; 0 where it is unknown.
+        operands: What the operator was called with; None where the timeline does not say.
     """
 
     name: str
@@ -54,6 +72,8 @@ class KernelEvent(NamedTuple):
     operator: str | None = None
     module: str | None = None
     code: str | None = None
+    call: int = 0
+    operands: Operands | None = None
 
 
 class BusyEvent(NamedTuple):
@@ -77,6 +97,7 @@ class Timeline:
         others: Copies, memsets and whole graphs, in the order in which they began.
         gpu: Name of the GPU; None where it does not say.
         notes: What was left out of it, one sentence each; complete once its kernels were gone through.
+        is_synthetic: It says itself that a generator wrote it.
     """
 
     source: str
@@ -85,6 +106,7 @@ class Timeline:
     others: Iterable[BusyEvent] = ()
     gpu: str | None = None
     notes: Iterable[str] = ()
+    is_synthetic: bool = False
 
 
 _CAST = re.compile(r"\((?:[a-zA-Z_][\w:<>, ]*)\)(?=-?\d)")
@@ -232,11 +254,15 @@ def place(
     return placed, sorted(missing, key=lambda entry: (-(entry.total_ns or 0), -entry.count))
 
 
-def measure(timeline: Timeline) -> Unprofiled:
+def measure(timeline: Timeline, watch: Callable[[KernelEvent, int], None] | None = None) -> Unprofiled:
     """Sum a timeline up: the busy time and the gaps of each GPU, and each kernel and shape.
 
     Each GPU counts from its first to its last kernel: before and after there is no gap. A graph that was traced as one
     counts as busy from end to end, and then launches are not counted.
+
+    Args:
+        timeline: What was recorded.
+        watch: Called with each launch in its order, and for how many ns its GPU was idle before it.
     """
     devices: defaultdict[int, _Device] = defaultdict(_Device)
     groups: dict[tuple[str, Shape, Shape], _Group] = {}
@@ -253,7 +279,9 @@ def measure(timeline: Timeline) -> Unprofiled:
         key = short, event.grid, event.block
         group = groups.get(key) or groups.setdefault(key, _Group(short))
         group.add(event)
-        devices[event.device].take(event.start_ns, end_ns, group)
+        gap_ns = devices[event.device].take(event.start_ns, end_ns, group)
+        if watch is not None:
+            watch(event, gap_ns)
     worked = [device for device in devices.values() if device.has_worked]
     for device in worked:
         device.finish()
@@ -354,20 +382,22 @@ class _Device:
     _last: tuple[_Group, int] | None = None
     _copies: list[tuple[int, int]] = field(default_factory=list)
 
-    def take(self, start_ns: int, end_ns: int, group: _Group | None, *, is_work: bool = True) -> None:
-        """Take the next kernel, with the group that has just counted it, graph or copy.
+    def take(self, start_ns: int, end_ns: int, group: _Group | None, *, is_work: bool = True) -> int:
+        """Take the next kernel, with the group that has just counted it, graph or copy; return the gap before it.
 
         Copies wait for the next kernel: those before the first and after the last one do not count.
         """
         if not is_work:
             self._copies.append((start_ns, end_ns))
-            return
+            return 0
         if not self.has_worked:
             self.has_worked = True
             self.first_ns = self._reached_ns = self._twice_reached_ns = start_ns
         self._run_copies(start_ns)
+        gap_ns = max(0, start_ns - self._reached_ns)
         self._run(start_ns, end_ns, group)
         self.work_end_ns = max(self.work_end_ns, end_ns)
+        return gap_ns
 
     def finish(self) -> None:
         """Take the copies that ran beside the last kernel."""

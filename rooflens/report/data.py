@@ -9,17 +9,29 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rooflens.format import harmless
 from rooflens.model.analyze import analyze
-from rooflens.model.catalogue import KERNEL, OPPORTUNITY, PROGRAM, SCHEMA_VERSION, Schema, quantities
+from rooflens.model.catalogue import (
+    KERNEL,
+    OPPORTUNITY,
+    PROGRAM,
+    PROGRAM_KERNEL,
+    SCHEMA_VERSION,
+    TRACE,
+    Schema,
+    quantities,
+)
 from rooflens.model.compare.versions import found_ladders
 from rooflens.model.failed import bug_reason, failed_kernel
 from rooflens.model.ranking import opportunities, tiers
 from rooflens.model.records import Analysis, AnalyzedReport, Outside
 from rooflens.model.summary import summarize
 from rooflens.report.rungs import LADDER
+
+if TYPE_CHECKING:
+    from rooflens.model.program.program import Program
 
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """What JSON need not escape, and a terminal or an editor obeys or hides: `json` escapes the rest."""
@@ -91,6 +103,45 @@ def to_schema() -> Schema:
 def schema_text() -> str:
     """Write the JSON Schema as it ships."""
     return json.dumps(to_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def traces_document(programs: Sequence[Program]) -> dict[str, Any]:
+    """Build the JSON document of traces without a report: of one its keys, of several one object each."""
+    written = [TRACE.json(program) for program in programs]
+    if len(written) == 1:
+        return {"schema_version": SCHEMA_VERSION, **written[0]}
+    return {"schema_version": SCHEMA_VERSION, "traces": written}
+
+
+def traces_schema_text() -> str:
+    """Write the JSON Schema of that document as it ships."""
+    version = {"const": SCHEMA_VERSION, "description": "raised when a field is removed or changes its meaning"}
+    one: Schema = dict(TRACE.schema)
+    one["properties"] = {"schema_version": version, **one["properties"]}
+    one["required"] = ["schema_version", *one["required"]]
+    several = {
+        "type": "object",
+        "properties": {"schema_version": version, "traces": {"type": "array", "items": TRACE.schema}},
+        "required": ["schema_version", "traces"],
+        "additionalProperties": False,
+    }
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "rooflens analyze TRACE --format json",
+        "oneOf": [one, several],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def traces_csv(programs: Sequence[Program], *, raw_cells: bool = False) -> str:
+    """Write one line for each kernel of traces, with the trace before it."""
+    keys = [key for key in PROGRAM_KERNEL.keys if key.shape.cell is not None]
+    rows = (
+        {"source": program.source, **{key.name: key.shape.json(key.take(kernel)) for key in keys}}
+        for program in programs
+        for kernel in program.kernels
+    )
+    return csv_text(["source", *(key.name for key in keys)], rows, raw_cells=raw_cells)
 
 
 def to_json(analyses: Iterable[Analysis], reports: Sequence[AnalyzedReport] = ()) -> str:

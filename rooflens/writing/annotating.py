@@ -19,13 +19,11 @@ from msgspec import Struct
 from rooflens.errors import InputError, UsageError
 from rooflens.files import refuse_special, replacing
 from rooflens.format import count, cut_name, plain_name, printable, some
-from rooflens.ingest.reports.inputs import has_name_of_report
+from rooflens.ingest.reports.inputs import NSYS_REPORTS, SQLITE, has_name_of_report
 from rooflens.ingest.reports.unpacking import MAGIC as REPORT_MAGIC
 from rooflens.ingest.reports.unpacking import first_bytes
 from rooflens.ingest.timelines.chrome import is_kernel, kernel_of, read_trace
 from rooflens.ingest.timelines.events import Piece, read_pieces
-from rooflens.ingest.timelines.nsys import MAGIC
-from rooflens.ingest.timelines.read import NSYS_REPORTS
 from rooflens.model.records import RESIDENT, Analysis, AnalyzedReport, Series, timed
 from rooflens.model.summary import first_move, identity
 from rooflens.model.timeline import KernelEvent, Matching, Timeline
@@ -86,7 +84,7 @@ def check_files(trace: Path, output: Path) -> None:
     """
     if has_name_of_report(trace) or first_bytes(trace) == REPORT_MAGIC:
         raise UsageError(f"`{trace}` is a report, not a trace", "the trace comes first, then the reports")
-    if first_bytes(trace, len(MAGIC)) == MAGIC or trace.suffix in NSYS_REPORTS:
+    if first_bytes(trace, len(SQLITE)) == SQLITE or trace.suffix in NSYS_REPORTS:
         raise UsageError(
             f"`{trace}` is of Nsight Systems, whose files have no place for verdicts",
             "give a trace of the PyTorch profiler; `rooflens analyze REPORT --timeline FILE` reads this one",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.pairing import Unpaired
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.other_gpu import WhatIf
+    from rooflens.model.program.program import Program
     from rooflens.report.document import Document
 
 Heading: TypeAlias = tuple[str, Sequence[str], str]
@@ -103,3 +104,23 @@ def of_what_if(answers: Sequence[WhatIf]) -> Answer:
     from rooflens.report.text.what_if import what_if_document, what_if_json
 
     return Answer(lambda: what_if_document(answers), {"json": lambda: what_if_json(answers)})
+
+
+def of_traces(
+    programs: Sequence[Program], top: int | None = None, max_tokens: int | None = None, *, raw_cells: bool = False
+) -> Answer:
+    """Answer what the kernels of timelines take without a report, what can be won, and what to profile."""
+    from rooflens.report.data import json_text, traces_csv, traces_document
+    from rooflens.report.trace.digest import digest
+    from rooflens.report.trace.document import heading
+    from rooflens.report.trace.document import traces_document as document
+
+    return Answer(
+        document=lambda: document(programs, top),
+        data={
+            "json": lambda: json_text(traces_document(programs)),
+            "csv": lambda: traces_csv(programs, raw_cells=raw_cells),
+            "digest": lambda: digest(programs, max_tokens),
+        },
+        heading=lambda: heading(programs),
+    )

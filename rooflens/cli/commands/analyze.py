@@ -18,6 +18,7 @@ from rooflens.cli.loading import (
     TIMELINE,
     load_analyzed,
     place_of,
+    timelines_of,
     with_reading,
     with_selection,
 )
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         "rooflens analyze report.ncu-rep --format json | jq .kernels",
         "rooflens analyze --store runs --gpu V100",
         "rooflens analyze report.ncu-rep --timeline trace.sqlite",
+        "rooflens analyze trace.json.gz",
         "gunzip -c report.ncu-rep.gz | rooflens analyze -",
     ),
 )
@@ -98,6 +100,9 @@ def analyze(
 
     The order of kernels, here and on pages, in digests and in Python: gains first, by time won; then by limit, by time;
     libraries and fills last. One move for many kernels is one row.
+
+    A trace of the PyTorch profiler, or an export of nsys, is read without a report, too: its kernels by what can be
+    won above the floors of their operators' sizes, gaps, and the commands that profile the right ones.
     """
     from msgspec.structs import replace
 
@@ -105,6 +110,22 @@ def analyze(
     from rooflens.analyzing import look_into
 
     _check_options(style, top, columns=columns, predict=predict, max_tokens=max_tokens)
+    if traces := timelines_of(
+        paths,
+        store=store,
+        kernel=selection,
+        thresholds=thresholds,
+        timeline=timeline,
+        launches=launches,
+        columns=columns,
+        predict=predict,
+        without_nvidia=without_nvidia,
+    ):
+        from rooflens.analyzing import read_programs
+        from rooflens.writing.answers import of_traces
+
+        deliver(of_traces(read_programs(traces, reading.gpu), top, max_tokens, raw_cells=raw_cells), style)
+        return
     stated = read_stated(predict)
     keep = not without_nvidia
     names = [name.strip() for name in columns.split(",") if name.strip()] if columns else []

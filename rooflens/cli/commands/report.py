@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, marks_of, say, show, table_of
+from rooflens.cli.console import deliver, finish, marks_of, say, show, table_of
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, TIMELINE, load_analyzed, with_reading, with_selection
+from rooflens.cli.loading import (
+    PATHS,
+    STORE,
+    THRESHOLDS,
+    TIMELINE,
+    load_analyzed,
+    timelines_of,
+    with_reading,
+    with_selection,
+)
 from rooflens.cli.usage import Command, examples
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
@@ -33,6 +42,7 @@ _BINARY = frozenset({"png"})
         "rooflens report report.ncu-rep -o page.html",
         "rooflens report v1.ncu-rep v2.ncu-rep -o versions.html",
         "rooflens report report.ncu-rep -o summary.md",
+        "rooflens report trace.json.gz -o program.html",
         "rooflens report --store runs -o nightly.html --title nightly",
     ),
 )
@@ -84,6 +94,11 @@ def report(
     output = output or Path(f"report.{style}")
     _check_output(output, style, force=force, table=table, opened=opened)
     _check_options(style, theme, predict, table=table)
+    if traces := timelines_of(
+        paths, store=store, kernel=selection, thresholds=thresholds, timeline=timeline, predict=predict
+    ):
+        _report_traces(traces, style, output, title, gpu=reading.gpu, table=table)
+        return
     from rooflens.analyzing import look_into
     from rooflens.writing.rendering import default_title, render
 
@@ -113,6 +128,26 @@ def report(
     if opened:
         _open(output)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
+
+
+def _report_traces(
+    traces: tuple[str, ...], style: str, output: Path, title: str | None, *, gpu: str | None, table: bool
+) -> None:
+    """Write one file on timelines without a report."""
+    from msgspec.structs import replace
+
+    from rooflens.analyzing import read_programs
+    from rooflens.writing.answers import of_traces
+
+    if style in _PICTURES:
+        raise UsageError(f"a trace has no roofline to draw as {style}", "write html, md or json")
+    answer = of_traces(read_programs(traces, gpu))
+    if title and answer.heading:
+        _, facts, synthetic = answer.heading()
+        answer = replace(answer, heading=lambda: (title, facts, synthetic))
+    deliver(answer, style, None if output == _STDOUT else output)
+    if table:
+        show(answer.shown())
 
 
 def _open(page: Path) -> None:

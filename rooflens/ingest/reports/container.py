@@ -33,6 +33,7 @@ from rooflens.ingest.reports.unpacking import (
     INTACT_HINT,
     MAGIC,
     NOT_A_REPORT_HINT,
+    PERFETTO_HINT,
     PLAIN_SUFFIX,
     foreign_format,
     temporary_file,
@@ -63,6 +64,8 @@ _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 _SUFFIX_HINTS = {
     ".nsys-rep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
     ".qdrep": "this is an Nsight Systems report: rooflens reads those of Nsight Compute (`ncu`)",
+    ".pftrace": PERFETTO_HINT,
+    ".perfetto-trace": PERFETTO_HINT,
     ".ncu-proj": "this is a project of Nsight Compute's window: it names reports (`.ncu-rep`), and holds none",
     ".csv": "rooflens reads ncu's tables only: `ncu --import REPORT --page raw --csv --print-units base` writes one",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",

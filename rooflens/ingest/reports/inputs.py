@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from itertools import islice
@@ -44,6 +45,13 @@ _TABLES = tuple(f"{ending}{packed}" for ending in (".csv", ".txt", ".log", ".out
 """Endings of tables and texts; those that ncu printed, as their first lines show, count as reports."""
 
 _COMPANIONS = (UNPROFILED_SUFFIX, LOG_SUFFIX)
+
+SQLITE = b"SQLite format 3\0"
+NSYS_REPORTS = (".nsys-rep", ".qdrep")
+BLANK = b"\xef\xbb\xbf \t\r\n"
+_KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"record_shapes"')
+_EVENT = re.compile(rb'\[\s*\{[^{}]{0,4000}"ph"\s*:')
+"""How an array of events begins, which has no keys of its own."""
 
 
 class Inputs(Struct, frozen=True):
@@ -310,3 +318,18 @@ def _special(mode: int) -> str:
     if stat.S_ISFIFO(mode):
         return "a named pipe"
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def is_timeline(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is a timeline, by its content or by a name of Nsight Systems; False for a folder."""
+    file = Path(path)
+    begin = first_bytes(file, len(SQLITE))
+    if file.suffix in NSYS_REPORTS or begin == SQLITE:
+        return bool(begin)
+    if not is_packed(file) and begin.lstrip(BLANK)[:1] not in {b"{", b"["}:
+        return False
+    try:
+        text = next(chunks(file), b"").lstrip(BLANK)
+    except (InputError, OSError):
+        return False
+    return text[:1] in {b"{", b"["} and (any(key in text for key in _KEYS) or _EVENT.match(text) is not None)

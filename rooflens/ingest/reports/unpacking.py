@@ -41,6 +41,11 @@ NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files t
 _KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 """First bytes -> what a file is compressed with."""
 
+PERFETTO_HINT = (
+    "this is a trace in Perfetto's own format: rooflens reads the JSON that "
+    '`prof.export_chrome_trace("trace.json.gz")` writes'
+)
+
 _FOREIGN_FORMATS = (
     (
         0,

@@ -21,7 +21,7 @@ from rooflens.format import bounded_name, count
 from rooflens.ingest.timelines.budget import KEPT, NAME_CHARACTERS, Budget
 from rooflens.ingest.timelines.events import Piece, read_pieces
 from rooflens.ingest.timelines.ranges import OpenRanges, Paths, Range
-from rooflens.model.timeline import BusyEvent, KernelEvent, Timeline
+from rooflens.model.timeline import BusyEvent, KernelEvent, Operands, Timeline
 
 KIND = "PyTorch profiler"
 
@@ -38,6 +38,9 @@ _LATEST_NS = 1 << 62
 """Year 2116: the sum of two gaps still has 64 bits."""
 
 _MOST_BLOCKS = 1 << 31
+_MOST_ARGUMENTS, _MOST_DIMENSIONS, _LONGEST_ARGUMENT = 64, 16, 100
+"""Arguments of an operator, dimensions of a tensor, and characters of a type or value; a call with more is not kept."""
+
 _CHECKED = 4096
 """Launches between two looks at the clock."""
 
@@ -71,6 +74,7 @@ def read_trace(path: Path) -> Timeline:
         others=tuple(sorted(device_work.others, key=lambda other: other.start_ns)),
         gpu=names.pop() if len(names) == 1 else None,
         notes=(*device_work.notes(), *budget.notes()),
+        is_synthetic=device_work.is_synthetic,
     )
 
 
@@ -124,6 +128,7 @@ class _DeviceWork:
         self.forwards: dict[Any, tuple[Any, int] | None] = {}
         self.gpus: dict[int, str] = {}
         self.event_count = 0
+        self.is_synthetic = False
         self._is_cut = False
         self._untimed_count = 0
         self._shared: dict[Any, Any] = {}
@@ -133,6 +138,7 @@ class _DeviceWork:
         if piece.key == "deviceProperties":
             self.gpus = _gpu_names(piece.value)
         self._is_cut |= piece.key == "cut"
+        self.is_synthetic |= piece.key == "synthetic" and bool(piece.value)
         if (event := piece.event) is None:
             return
         self.event_count += 1
@@ -233,13 +239,13 @@ class _Innermost:
             left >>= 1
             right >>= 1
 
-    def finish(self) -> list[str | None]:
-        """Return the text at each moment."""
+    def finish(self) -> list[tuple[int, int, str] | None]:
+        """Return what was noted at each moment: duration, order and text."""
         best = self._best
         for node in range(2, 2 * self._count):
             if (above := best[node >> 1]) is not None and ((own := best[node]) is None or above < own):
                 best[node] = above
-        return [found[2] if found else None for found in best[self._count :]]
+        return best[self._count :]
 
 
 class _Around:
@@ -249,7 +255,7 @@ class _Around:
         self._moments = moments
         self._ranges: list[Range] = []
         self._kinds: dict[str, _Innermost] = {}
-        self._texts: dict[str, list[str | None]] = {}
+        self._found: dict[str, list[tuple[int, int, str] | None]] = {}
 
     def enclosed(self, start_ns: int, end_ns: int) -> tuple[int, int]:
         """Return the first of the moments between two times, and the end of these."""
@@ -266,13 +272,19 @@ class _Around:
         self._ranges.append((start_ns, -end_ns, name))
 
     def finish(self) -> None:
-        """Find the texts at each moment."""
-        self._texts = {kind: innermost.finish() for kind, innermost in self._kinds.items()}
+        """Find the innermost events at each moment."""
+        self._found = {kind: innermost.finish() for kind, innermost in self._kinds.items()}
         self._kinds = {}
 
     def text(self, place: int, kind: str) -> str | None:
         """Return the text of the innermost event of a kind around a moment."""
-        return self._texts[kind][place] if kind in self._texts else None
+        found = self._found[kind][place] if kind in self._found else None
+        return found[2] if found else None
+
+    def call(self, place: int) -> int:
+        """Return the order of the innermost operator around a moment; 0 where there is none."""
+        found = self._found["operator"][place] if "operator" in self._found else None
+        return found[1] if found else 0
 
     def module(self, place: int) -> str | None:
         """Return the innermost module around a moment."""
@@ -329,6 +341,8 @@ class _Host:
         self._by_id = _Around(range(len(by_id)))
         self._operators: dict[Any, _Place] = {key: (self._by_id, place) for place, key in enumerate(by_id)}
         self._shared: dict[str, str] = {}
+        self._operands: dict[int, Operands] = {}
+        self._shared_operands: dict[Operands, Operands] = {}
 
     def take(self, event: dict[str, Any]) -> None:
         """Note an event of the host at each launch that it encloses."""
@@ -346,6 +360,8 @@ class _Host:
         if not found:
             return
         self._order += 1
+        if "operator" in texts:
+            self._keep_operands(event)
         for kind, text in texts.items():
             kept = self._kept(text)
             for one, enclosed in found:
@@ -354,6 +370,16 @@ class _Host:
                     one.add_range(start, start + duration, kept)
                 else:
                     one.add(kind, enclosed, (duration, self._order, kept))
+
+    def _keep_operands(self, event: dict[str, Any]) -> None:
+        """Keep what the operator that was noted last was called with, equal ones once."""
+        if (operands := _operands_of(event)) is None:
+            return
+        self._budget.take(KEPT)
+        if operands not in self._shared_operands:
+            sizes = 8 * sum(map(len, (*operands.dims, *operands.strides)))
+            self._budget.take(NAME_CHARACTERS, sizes + sum(map(len, (*operands.types, *operands.values))))
+        self._operands[self._order] = self._shared_operands.setdefault(operands, operands)
 
     def _kept(self, text: str) -> str:
         """Return an equal text that is kept once, and no longer than names are."""
@@ -387,6 +413,8 @@ class _Host:
                 operator=around.text(place, "operator"),
                 module=around.module(place) or forward.module(step),
                 code=self._code(one.kernel, around, place) or forward.line(step),
+                call=(call := around.call(place)),
+                operands=self._operands.get(call),
             )
 
     def _code(self, kernel: KernelEvent, around: _Around, place: int) -> str | None:
@@ -424,6 +452,41 @@ def _texts_of_operator(event: dict[str, Any], name: str) -> Iterator[tuple[str, 
     stack = _text(args.get("Call stack")).split(";")
     if frame := next(filter(None, map(_own_frame, stack)), None):
         yield "stack", frame
+
+
+def _operands_of(event: dict[str, Any]) -> Operands | None:
+    """Return what an operator was called with; None where the trace does not say, or says more than a call has."""
+    args = _args(event)
+    dims, types = _lists(args.get("Input Dims", args.get("Input dims"))), _texts(args.get("Input type"))
+    if dims is None or types is None or len(types) != len(dims):
+        return None
+    strides, values = _lists(args.get("Input Strides")), _texts(args.get("Concrete Inputs"))
+    return Operands(
+        dims,
+        types,
+        strides if strides is not None and len(strides) == len(dims) else (),
+        values if values is not None and len(values) == len(dims) else (),
+    )
+
+
+def _lists(value: Any) -> tuple[tuple[int, ...], ...] | None:
+    """Return a list of sizes for each argument; of a list of tensors none. None for anything else."""
+    if not isinstance(value, list) or len(value) > _MOST_ARGUMENTS:
+        return None
+    found = []
+    for one in value:
+        if not isinstance(one, list):
+            return None
+        is_sizes = len(one) <= _MOST_DIMENSIONS and all(type(size) is int and 0 <= size < _LATEST_NS for size in one)
+        found.append(tuple(one) if is_sizes else ())
+    return tuple(found)
+
+
+def _texts(value: Any) -> tuple[str, ...] | None:
+    """Return a text for each argument, an empty one for a list; None for anything else."""
+    if not isinstance(value, list) or len(value) > _MOST_ARGUMENTS:
+        return None
+    return tuple(_text(one) if len(_text(one)) <= _LONGEST_ARGUMENT else "" for one in value)
 
 
 def _step_of(event: dict[str, Any]) -> str:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from rooflens.model.unprofiled import Shape
 
-MAGIC = b"SQLite format 3\0"
-
 _KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _RANGES = "NVTX_EVENTS"

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.ingest.reports.inputs import BLANK, NSYS_REPORTS, SQLITE
 from rooflens.ingest.reports.jobs import CHANGED, unchanged
-from rooflens.ingest.reports.unpacking import HEAD_BYTES, first_bytes, foreign_format, is_packed
-from rooflens.ingest.timelines.nsys import MAGIC, exported, read_export
+from rooflens.ingest.reports.unpacking import HEAD_BYTES, PERFETTO_HINT, first_bytes, foreign_format, is_packed
+from rooflens.ingest.timelines.nsys import exported, read_export
 
 if TYPE_CHECKING:
     import os
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from rooflens.model.timeline import Timeline
 
-NSYS_REPORTS = (".nsys-rep", ".qdrep")
 _HINT = (
     "give an SQLite export of nsys (`nsys export --type sqlite REPORT.nsys-rep`) "
     "or a trace of the PyTorch profiler (`.json`, `.json.gz`)"
@@ -34,19 +34,20 @@ def opened_timeline(path: str | os.PathLike[str]) -> Iterator[Timeline]:
     """
     file = Path(path)
     begin = _begin(file)
-    if file.suffix in NSYS_REPORTS and begin != MAGIC:
+    if file.suffix in NSYS_REPORTS and begin != SQLITE:
         with exported(file) as export:
             yield read_export(export, str(file))
-    elif begin == MAGIC:
+    elif begin == SQLITE:
         with _unchanged(file):
             yield read_export(file)
-    elif is_packed(file) or begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}:
+    elif is_packed(file) or begin.lstrip(BLANK)[:1] in {b"{", b"["}:
         from rooflens.ingest.timelines.chrome import read_trace  # noqa: PLC0415 - only where it is one
 
         with _unchanged(file):
             yield read_trace(file)
     else:
-        hint = foreign_format(first_bytes(file, HEAD_BYTES)) or _HINT
+        is_perfetto = file.suffix in {".pftrace", ".perfetto-trace"}
+        hint = PERFETTO_HINT if is_perfetto else foreign_format(first_bytes(file, HEAD_BYTES)) or _HINT
         raise InputError(f"`{file}` is no timeline: it is neither an SQLite database nor JSON", hint)
 
 
@@ -70,6 +71,6 @@ def _begin(file: Path) -> bytes:
     """Return the first bytes of a file."""
     try:
         with file.open("rb") as stream:
-            return stream.read(len(MAGIC))
+            return stream.read(len(SQLITE))
     except OSError as error:
         raise InputError(f"cannot read the timeline `{file}`: {error.strerror}", "check the path") from error

@@ -192,7 +192,7 @@ class _Writer:
         kind = ' class="stacked"' if stacks else ""
         whole = f"<table{kind}>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         notes = rest_note(table.amount or len(table.rows), len(rows), table.rest)
-        return scrolling(printable(label), Markup(whole)) + self.blocks(notes)  # noqa: S704 - escaped cell by cell
+        return str(scrolling(printable(label), Markup(whole))) + self.blocks(notes)  # noqa: S704 - escaped cell by cell
 
     def _choice(self, choice: Choice) -> str:
         self._choices += 1

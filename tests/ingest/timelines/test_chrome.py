@@ -13,7 +13,7 @@ from support.traces import Event, host, kernel, launch, write_trace
 
 from rooflens.errors import InputError
 from rooflens.ingest.timelines.chrome import read_trace
-from rooflens.model.timeline import BusyEvent, KernelEvent
+from rooflens.model.timeline import BusyEvent, KernelEvent, Operands
 
 pytestmark = pytest.mark.if_changed("reading")
 
@@ -43,10 +43,31 @@ def test_kernels_come_in_order_with_what_launched_them(tmp_path: Path) -> None:
     timeline = read_trace(write_trace(tmp_path / "t.json", _step()))
     relu, gemm = timeline.kernels
     assert gemm == KernelEvent(
-        "gemm", (2, 1, 1), (128, 1, 1), 60_000, 9_125, 0, 7, "step", "aten::addmm", "Linear_0", "train.py:12"
+        "gemm", (2, 1, 1), (128, 1, 1), 60_000, 9_125, 0, 7, "step", "aten::addmm", "Linear_0", "train.py:12", gemm.call
     )
+    assert 0 != gemm.call != relu.call
     assert (relu.name, relu.operator, relu.module, relu.nvtx_range) == ("relu", "aten::relu", "ReLU_0", "step/inner")
     assert (timeline.kind, timeline.gpu, timeline.notes) == ("PyTorch profiler", None, ())
+
+
+def test_what_an_operator_was_called_with_stays_with_its_kernels(tmp_path: Path) -> None:
+    """Sizes, types and values are those of the innermost operator alone; of a call that has too many none are kept."""
+    called = {"Input Dims": [[8, 4], [4, 2], []], "Input type": ["float", "float", "Scalar"]}
+    shown = called | {"Input Strides": [[4, 1], [2, 1], []], "Concrete Inputs": ["", "", "1"]}
+    many = {"Input Dims": [[1]] * 65, "Input type": ["float"] * 65}
+    events = [
+        host("cpu_op", "aten::linear", 1, 90, **{"Input Dims": [[9]], "Input type": ["float"]}),
+        *(host("cpu_op", "aten::mm", 10 * i, 8, **args) for i, args in enumerate((called, shown, many, {}), 1)),
+        *(launch(10 * i + 2, i) for i in range(1, 5)),
+        *(kernel("gemm", 10 * i + 5, correlation=i) for i in range(1, 5)),
+    ]
+    dims, types = ((8, 4), (4, 2), ()), ("float", "float", "Scalar")
+    assert [one.operands for one in read_trace(write_trace(tmp_path / "t.json", events)).kernels] == [
+        Operands(dims, types),
+        Operands(dims, types, ((4, 1), (2, 1), ()), ("", "", "1")),
+        None,
+        None,
+    ]
 
 
 def test_a_launch_that_begins_where_another_operator_ended_is_not_its(tmp_path: Path) -> None:

@@ -1,0 +1,514 @@
+"""The kernels of a timeline without a report: their time, their floor by the sizes of their operators, what to profile.
+
+A floor is a forecast of `predict` for the call of the operator that launched a kernel: from cold caches, and warm where
+L2 has room for operands and result. A call that launches several kernels has one floor, which they share by their
+times. Nothing was counted in a kernel, so its class stays open.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, get_args
+
+from msgspec import Struct
+
+from rooflens.errors import InputError, UsageError
+from rooflens.format import count
+from rooflens.model.keys import bare_name, function_of
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, forecast
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.program.operators import Work, work_of_call
+from rooflens.model.roofline.datasheets import datasheet_of, the_datasheet
+from rooflens.model.timeline import NSYS, KernelEvent, Operands, Timeline, measure
+
+if TYPE_CHECKING:
+    from rooflens.model.bounds import Bound
+    from rooflens.model.roofline.datasheets import Datasheet
+    from rooflens.model.unprofiled import Shape, Unprofiled
+
+Caches = Literal["cold", "warm", "partly"]
+CACHES: tuple[Caches, ...] = get_args(Caches)
+
+STRETCH_LAUNCHES = 8
+"""Launches one after the other, each shorter than the gap before it, that make a launch-bound stretch."""
+
+LAUNCH_GAP_NS = 100_000
+"""A longer gap is no launch's: the host did something else, or waited."""
+
+PROFILED = 3
+"""Kernels that are named to be profiled next."""
+
+_AT_FLOOR = 1.33
+"""A kernel that takes up to so many times its floor does not wait for latency."""
+
+_ROUNDED_NS = 1000
+"""Old traces hold whole microseconds."""
+
+_LAUNCH_NS = LAUNCH_FLOOR_S * 1e9
+_SCALAR_FP32 = re.compile(r"sgemm|simt|ffma", re.IGNORECASE)
+_TENSOR_FP32 = re.compile(r"tf32|s1688|s16816|tensorop|hmma|gmma", re.IGNORECASE)
+_COMMUNICATION = re.compile(r"nccl|nvshmem|all_?reduce", re.IGNORECASE)
+
+
+class ProgramKernel(Struct, frozen=True):
+    """One kernel as one operator launches it with one shape: all its launches.
+
+    Attributes:
+        name: As the timeline has it, with parameters where it has them.
+        count: Launches.
+        time_ns: Their times, added up.
+        share: `time_ns` over the time of all launches of the program; those that overlap count in full.
+        launch_ns: A typical launch, the median.
+        gap_ns: Time for which the GPU was idle before these launches, added up.
+        grid, block: Of most launches.
+        operator: The operator that launched it.
+        shape: Sizes of the operator's tensors, argument by argument: `[2048, 256] [256, 512]`; None where unknown.
+        dtype: Types of these tensors, each once: `float`.
+        module, code, nvtx_range: What most of its time came from.
+        flop, moved_bytes: What one call must compute and move; None where operator or sizes do not say.
+        limited_by: What the floor is the time of: `memory`, `compute`.
+        floor_ns: The floor of all launches, with caches as `caches` says; None where it is not known.
+        floor_cold_ns: Their floor where nothing is in L2 before.
+        caches: `warm` where operands and result fit in L2, so that they may be there already; `partly` where they do
+            not, but took less than from cold caches; else `cold`.
+        gain_ns: Time above the cold floor, and above what launching takes; None where the floor is not known.
+        bound, or_bound: Its class, `overhead` where gaps outweigh it, and what else it may be.
+        launch: Typical launches' place among the program's launches of its function, from 0.
+        is_communication: It waits for other GPUs.
+    """
+
+    name: str
+    count: int
+    time_ns: int
+    share: float
+    launch_ns: int
+    gap_ns: int
+    grid: Shape
+    block: Shape
+    operator: str | None
+    shape: str | None
+    dtype: str | None
+    module: str | None
+    code: str | None
+    nvtx_range: str | None
+    flop: float | None
+    moved_bytes: float | None
+    limited_by: str | None
+    floor_ns: float | None
+    floor_cold_ns: float | None
+    caches: Caches | None
+    gain_ns: float | None
+    bound: Bound
+    or_bound: tuple[Bound, ...]
+    launch: int
+    is_communication: bool
+
+    @property
+    def stake_ns(self) -> float:
+        """What can be won at most: the gain, all of its time where no floor is known; nothing where it waits."""
+        if self.is_communication:
+            return 0.0
+        return float(self.time_ns) if self.gain_ns is None else self.gain_ns
+
+    @property
+    def function(self) -> str:
+        """Its name as ncu's filter compares it: without namespaces, template arguments and parameters."""
+        return function_of(bare_name(self.name))
+
+
+class Unknown(Struct, frozen=True):
+    """An operator whose floor is not known; None where it is not known what launched its kernels."""
+
+    operator: str | None
+    count: int
+    time_ns: int
+    share: float
+
+
+class Stretch(Struct, frozen=True):
+    """Launches one after the other for which the GPU waited longer than it ran them.
+
+    Attributes:
+        start_ns: When it began, from the first launch of the program.
+        wall_ns: From the gap before its first launch to the end of its last one.
+        gap_ns: Time in it in which the GPU was idle.
+        first, last: Names of its first and last kernels.
+        module, nvtx_range: What its first kernel came from.
+    """
+
+    start_ns: int
+    wall_ns: int
+    gap_ns: int
+    count: int
+    first: str
+    last: str
+    module: str | None
+    nvtx_range: str | None
+
+
+class Program(Struct, frozen=True):
+    """A program by its timeline alone.
+
+    Attributes:
+        source, kind: The timeline, and what recorded it.
+        gpu: Name of the GPU as the timeline has it, else of the one that was given; None where neither says.
+        has_datasheet: Whether that GPU's peaks are known.
+        unprofiled: Its time, gaps and overlaps.
+        kernels: Most to win first; all of a kernel's time where that is not known.
+        unknown: Operators without a floor, those that take most time first.
+        stretches: Launch-bound stretches, those with most idle time first.
+        notes: What was left out of the timeline, and what lacks for a floor.
+        is_synthetic: A generator wrote the timeline.
+    """
+
+    source: str
+    kind: str
+    gpu: str | None
+    has_datasheet: bool
+    unprofiled: Unprofiled
+    kernels: tuple[ProgramKernel, ...]
+    unknown: tuple[Unknown, ...]
+    stretches: tuple[Stretch, ...]
+    notes: tuple[str, ...] = ()
+    is_synthetic: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Program of {self.source}: {count(len(self.kernels), 'row')}, {count(self.launches, 'launch')}>"
+
+    @property
+    def time_ns(self) -> int:
+        """The times of all launches, added up."""
+        return sum(one.time_ns for one in self.kernels)
+
+    @property
+    def launches(self) -> int:
+        """How many launches there are."""
+        return sum(one.count for one in self.kernels)
+
+    @property
+    def gain_ns(self) -> float | None:
+        """What can be won at most in the kernels whose floors are known; None where none is."""
+        gains = [one.gain_ns for one in self.kernels if one.gain_ns is not None]
+        return sum(gains) if gains else None
+
+    @property
+    def known_share(self) -> float:
+        """Part of the kernels' time that has a floor."""
+        return sum(one.share for one in self.kernels if one.floor_ns is not None)
+
+    @property
+    def next(self) -> tuple[ProgramKernel, ...]:
+        """The kernels to profile: most to win first, a function once; none that waits for other GPUs."""
+        found: dict[str, ProgramKernel] = {}
+        for one in self.kernels:
+            if not one.is_communication and one.stake_ns > 0:
+                found.setdefault(one.function, one)
+        return tuple(found.values())[:PROFILED]
+
+
+def read_program(timeline: Timeline, gpu: str | None = None) -> Program:
+    """Go through a timeline once, and rank its kernels by what can be won.
+
+    Args:
+        timeline: What was recorded.
+        gpu: Short name or name of the GPU, for a timeline that does not name one whose peaks are known.
+
+    Raises:
+        UsageError: No GPU has that name, or several have it.
+        InputError: The timeline turns out to be damaged.
+    """
+    given = None if gpu is None else the_datasheet(gpu)
+    rows = _Rows()
+    unprofiled = measure(timeline, rows.take)
+    own = datasheet_of(timeline.gpu)
+    sheet = own or given
+    notes = [*timeline.notes]
+    if sheet is None:
+        named = f"no peaks are known of `{timeline.gpu}`" if timeline.gpu else "the timeline does not name one GPU"
+        notes.append(f"{named}, so that no kernel has a floor: `--gpu NAME` gives it")
+    elif own and given and own.id != given.id:
+        notes.append(f"--gpu {given.id} is not used: the timeline names {timeline.gpu}")
+    kernels = rows.kernels(sheet)
+    if sheet is not None and not any(one.shape for one in kernels):
+        how = "an nsys export has none" if timeline.kind == NSYS else "`record_shapes=True` records them"
+        notes.append(f"the timeline holds no sizes of operators, so that no kernel has a floor: {how}")
+    if sheet is not None and rows.impossible_count:
+        notes.append(
+            f"{count(rows.impossible_count, 'launch')} took less than the peaks of {sheet.name} allow, and have no "
+            "floor: it ran on another GPU, or the operator does less than its sizes say"
+        )
+    total_ns = sum(one.time_ns for one in kernels)
+    return Program(
+        source=timeline.source,
+        kind=timeline.kind,
+        gpu=timeline.gpu if own or sheet is None else sheet.name,
+        has_datasheet=sheet is not None,
+        unprofiled=unprofiled,
+        kernels=tuple(sorted(kernels, key=lambda one: (-one.stake_ns, -one.time_ns, one.name))),
+        unknown=_unknown(kernels, total_ns),
+        stretches=rows.stretches(),
+        notes=(*notes, *(("it was written by a generator, not recorded on a GPU",) if timeline.is_synthetic else ())),
+        is_synthetic=timeline.is_synthetic,
+    )
+
+
+class _Row:
+    """The launches of one kernel, as they are gone through."""
+
+    def __init__(self, event: KernelEvent) -> None:
+        self.name, self.operator, self.operands = event.name, event.operator, event.operands
+        self.times_ns, self.calls, self.places = array("q"), array("q"), array("q")
+        self.gap_ns = 0
+        self.shapes: Counter[tuple[Shape, Shape]] = Counter()
+        self.origins: Counter[tuple[str | None, str | None, str | None]] = Counter()
+
+    def add(self, event: KernelEvent, gap_ns: int, place: int) -> None:
+        """Count a launch."""
+        self.times_ns.append(event.duration_ns)
+        self.calls.append(event.call)
+        self.places.append(place)
+        self.gap_ns += gap_ns
+        self.shapes[event.grid, event.block] += 1
+        self.origins[event.module, event.code, event.nvtx_range] += event.duration_ns
+
+    def origin(self, at: int) -> str | None:
+        """Return what most of its time came from, of what is known."""
+        counter: Counter[str] = Counter()
+        for origins, time_ns in self.origins.items():
+            if (found := origins[at]) is not None:
+                counter[found] += time_ns
+        return counter.most_common(1)[0][0] if counter else None
+
+    def typical(self) -> int:
+        """Return the place of the launch whose time is the median, the latter of two."""
+        order = sorted(range(len(self.times_ns)), key=self.times_ns.__getitem__)
+        return order[len(order) // 2]
+
+
+class _Rows:
+    """All kernels of a timeline, and where launches came too slowly."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str | None, int], _Row] = {}
+        self._functions: dict[str, str] = {}
+        self._launched: Counter[str] = Counter()
+        self._call_ns: defaultdict[int, int] = defaultdict(int)
+        self._first_ns: int | None = None
+        self._open: dict[int, list[tuple[KernelEvent, int]]] = {}
+        self._stretches: list[Stretch] = []
+        self.impossible_count = 0
+
+    def take(self, event: KernelEvent, gap_ns: int) -> None:
+        """Count a launch, before which its GPU was idle for so long."""
+        key = event.name, event.operator, id(event.operands)  # equal ones are one, which its row keeps
+        row = self._rows.get(key)
+        if row is None:
+            row = self._rows[key] = _Row(event)
+        function = self._functions.get(event.name)
+        if function is None:
+            function = self._functions[event.name] = function_of(bare_name(event.name))
+        row.add(event, gap_ns, self._launched[function])
+        self._launched[function] += 1
+        if event.operands is not None:
+            self._call_ns[event.call] += event.duration_ns
+        if self._first_ns is None:
+            self._first_ns = event.start_ns
+        self._follow(event, gap_ns)
+
+    def _follow(self, event: KernelEvent, gap_ns: int) -> None:
+        """Go on with a stretch of launches that come too slowly, or end it."""
+        waits = event.duration_ns < gap_ns <= LAUNCH_GAP_NS
+        known = self._open.get(event.device)
+        if not waits:
+            self._end(event.device)
+        elif known is None:
+            self._open[event.device] = [(event, gap_ns), (event, gap_ns), (event, 1)]
+        else:
+            (_, total_ns), (_, count) = known[1], known[2]
+            known[1], known[2] = (event, total_ns + gap_ns), (event, count + 1)
+
+    def _end(self, device: int) -> None:
+        known = self._open.pop(device, None)
+        if known is None or known[2][1] < STRETCH_LAUNCHES:
+            return
+        (first, gap_ns), (last, total_ns), (_, count) = known
+        began = first.start_ns - gap_ns
+        self._stretches.append(
+            Stretch(
+                start_ns=max(0, began - (self._first_ns or 0)),
+                wall_ns=last.start_ns + last.duration_ns - began,
+                gap_ns=total_ns,
+                count=count,
+                first=first.name,
+                last=last.name,
+                module=first.module,
+                nvtx_range=first.nvtx_range,
+            )
+        )
+
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Return the launch-bound stretches, those with most idle time first."""
+        for device in [*self._open]:
+            self._end(device)
+        return tuple(sorted(self._stretches, key=lambda one: -one.gap_ns))
+
+    def kernels(self, gpu: Datasheet | None) -> list[ProgramKernel]:
+        """Return the kernels with their floors on a GPU; without it none has one."""
+        total_ns = sum(sum(row.times_ns) for row in self._rows.values())
+        floors = _Floors(gpu)
+        return [self._kernel(row, floors, total_ns) for row in self._rows.values()]
+
+    def _kernel(self, row: _Row, floors: _Floors, total_ns: int) -> ProgramKernel:
+        work = work_of_call(row.operator, row.operands)
+        found = None if work is None else floors.of(work, row.name)
+        parts = [self._part(*launch) for launch in zip(row.calls, row.times_ns, strict=True)] if found else []
+        time_ns, typical = sum(row.times_ns), row.typical()
+        floor = None if found is None else _floor_of(found, sum(parts), time_ns, _ROUNDED_NS * len(parts))
+        if found and floor is None:
+            self.impossible_count += len(row.times_ns)
+            found = None
+        cold_ns = found.t_lower_s * 1e9 if found else 0.0
+        grid, block = row.shapes.most_common(1)[0][0]
+        bound, or_bound = _class_of(row, time_ns, cold_ns * sum(parts), found)
+        gains = (
+            max(0.0, one - max(cold_ns * part, _LAUNCH_NS)) for one, part in zip(row.times_ns, parts, strict=False)
+        )
+        return ProgramKernel(
+            name=row.name,
+            count=len(row.times_ns),
+            time_ns=time_ns,
+            share=time_ns / total_ns if total_ns else 0.0,
+            launch_ns=row.times_ns[typical],
+            gap_ns=row.gap_ns,
+            grid=grid,
+            block=block,
+            operator=row.operator,
+            shape=shape_text(row.operands),
+            dtype=_types_text(row.operands),
+            module=row.origin(0),
+            code=row.origin(1),
+            nvtx_range=row.origin(2),
+            flop=found.flop if found else None,
+            moved_bytes=found.moved_bytes if found else None,
+            limited_by=None if found is None else _limit(found),
+            floor_ns=floor[1] if floor else None,
+            floor_cold_ns=cold_ns * sum(parts) if found else None,
+            caches=floor[0] if floor else None,
+            gain_ns=sum(gains) if found else None,
+            bound=bound,
+            or_bound=or_bound,
+            launch=row.places[typical],
+            is_communication=_COMMUNICATION.search(row.name) is not None,
+        )
+
+    def _part(self, call: int, time_ns: int) -> float:
+        """Return the part of its call's floor that a launch has: all of it where it is alone."""
+        whole_ns = self._call_ns[call] if call else time_ns
+        return time_ns / whole_ns if whole_ns else 1.0
+
+
+class _Floors:
+    """Forecasts of calls on one GPU, each made once."""
+
+    def __init__(self, gpu: Datasheet | None) -> None:
+        self._gpu = gpu
+        self._known: dict[tuple[str, tuple[tuple[str, int], ...], str], Forecast | None] = {}
+
+    def of(self, work: Work, kernel: str) -> Forecast | None:
+        """Forecast a call that a kernel serves; None without a GPU, or where it has no peak for the type."""
+        if self._gpu is None:
+            return None
+        for dtype in _types_for(work, kernel):
+            key = work.operation, tuple(work.sizes.items()), dtype
+            if key not in self._known:
+                self._known[key] = self._forecast(work, dtype, self._gpu)
+            if (found := self._known[key]) is not None:
+                return found
+        return None
+
+    @staticmethod
+    def _forecast(work: Work, dtype: str, gpu: Datasheet) -> Forecast | None:
+        try:
+            return forecast(OPERATIONS[work.operation], work.sizes, dtype, gpu, out_dtype=_result_of(work, dtype))
+        except (InputError, UsageError):
+            return None
+
+
+def _types_for(work: Work, kernel: str) -> tuple[str, ...]:
+    """Name the types to forecast in, the best first: products of fp32 may run as tf32, unless the kernel says no."""
+    if work.dtype != "fp32" or not work.is_product:
+        return (work.dtype,)
+    is_scalar = _SCALAR_FP32.search(kernel) is not None and _TENSOR_FP32.search(kernel) is None
+    return ("fp32",) if is_scalar else ("tf32", "fp32")
+
+
+def _result_of(work: Work, dtype: str) -> str | None:
+    """Name the type of results where the usual one would be another."""
+    return dtype if OPERATIONS[work.operation].results is not None else None
+
+
+def _floor_of(found: Forecast, calls: float, time_ns: int, rounded_ns: int) -> tuple[Caches, float] | None:
+    """Return the floor of so many calls, and the caches that it holds for; None where they took less than any floor.
+
+    Args:
+        found: The forecast of one call.
+        calls: How many; a part of one where several kernels share it.
+        time_ns: What they took.
+        rounded_ns: How much more it may have been.
+    """
+    cold_ns = found.t_lower_s * 1e9 * calls
+    caches: Caches = "cold"
+    floor_ns = cold_ns
+    if found.t_lower_warm_s is not None:
+        caches, floor_ns = "warm", found.t_lower_warm_s * 1e9 * calls
+    elif time_ns < cold_ns and found.l2_size_bytes is not None:
+        left_s = (found.moved_bytes - found.l2_size_bytes) / found.bandwidth_bytes_per_s
+        caches, floor_ns = "partly", max(found.t_without_dram_s, left_s) * 1e9 * calls
+    return (caches, min(floor_ns, time_ns)) if floor_ns <= time_ns + rounded_ns else None
+
+
+def _limit(found: Forecast) -> str:
+    """Name what the cold floor is the time of, however short it is."""
+    return "memory" if found.longest in {"t_memory_s", "t_l2_s"} else "compute"
+
+
+def _class_of(
+    row: _Row, time_ns: int, floor_ns: float | None, found: Forecast | None
+) -> tuple[Bound, tuple[Bound, ...]]:
+    """Say what is known of a kernel's class without counters: gaps, and how near it is to its floor."""
+    if row.gap_ns > time_ns and row.gap_ns <= LAUNCH_GAP_NS * len(row.times_ns):
+        return "overhead", ()
+    if floor_ns and found is not None and time_ns <= _AT_FLOOR * floor_ns:
+        return "unknown", ("memory",) if _limit(found) == "memory" else ("compute",)
+    return "unknown", ("memory", "compute", "latency")
+
+
+def _unknown(kernels: Sequence[ProgramKernel], total_ns: int) -> tuple[Unknown, ...]:
+    """Add up the operators of which no floor is known."""
+    counts, times = Counter[str | None](), Counter[str | None]()
+    for one in kernels:
+        if one.floor_ns is None:
+            counts[one.operator] += one.count
+            times[one.operator] += one.time_ns
+    return tuple(
+        Unknown(name, counts[name], time_ns, time_ns / total_ns if total_ns else 0.0)
+        for name, time_ns in times.most_common()
+    )
+
+
+def shape_text(operands: Operands | None) -> str | None:
+    """Write the sizes of the tensors that an operator was called with; None where there are none."""
+    if operands is None:
+        return None
+    return " ".join(f"[{', '.join(map(str, dims))}]" for dims in operands.dims if dims) or None
+
+
+def _types_text(operands: Operands | None) -> str | None:
+    if operands is None:
+        return None
+    return (
+        ", ".join(dict.fromkeys(one for one, dims in zip(operands.types, operands.dims, strict=True) if dims)) or None
+    )

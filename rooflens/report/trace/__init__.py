@@ -1,0 +1,1 @@
+"""What a timeline without a report says."""
