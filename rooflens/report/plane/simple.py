@@ -131,7 +131,6 @@ def finished(chart: Any, title: str, subtitle: Sequence[str] = (), **properties:
     titled = alt.TitleParams(title, subtitle=list(subtitle), limit=alt.ExprRef("width"))
     spec: Spec = chart.properties(title=titled, **({"width": 640} | properties)).to_dict()
     spec.pop("config", None)
-    spec.pop("$schema", None)
     return spec
 
 

@@ -86,7 +86,7 @@ def test_one_without_a_whole_kernel_is_refused(incomplete: Path, data: bytes) ->
 def test_the_command_line_warns_and_goes_on(incomplete: Path) -> None:
     """`analyze` shows the kernels, with a warning on stderr; a folder is not searched for such files."""
     incomplete.write_bytes(REPORT[:-1])
-    result = CliRunner().invoke(main, ["analyze", str(incomplete)])
+    result = CliRunner().invoke(main, ["analyze", str(incomplete), "--launches"])
     assert result.exit_code == 0
     assert f"warning: {incomplete}: collecting it failed: 3 complete kernels read" in result.stderr
     assert "kernel_2" in result.stdout
