@@ -13,7 +13,7 @@ from rooflens.model.findings.reuse import DELIVERY
 from rooflens.model.findings.rule import IDLE, LATENCY, WAITS, FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.findings.stalls import instructions_a_warp, is_usual_wait, stall, stall_shares
 from rooflens.model.records import Evidence, Hotspot, Kernel, MoveKind, Place, Severity, ratio
-from rooflens.model.roofline.levels import shares_of
+from rooflens.model.roofline.levels import active_part, shares_of
 from rooflens.model.roofline.occupancy import (
     MOST_THREADS,
     block_limits,
@@ -96,9 +96,8 @@ def small_grid(facts: Facts) -> Found | None:
 
 def idle_share(facts: Facts) -> float | None:
     """Return the part of the run in which the mean SM had no work, 0 to 1; None where not measured."""
-    active = facts.counter("sm_cycles_active_avg")
-    elapsed = facts.counter("sm_cycles_elapsed_avg") or facts.counter("elapsed_cycles")
-    return max(0.0, 1 - active / elapsed) if active is not None and elapsed else None
+    part = active_part(facts.kernel.counters)
+    return None if part is None else 1 - part
 
 
 def tail_wave(facts: Facts) -> Found | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from rooflens.model.compare.compare import Side
 from rooflens.model.compare.ladder import Ladder
 from rooflens.model.compare.pairing import is_apart, mean_clock_hz, mean_memory_bytes_per_s
 from rooflens.model.records import timed
+from rooflens.report.labels import file_label
 from rooflens.report.summary import CLOCK_WORDS
 
 NOT_STATED = "not stated"
@@ -36,10 +36,6 @@ class Fact(Struct, frozen=True):
     matters: bool = False
 
 
-_SEPARATORS = re.compile(r"[/\\]")
-"""Of folders, which are the user's own: a page is sent around."""
-
-
 def is_synthetic(side: Side) -> bool:
     """Return whether a generator wrote any part of a side."""
     return any(run.synthetic for run in side.runs) or any(one.kernel.synthetic for one in side.timed)
@@ -48,7 +44,7 @@ def is_synthetic(side: Side) -> bool:
 def recorded(comparison: Ladder) -> tuple[Fact, ...]:
     """List how both sides were recorded; what neither states is left out."""
     rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
-        ("Side", lambda side: _SEPARATORS.split(side.label)[-1]),
+        ("Side", lambda side: file_label(side.label)),
         ("GPU", lambda side: _each(one.kernel.gpu for one in side.timed)),
         ("SM clock", _clock),
         ("Clock control", lambda side: _each(_clock_mode(run.clock_control) for run in side.runs)),
