@@ -92,6 +92,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/about": "format model/about model/catalogue model/knowledge report/document report/writers",
     "report/program": "format model/*",
     "report/ladder": "format model/* report/document",
+    "report/path": "format model/* report/document report/ladder report/plane",
     "report/rungs": "model/* report/ladder",
     "report/content": "format errors model/*",
     "report/html": "format model/bounds",
@@ -102,7 +103,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/page/cards": "format globs model/* report/findings report/inside report/how_it_runs "
     "report/labels report/content report/html report/program report/roofline report/templates",
     "report/page": "format errors model/* report/document report/labels report/ladder report/content report/html "
-    "report/plane report/roofline report/program report/summary report/templates report/writers report/page/cards",
+    "report/path report/plane report/roofline report/program report/summary report/templates report/writers "
+    "report/page/cards",
     "report/data": "format model/* report/rungs",
     "report/document": "",
     "report/writers": "format report/document report/html",
@@ -116,7 +118,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/writers",
     "mcp": "errors format analyzing writing ingest/* model/* report/*",
     "report/comparison": "format model/* report/document report/inside report/labels report/ladder report/html "
-    "report/plane report/roofline report/summary",
+    "report/path report/plane report/roofline report/summary",
     "report/forecast": "format errors model/* report/document report/labels report/plane report/text",
     "report/trace": "format model/* report/document report/sizes report/writers",
 }

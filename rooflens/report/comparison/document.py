@@ -63,11 +63,12 @@ from rooflens.report.ladder import (
     NAME_WIDTH,
     headline,
     kernel_cells,
-    ladder_table,
+    ladder_bars,
     ladder_warnings,
     subject,
     try_next,
 )
+from rooflens.report.path.chart import has_path, path_chart
 from rooflens.report.plane.plane import places
 
 MAX_DRAWN_PROGRAMS = 5
@@ -212,11 +213,10 @@ def _overview(ladders: Sequence[Ladder]) -> Table:
 def ladder_blocks(ladder: Ladder, key: str) -> Iterator[Block]:
     """Show the versions of a program one below the other, what to try next, and its other kernels."""
     yield Heading((Span(ladder.program, "literal"), f": {headline(ladder)}"), 3)
-    yield ladder_table(ladder)
-    yield paragraph(subject(ladder))
-    if advice := try_next(ladder):
-        yield paragraph(advice)
-    if ladder.fastest:
+    said = (ladder_bars(ladder), paragraph(subject(ladder)), paragraph(try_next(ladder)))
+    way = ((path_chart(ladder, f"path-{key}"),),) if has_path(ladder) else ()
+    yield Columns((said, *way), told=True)
+    if ladder.fastest and len(ladder.kernels) > 1:
         yield _over_sides(ladder, key)
     if len(ladder.kernels) > 1:
         yield Table(

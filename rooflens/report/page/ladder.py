@@ -9,12 +9,14 @@ from markupsafe import Markup
 from rooflens.format import sentence_case
 from rooflens.model.compare.ladder import Ladder
 from rooflens.report.content import Content
-from rooflens.report.ladder import headline, ladder_rows, subject, try_next
+from rooflens.report.ladder import headline, ladder_bars, subject, try_next
+from rooflens.report.path.chart import has_path, path_chart
 from rooflens.report.templates import render
+from rooflens.report.writers.html import to_html
 
 
 def ladder_section(
-    ladder: Ladder, links: Sequence[str] = (), notes: Sequence[str] = (), *, named: bool = False
+    ladder: Ladder, links: Sequence[str] = (), notes: Sequence[str] = (), *, named: bool = False, key: str = ""
 ) -> Markup:
     """Show the versions of a program one below the other, and what to try next on the fastest.
 
@@ -22,13 +24,15 @@ def ladder_section(
         ladder: The versions.
         links: What each is linked to in the page; none where it is empty.
         notes: What to keep in mind.
-        named: Put the program's name into the heading.
+        named: Put the program's name into the heading, and draw its way beside it.
+        key: What its chart is called.
     """
-    rows = ladder_rows(ladder.rungs, ladder.threshold)
+    way = named and has_path(ladder)
     return render(
         "report/versions",
         headline=f"{ladder.program}: {headline(ladder)}" if named else sentence_case(headline(ladder)),
-        rows=list(zip(rows, links or [""] * len(rows), strict=True)),
+        bars=Markup(to_html((ladder_bars(ladder, links),))),  # noqa: S704 - escaped by the writer
+        way=Markup(to_html((path_chart(ladder, f"path-{key}"),))) if way else "",  # noqa: S704 - likewise
         subject=subject(ladder),
         next_move=try_next(ladder),
         named=named,
@@ -39,4 +43,4 @@ def ladder_section(
 def ladders(content: Content) -> Markup:
     """Show the other ladders that the reports hold: programs among others, and kernels that do the same work."""
     others = [one for one in content.ladders if one is not content.ladder]
-    return Markup("\n").join(ladder_section(one, named=True) for one in others)
+    return Markup("\n").join(ladder_section(one, named=True, key=str(at)) for at, one in enumerate(others))

@@ -1,0 +1,48 @@
+"""Whether a ladder has a way through the roofline plane, and the chart of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rooflens.model.compare.ladder import Ladder, Rung
+from rooflens.model.records import Analysis
+from rooflens.report.document import Chart
+from rooflens.report.plane.plane import Place, places
+
+
+def path_chart(ladder: Ladder, key: str) -> Chart:
+    """Draw the way of a ladder; the words beside it say the same."""
+
+    def draw() -> Mapping[str, Any] | None:
+        from rooflens.report.path.drawing import path_spec  # noqa: PLC0415 - only pages draw
+
+        return path_spec(ladder)
+
+    return Chart(
+        key,
+        draw,
+        f"Roofline with the versions of {ladder.program} by number, joined in order.",
+    )
+
+
+def has_path(ladder: Ladder) -> bool:
+    """Return whether two versions that are compared have a place in the plane."""
+    return len(placed(ladder)) > 1
+
+
+def placed(ladder: Ladder) -> list[tuple[int, Rung, Place]]:
+    """Return the versions that are compared and have a place, with their numbers, and the library's."""
+    found = []
+    for number, rung in enumerate(ladder.shown, 1):
+        at = _place(rung.analysis) if rung.analysis and not rung.apart else None
+        if at is not None:
+            found.append((number, rung, at))
+    return found
+
+
+def _place(analysis: Analysis) -> Place | None:
+    """Place a kernel at the level that binds it, else at DRAM, else at the first that it has."""
+    known = {place.level: place for place in places(analysis)}
+    wanted = (analysis.verdict.resource, "dram", *known)
+    return next((known[level] for level in wanted if level in known), None)
