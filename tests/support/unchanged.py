@@ -59,7 +59,7 @@ READING = "reading"
 GROUPS = {
     COLLECTING: (
         IMPORTS,
-        "rooflens/collecting.py",
+        "rooflens/collect/profile.py",
         *(f"rooflens/cli/commands/{name}.py" for name in ("collect", "profile", "calibrate")),
         "fixtures",
         *ANSWERS,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browsing import faults
 from forecasting import SQUARE, plane, row
+from rooflens.report.forecast.sentences import answer, peak_words
+from rooflens.report.text.forecast import table_rows
 
 from rooflens.format import duration
 from rooflens.model.predict.forecast import Row, swept
@@ -17,10 +19,8 @@ from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.report.document import Chart, Choice, Facts, Table
 from rooflens.report.forecast.document import MAX_CHOICES, MAX_PLANES, forecasts_document
 from rooflens.report.forecast.plane import planes
-from rooflens.report.forecast.sentences import answer, peak_words
 from rooflens.report.html.embed import vega_bundle
 from rooflens.report.plane.simple import plane_spec
-from rooflens.report.text.forecast import table_rows
 from rooflens.writing.answers import of_forecasts
 
 if TYPE_CHECKING:
