@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browsing import faults
 from forecasting import SQUARE, plane, row
-from rooflens.report.forecast.sentences import answer, peak_words
-from rooflens.report.text.forecast import table_rows
 
 from rooflens.format import duration
 from rooflens.model.predict.forecast import Row, swept
@@ -21,6 +19,7 @@ from rooflens.report.forecast.document import MAX_CHOICES, MAX_PLANES, forecasts
 from rooflens.report.forecast.plane import planes
 from rooflens.report.html.embed import vega_bundle
 from rooflens.report.plane.simple import plane_spec
+from rooflens.report.words.forecast import answer, peak_words, table_rows
 from rooflens.writing.answers import of_forecasts
 
 pytestmark = pytest.mark.if_changed("imports", "fixtures")
