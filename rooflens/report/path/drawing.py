@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder, Rung
-from rooflens.model.compare.sentences import spread_words
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.ladder import limiter
 from rooflens.report.path.chart import placed
 from rooflens.report.plane.plane import Place, roofs_over
 from rooflens.report.plane.simple import HEIGHT, Dot, Drawn, Line, plane_spec
+from rooflens.report.words.ladder import limiter
 
 LABEL_WIDTH = 24
 WIDTH_PX = 600
@@ -81,7 +80,7 @@ def _dot(number: int, rung: Rung, at: Place, longest_ns: float) -> Dot:
         part=LARGEST * time_ns / longest_ns,
         is_filled=not rung.library,
         facts={
-            "Time": spread_words(rung.time),
+            "Time": rung.time.words,
             "Limited by": limiter(analysis) if analysis else "",
             "Level": resource_label(at.level, analysis.kernel.gpu if analysis else None),
             "Place": f"{fmt.intensity(at.intensity_flop_per_byte)}, {fmt.si(at.flop_per_s, f'{unit}/s')}",
