@@ -211,25 +211,45 @@ def _newest(content: Content) -> list[KernelSummary]:
 
 
 def earlier_versions(content: Content) -> dict[str, KernelSummary]:
-    """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
+    """Map the key of each kernel that another version replaces to that one: the fastest of its ladder, or the newest.
 
-    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same. So do those of reports that
-    do not say when they were recorded: none of them is known to be the later one.
+    The newest is of a later report that holds the kernel again, doing the same work. Kernels whose FLOPs are unknown or
+    none stay apart: nothing tells that they do the same. So do those of reports that do not say when they were
+    recorded: none of them is known to be the later one.
     """
+    beaten = _beaten(content)
     if len(content.runs) < 2:
-        return {}
+        return beaten
     dated = {run.digest for run in content.runs if run.created_unix_s}
-    groups = [group for group in content.kernels if group.analysis.kernel.digest in dated]
+    groups = [group for group in content.kernels if group.analysis.kernel.digest in dated and group.key not in beaten]
     families: defaultdict[tuple[str, str], list[KernelSummary]] = defaultdict(list)
     for group in sorted(groups, key=lambda group: version_place(content, group)):
         families[group.gpu, group.name].append(group)
-    return {
+    return beaten | {
         group.key: own[-1]
         for own in families.values()
         for group in own[:-1]
         if all(main_work(one.analysis).total for one in (group, own[-1]))
         and same_work(group.analysis, own[-1].analysis).same
     }
+
+
+def _beaten(content: Content) -> dict[str, KernelSummary]:
+    """Map the key of each kernel that a ladder follows to the fastest version, where that did the same work."""
+    groups = {(group.analysis.kernel.digest, group.name): group for group in content.kernels}
+    found = {}
+    for ladder in content.ladders:
+        fastest = ladder.fastest
+        best = groups.get(_key(fastest.analysis)) if fastest and fastest.analysis and ladder.followed else None
+        for rung in ladder.versions if best else ():
+            own = groups.get(_key(rung.analysis)) if rung.analysis else None
+            if best and own and own is not best:
+                found[own.key] = best
+    return found
+
+
+def _key(analysis: Analysis) -> tuple[str, str]:
+    return analysis.kernel.digest, analysis.kernel.name
 
 
 def version_place(content: Content, group: KernelSummary) -> int:

@@ -40,7 +40,18 @@ def ladder_section(
     )
 
 
-def ladders(content: Content) -> Markup:
-    """Show the other ladders that the reports hold: programs among others, and kernels that do the same work."""
+def leads(content: Content) -> bool:
+    """Return whether ladders answer for all reports of a page, so that they stand first."""
+    held = {digest for one in content.ladders for rung in one.rungs for digest in rung.side.digests}
+    return content.ladder is None and bool(held) and all(run.digest in held for run in content.runs)
+
+
+def all_ladders(content: Content) -> Markup:
+    """Show the ladders that the reports hold, but the one that the first screen shows."""
     others = [one for one in content.ladders if one is not content.ladder]
     return Markup("\n").join(ladder_section(one, named=True, key=str(at)) for at, one in enumerate(others))
+
+
+def ladders(content: Content) -> Markup:
+    """Show programs in versions among other reports, and kernels of one report that do the same work."""
+    return Markup() if leads(content) else all_ladders(content)

@@ -18,7 +18,7 @@ from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import first_screen, header
 from rooflens.report.page.kernels import kernels
-from rooflens.report.page.ladder import ladders
+from rooflens.report.page.ladder import all_ladders, ladders, leads
 from rooflens.report.page.method import explanations, method
 from rooflens.report.page.program_map import program_map
 from rooflens.report.page.selectors import items
@@ -90,7 +90,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     return document(
         title,
         headline(content),
-        [first_screen(content, anchors, figures)],
+        [*([all_ladders(content)] if leads(content) else []), first_screen(content, anchors, figures)],
         head=header(content),
         synthetic=synthetic_words(content),
         blocks=[json_block("items", items(content))],

@@ -201,11 +201,14 @@ def _place(place: tuple[str, Tier] | None) -> dict[str, Any]:
 
 
 def _versions(content: Content) -> dict[str, dict[str, Any]]:
-    """Give each kernel with versions the key of the newest of them and its place in the order of recording."""
+    """Give each kernel with versions the key of the one to go on from and its place in the order of recording: last."""
     earlier = earlier_versions(content)
     newest = {kernel.key for kernel in earlier.values()}
     return {
-        group.key: {"f": earlier.get(group.key, group).key, "v": version_place(content, group)}
+        group.key: {
+            "f": earlier.get(group.key, group).key,
+            "v": len(content.report_labels) if group.key in newest else version_place(content, group),
+        }
         for group in content.kernels
         if group.key in earlier or group.key in newest
     }

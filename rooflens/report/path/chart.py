@@ -26,6 +26,18 @@ def path_chart(ladder: Ladder, key: str) -> Chart:
     )
 
 
+def walker(ladder: Ladder) -> Ladder:
+    """Return what is drawn of a ladder: the kernel it follows, else the kernel whose time changed most."""
+    if ladder.followed or not ladder.kernels:
+        return ladder
+    return max(ladder.kernels, key=_changed_ns)
+
+
+def _changed_ns(kernel: Ladder) -> float:
+    known = [kernel.time_of(rung).median_ns or 0.0 for rung in kernel.present if not rung.apart]
+    return max(known, default=0.0) - min(known, default=0.0)
+
+
 def has_path(ladder: Ladder) -> bool:
     """Return whether two versions that are compared have a place in the plane."""
     return len(placed(ladder)) > 1
@@ -34,7 +46,7 @@ def has_path(ladder: Ladder) -> bool:
 def placed(ladder: Ladder) -> list[tuple[int, Rung, Place]]:
     """Return the versions that are compared and have a place, with their numbers, and the library's."""
     found = []
-    for number, rung in enumerate(ladder.shown, 1):
+    for number, rung in enumerate(walker(ladder).shown, 1):
         at = _place(rung.analysis) if rung.analysis and not rung.apart else None
         if at is not None:
             found.append((number, rung, at))

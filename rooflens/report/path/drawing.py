@@ -12,12 +12,12 @@ from rooflens import format as fmt
 from rooflens.model.compare.ladder import Ladder, Rung
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.path.chart import placed
+from rooflens.report.path.chart import placed, walker
 from rooflens.report.plane.plane import Place, roofs_over
 from rooflens.report.plane.simple import HEIGHT, Dot, Drawn, Line, plane_spec
 from rooflens.report.words.ladder import limiter
 
-LABEL_WIDTH = 24
+LABEL_WIDTH, NAME_WIDTH = 24, 48
 WIDTH_PX = 600
 """About what a chart beside a ladder is wide."""
 
@@ -55,7 +55,7 @@ def path_spec(ladder: Ladder) -> Mapping[str, Any] | None:
     dots = tuple(_dot(place, rung, at, longest) for place, rung, at in found)
     path = tuple((at.intensity_flop_per_byte, at.flop_per_s) for _, _, at in own)
     plane = Drawn(
-        f"{gpu or 'unknown GPU'}: the way of the versions",
+        f"{gpu or 'unknown GPU'}: {_title(ladder)}",
         dots,
         (f"Numbers as beside it, {STAR} the fastest; each at the level that binds it. Area: time.",),
         tuple(slopes),
@@ -66,6 +66,11 @@ def path_spec(ladder: Ladder) -> Mapping[str, Any] | None:
         unit=next(at.unit for _, _, at in found),
     )
     return plane_spec(_labelled(plane, found))
+
+
+def _title(ladder: Ladder) -> str:
+    drawn = walker(ladder)
+    return "versions" if drawn is ladder else f"versions of {fmt.cut_middle(fmt.plain_name(drawn.name), NAME_WIDTH)}"
 
 
 def _dot(number: int, rung: Rung, at: Place, longest_ns: float) -> Dot:
@@ -109,9 +114,16 @@ def _labelled(plane: Drawn, found: Sequence[tuple[int, Rung, Place]]) -> Drawn:
             is_named = len(group) < MOST_NAMED and (rung.is_fastest or number in {own[0], own[-1]})
             name = f" {fmt.cut_middle(rung.label, LABEL_WIDTH)}" if is_named else ""
             said.append(rung.library or f"{number}{star}{name}")
-        labels[group[0]] = ", ".join(said)
+        labels[_outermost(plane, group)] = ", ".join(said)
     dots = (replace(dot, label=labels.get(place, "")) for place, dot in enumerate(plane.dots))
     return replace(plane, dots=tuple(dots))
+
+
+def _outermost(plane: Drawn, group: Sequence[int]) -> int:
+    """Return the dot of a group whose label runs over no other: labels lead to the middle of the plane."""
+    low, high = plane.x_domain
+    by_place = sorted(group, key=lambda place: plane.dots[place].x)
+    return by_place[-1] if plane.dots[by_place[-1]].x <= (low * high) ** 0.5 else by_place[0]
 
 
 def _are_near(plane: Drawn, one: Dot, other: Dot) -> bool:
