@@ -235,7 +235,7 @@ def earlier_versions(content: Content) -> dict[str, KernelSummary]:
 
 
 def _beaten(content: Content) -> dict[str, KernelSummary]:
-    """Map the key of each kernel that a ladder follows to the fastest version, where that did the same work."""
+    """Map the key of each kernel that a ladder follows to the fastest one, where that has another name."""
     groups = {(group.analysis.kernel.digest, group.name): group for group in content.kernels}
     found = {}
     for ladder in content.ladders:
@@ -243,7 +243,7 @@ def _beaten(content: Content) -> dict[str, KernelSummary]:
         best = groups.get(_key(fastest.analysis)) if fastest and fastest.analysis and ladder.followed else None
         for rung in ladder.versions if best else ():
             own = groups.get(_key(rung.analysis)) if rung.analysis else None
-            if best and own and own is not best:
+            if best and own and own.name != best.name:
                 found[own.key] = best
     return found
 

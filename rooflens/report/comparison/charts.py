@@ -17,7 +17,7 @@ from rooflens.report.comparison.conditions import unlike
 from rooflens.report.comparison.rows import Program, Row, limiter_words, signed_duration
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.plane import Place, places, roofs_over
-from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, decades, finished, plane_spec, rowed
+from rooflens.report.plane.simple import Dot, Drawn, Line, Spec, finished, plane_spec, rowed, ticks, time_label
 from rooflens.report.words.ladder import limiter
 
 MAX_DRAWN = 12
@@ -90,13 +90,6 @@ def waterfall(program: Program) -> Iterator[dict[str, Any]]:
 def _step(name: str, kind: str, start_ns: float, end_ns: float, words: str) -> dict[str, Any]:
     short = fmt.cut_middle(name, NAME_WIDTH)
     return {"name": short, "full": name, "kind": kind, "from": start_ns, "to": end_ns, "words": words}
-
-
-def time_label(longest_ns: float) -> str:
-    """Write the expression that labels an axis of nanoseconds in the unit of its longest time."""
-    units = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
-    factor, unit = next((one for one in units if longest_ns >= one[0]), units[-1])
-    return f"format(datum.value / {factor:g}, '~g') + ' {unit}'"
 
 
 def arrows_spec(program: Program, *, title: str) -> Spec | None:
@@ -208,7 +201,7 @@ def sides_spec(ladder: Ladder) -> Spec | None:
     low, high = (end([row["time"] for row in rows]) for end in (min, max))
     is_log = high > 10 * low
     scale = alt.Scale(type="log" if is_log else "linear", zero=not is_log, nice=is_log)
-    marked = decades((low / 10, high * 10)) if is_log else alt.Undefined
+    marked = ticks((low / 10, high * 10)) if is_log else alt.Undefined
     axis = alt.Axis(
         title=f"GPU time{', logarithmic' if is_log else ''}",
         labelExpr=time_label(high),

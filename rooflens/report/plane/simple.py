@@ -7,7 +7,7 @@ Words stand where Altair puts them: only the dots that say so are named. The rep
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import ceil, floor, log10
+from math import floor, log10
 from typing import Any, Literal
 
 import altair as alt
@@ -149,16 +149,24 @@ def rowed(rows: Iterable[Mapping[str, Any]]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=list(rows)))
 
 
-def decades(domain: Domain) -> list[float]:
-    """List the powers of ten within a range: where a logarithmic axis has its lines."""
-    return [10.0**power for power in range(ceil(log10(domain[0])), floor(log10(domain[1])) + 1)]
-
-
 def ticks(domain: Domain) -> list[float]:
     """List where an axis has its lines: the powers of ten, or 1, 2 and 5 of each where it is short."""
     powers = range(floor(log10(domain[0])), floor(log10(domain[1])) + 1)
     steps = (1, 2, 5) if log10(domain[1] / domain[0]) < FEW_DECADES else (1,)
     return [step * 10.0**power for power in powers for step in steps if domain[0] <= step * 10.0**power <= domain[1]]
+
+
+def time_label(longest_ns: float | None = None) -> str:
+    """Write the expression that labels an axis of nanoseconds, in the unit of its longest time or each in its own."""
+    units = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"), (1.0, "ns"))
+    if longest_ns is None:
+        cases = (f"datum.value >= {factor:g} ? {_in_unit(factor, unit)}" for factor, unit in units[:-1])
+        return f"{' : '.join(cases)} : {_in_unit(*units[-1])}"
+    return _in_unit(*next((one for one in units if longest_ns >= one[0]), units[-1]))
+
+
+def _in_unit(factor: float, unit: str) -> str:
+    return f"format(datum.value / {factor:g}, '~g') + ' {unit}'"
 
 
 def _near(values: Sequence[float]) -> Domain:
